@@ -1,0 +1,3 @@
+fn main() {
+    println!("{:?}", acme_measure::length("2 cm"));
+}

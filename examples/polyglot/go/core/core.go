@@ -1,0 +1,5 @@
+// Package core is what all other modules need.
+package core
+
+// Name is how it is called.
+const Name = "acme"

@@ -1,0 +1,3 @@
+module example.com/acme/polyglot/go/core
+
+go 1.22

@@ -1,0 +1,3 @@
+const { accent } = require('@acme/tokens');
+
+exports.heading = (text) => `[${accent}] ${text}`;

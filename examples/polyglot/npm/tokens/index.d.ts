@@ -1,0 +1,2 @@
+export declare const accent: string;
+export declare const space: number;

@@ -1,0 +1,1 @@
+module.exports = { accent: "#0b7285", space: 4 };

@@ -1,0 +1,7 @@
+"""Text for acme."""
+
+from acme_core import greeting
+
+
+def loud(name: str) -> str:
+    return greeting(name).upper()

@@ -1,0 +1,71 @@
+"""Where a run starts and ends: the environment read once, one command, one exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit import __version__, command_line
+from releasekit.actions import Actions
+from releasekit.config import load
+from releasekit.credentials import Credentials, snapshot
+from releasekit.errors import INTERRUPTED, ReleasekitError
+from releasekit.escape import log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.config import Config
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; never raises for what a user, a registry or a signal can cause."""
+    taken = snapshot(os.environ)
+    actions = Actions(taken.environment, sys.stdout)
+    # Before anything else is printed, the runner has to know what to hide.
+    credentials = Credentials(taken, mask=actions.mask)
+    try:
+        # The names of secrets are looked at too, for misspelt ones; their values are not.
+        variables = {**taken.environment, **dict.fromkeys(taken.secrets, "")}
+        inputs = command_line.parse(sys.argv[1:] if argv is None else argv, variables)
+        config = load(inputs, Path.cwd())
+        print(f"ReleaseKit {__version__}: {config.mode} {config.root}", file=sys.stderr, flush=True)
+        return asyncio.run(_command(config, credentials, actions))
+    except ReleasekitError as error:
+        _say(error, actions, credentials)
+        return error.exit_code
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("error: cancelled before anything was published", file=sys.stderr)
+        return INTERRUPTED
+
+
+async def _command(config: Config, credentials: Credentials, actions: Actions) -> int:
+    # Takes 0.2 s to import, which --help and a mistyped flag should not wait for.
+    from releasekit import commands  # noqa: PLC0415
+
+    session = commands.Session(credentials=credentials, actions=actions, out=sys.stdout)
+    match config.mode:
+        case "plan":
+            return await commands.plan(config, session)
+        case "publish":
+            return await commands.publish(config, session)
+        case "report":
+            return await commands.join(config, session)
+        case "doctor":
+            return await commands.examine(config, session)
+
+
+def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
+    message = log_line(credentials.redact(str(error)))
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    if error.hint:
+        print(f"  {log_line(credentials.redact(error.hint))}", file=sys.stderr, flush=True)
+    actions.annotate("error", [("ReleaseKit", message)])
+    actions.output("result", "failure")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""What the runner hears from a step: outputs, masks, groups, annotations, the job summary.
+
+Only the formatting of `actions_toolkit` is used. The functions around it read and write
+`os.environ`, print without flushing, and one of them ends the process; importing them costs 0.1 s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Literal
+
+from actions_toolkit.command import Command  # type: ignore[import-untyped]
+from actions_toolkit.file_command import (  # type: ignore[import-untyped]
+    prepare_key_value_message,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TextIO
+
+Level = Literal["error", "warning", "notice"]
+
+# https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#job-summaries
+MAX_SUMMARY_BYTES: Final = 1024 * 1024
+MAX_OUTPUT_BYTES: Final = 1024 * 1024
+# https://docs.github.com/en/rest/checks/runs has the limits of annotations.
+MAX_ANNOTATIONS: Final = 10
+MAX_MESSAGE_CHARS: Final = 4096
+MIN_SECRET_CHARS: Final = 4
+_CUT: Final = "\n\n_Cut here: a job summary holds 1 MiB. The results file has everything._\n"
+
+
+def on_actions(environment: Mapping[str, str]) -> bool:
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
+class Actions:
+    """The runner's side of one step; every method does nothing outside a runner.
+
+    `stream` is the step's log. Nothing of the environment is read but `environment`.
+    """
+
+    def __init__(self, environment: Mapping[str, str], stream: TextIO) -> None:
+        self._environment = environment if on_actions(environment) else {}
+        self._on = on_actions(environment)
+        self._stream = stream
+        self._masked: set[str] = set()
+        self._annotated: dict[Level, int] = {}
+        self._output_bytes = 0
+        self._stopped_until = ""
+
+    def mask(self, value: str) -> None:
+        """Hide `value`, and each line of it, in everything the runner shows from now on."""
+        lines = [line.strip() for line in value.splitlines()]
+        for secret in dict.fromkeys([value.strip(), *lines]):
+            if _hideable(secret) and secret not in self._masked:
+                self._masked.add(secret)
+                self._command("add-mask", secret)
+
+    def output(self, name: str, value: str) -> bool:
+        """Set an output; False, and a warning, where the runner would drop it: it holds a masked
+        value, or all outputs together would exceed 1 MB.
+        """
+        path = self._environment.get("GITHUB_OUTPUT")
+        if not path:
+            return not self._on
+        reason = self._refused(name, value)
+        if not reason:
+            reason = _append(path, prepare_key_value_message(name, value) + os.linesep)
+        if reason:
+            self.annotate("warning", [("ReleaseKit", f"output {name} is not set: {reason}")])
+        return not reason
+
+    def summary(self, markdown: str) -> None:
+        """Append to the job summary; what exceeds 1 MiB is cut at a paragraph, and says so."""
+        path = self._environment.get("GITHUB_STEP_SUMMARY")
+        if not path:
+            return
+        taken = os.path.getsize(path) if os.path.exists(path) else 0  # noqa: PTH110, PTH202
+        if reason := _append(path, _fitting(markdown, MAX_SUMMARY_BYTES - taken)):
+            self.annotate("warning", [("ReleaseKit", f"the job summary is not written: {reason}")])
+
+    def annotate(self, level: Level, messages: Sequence[tuple[str, str]]) -> None:
+        """Annotate with (title, message) each; the runner shows ten per level and step, so the
+        last one says how many more there are.
+        """
+        room = MAX_ANNOTATIONS - self._annotated.get(level, 0)
+        shown = messages if len(messages) <= room else messages[: max(room - 1, 0)]
+        for title, message in shown:
+            self._command(level, message[:MAX_MESSAGE_CHARS], title=title[:MAX_MESSAGE_CHARS])
+        if len(shown) < len(messages) and room > 0:
+            more = len(messages) - len(shown)
+            self._command(level, "The job summary has them all.", title=f"and {more} more")
+        self._annotated[level] = self._annotated.get(level, 0) + min(len(messages), max(room, 0))
+
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        """Fold what is printed inside."""
+        self._command("group", title)
+        try:
+            yield
+        finally:
+            self._command("endgroup", "")
+
+    @contextmanager
+    def stop_commands(self) -> Iterator[None]:
+        """No line printed inside is taken for a workflow command; masks keep working."""
+        if not self._on or self._stopped_until:
+            yield
+            return
+        self._stop()
+        try:
+            yield
+        finally:
+            self._resume()
+
+    def _stop(self) -> None:
+        # Whoever knew the token could resume, so it is random and every time another one.
+        self._stopped_until = secrets.token_hex(16)
+        self._write(Command("stop-commands", {}, self._stopped_until))
+
+    def _resume(self) -> None:
+        token, self._stopped_until = self._stopped_until, ""
+        self._write(Command(token, {}, ""))
+
+    def _command(self, name: str, message: str, **properties: str) -> None:
+        if not self._on:
+            return
+        stopped = bool(self._stopped_until)
+        if stopped:
+            self._resume()
+        self._write(Command(name, properties, message))
+        if stopped:
+            self._stop()
+
+    def _write(self, command: Command) -> None:
+        # The runner reads lines as they come: what was printed before has to arrive before.
+        self._stream.flush()
+        self._stream.write(f"{command}\n")
+        self._stream.flush()
+
+    def _refused(self, name: str, value: str) -> str:
+        # Inside JSON a secret may be escaped, which the runner recognizes as well.
+        spellings = {form for secret in self._masked for form in (secret, json.dumps(secret)[1:-1])}
+        if any(spelling in value for spelling in spellings):
+            return "it holds a masked value, which the runner would drop without a word"
+        # Measured in UTF-16:
+        # https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idoutputs
+        size = len(name.encode("utf-16-le")) + len(value.encode("utf-16-le", "surrogatepass"))
+        if self._output_bytes + size > MAX_OUTPUT_BYTES:
+            return "all outputs of a job together hold 1 MB; the results file has everything"
+        self._output_bytes += size
+        return ""
+
+
+def _hideable(secret: str) -> bool:
+    """A variable called …_AUTH may hold "true", a line of a private key may be "}". Hiding those
+    would hide half of every log, and have the runner drop outputs that say just that.
+    """
+    return len(secret) >= MIN_SECRET_CHARS and secret.lower() not in {"true", "false", "none"}
+
+
+def _append(path: str, text: str) -> str:
+    """Why not, or nothing. A full disk must not hide how the release went."""
+    try:
+        with open(path, "a", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
+            file.write(text)
+    except OSError as error:
+        return f"{error.strerror} ({path})"
+    return ""
+
+
+def _fitting(markdown: str, room: int) -> str:
+    """`markdown`, or as many of its paragraphs as fit into `room` bytes and a word about it."""
+    encoded = markdown.encode("utf-8", "replace")
+    if len(encoded) <= room:
+        return markdown
+    kept = encoded[: max(room - len(_CUT), 0)].decode("utf-8", "ignore").rpartition("\n\n")[0]
+    return kept + _CUT if room >= len(_CUT) else ""

@@ -1,0 +1,48 @@
+"""Leaving alone a registry that is down, and saying so."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from releasekit.errors import Transient
+
+MAX_PAUSE_S: Final = 60.0
+
+
+class Circuit:
+    """Lets nobody ask a registry that is down: opened by `failures` failed requests in a row, for
+    `pause_s`, then twice that, up to a minute. Statuses below 500 show a registry that is up.
+    """
+
+    def __init__(self, name: str, *, failures: int = 5, pause_s: float = 5.0) -> None:
+        self._name = name
+        self._limit = failures
+        self._pause_s = pause_s
+        self._failures = 0
+        self._pauses = 0
+        self._open_until = 0.0
+        self._last = ""
+
+    def check(self) -> None:
+        """Raises Transient, with the time left as `retry_after`, while the circuit is open."""
+        left_s = self._open_until - asyncio.get_running_loop().time()
+        if left_s > 0:
+            raise Transient(
+                f"{self._name} is down: {self._failures} requests in a row failed, the last with "
+                f"{self._last!r}; it is left alone for {left_s:.0f} s",
+                retry_after=left_s,
+            )
+
+    def failed(self, reason: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._failures += 1
+        self._last = reason
+        # Requests that were under way when it opened tell nothing new.
+        if self._failures >= self._limit and now >= self._open_until:
+            self._open_until = now + min(self._pause_s * 2**self._pauses, MAX_PAUSE_S)
+            self._pauses = min(self._pauses + 1, 16)
+
+    def succeeded(self) -> None:
+        self._failures = self._pauses = 0
+        self._open_until = 0.0

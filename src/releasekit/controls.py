@@ -1,0 +1,115 @@
+"""Pause, resume and cancel a run from outside: SIGUSR1, SIGUSR2, and the keys p, r and q."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+try:
+    import termios
+    import tty
+except ImportError:  # Windows
+    termios = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+POLL_S = 0.5  # how long the key reader may outlive the run
+
+
+@contextlib.contextmanager
+def listening(
+    *, pause: Callable[[], None], resume: Callable[[], None], cancel: Callable[[], None]
+) -> Iterator[None]:
+    """Call them in the running loop, on SIGUSR1 or `p`, SIGUSR2 or `r`, and `q`.
+
+    What cannot be had is absent without a word: signals off the main thread, where the application
+    handles them itself, and on Windows; keys without a terminal in the foreground.
+    """
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            stack.enter_context(_signals({"SIGUSR1": pause, "SIGUSR2": resume}))
+            stack.enter_context(_keys({"p": pause, "r": resume, "q": cancel}))
+        yield
+
+
+@contextlib.contextmanager
+def _signals(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    installed: list[signal.Signals] = []
+    for name, action in actions.items():
+        number = getattr(signal, name, None)
+        if number is None or signal.getsignal(number) is not signal.SIG_DFL:
+            continue
+        # Only Unix event loops have it.
+        # https://docs.python.org/3/library/asyncio-platforms.html#windows
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, action)
+            installed.append(number)
+    try:
+        yield
+    finally:
+        for number in installed:
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _keys(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+    descriptor = _terminal()
+    if descriptor is None:
+        yield
+        return
+    saved = termios.tcgetattr(descriptor)
+    stopped = threading.Event()
+    reader = threading.Thread(
+        target=_read_keys,
+        args=(descriptor, actions, asyncio.get_running_loop(), stopped),
+        name="releasekit-keys",
+        daemon=True,
+    )
+    try:
+        tty.setcbreak(descriptor)  # Ctrl-C stays a signal
+        reader.start()
+        yield
+    finally:
+        stopped.set()
+        termios.tcsetattr(descriptor, termios.TCSANOW, saved)
+
+
+def _terminal() -> int | None:
+    """Standard input, if it is a terminal that this process may read without being stopped."""
+    if termios is None:
+        return None
+    try:
+        descriptor = sys.stdin.fileno()
+        in_foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
+    except (AttributeError, OSError, ValueError):  # no stdin, no descriptor, no terminal
+        return None
+    return descriptor if in_foreground else None
+
+
+def _read_keys(
+    descriptor: int,
+    actions: Mapping[str, Callable[[], None]],
+    loop: asyncio.AbstractEventLoop,
+    stopped: threading.Event,
+) -> None:
+    while not stopped.is_set():
+        try:
+            readable, _, _ = select.select([descriptor], [], [], POLL_S)
+            if not readable or stopped.is_set():
+                continue
+            key = os.read(descriptor, 1).decode("ascii", "replace").lower()
+        except (OSError, ValueError):  # standard input was closed, or its terminal hung up
+            return
+        if not key:
+            return
+        if key in actions:
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(actions[key])

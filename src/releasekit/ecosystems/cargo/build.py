@@ -1,0 +1,238 @@
+"""`cargo package` for many crates in one call, and what to do when one of them breaks it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.cargo import crate_file
+from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
+from releasekit.errors import BuildFailed, CommandFailed, PackageError
+from releasekit.model import Artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.process import Processes
+
+# After so many calls that each lost another crate, the trouble is not with a single one.
+MAX_CALLS: Final = 20
+TAIL_BYTES: Final = 256 * 1024
+TAIL_LINES: Final = 40
+
+# How cargo says which package it is at, and which it cannot find.
+# https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
+_STEP: Final = re.compile(r"^ *(?:Packaging|Verifying) (\S+) v", re.MULTILINE)
+_MANIFEST: Final = re.compile(r"manifest at `([^`]+)`")
+_ABSENT: Final = re.compile(
+    r"no matching package named `([^`]+)` found"
+    r"|failed to select a version for the requirement `([^ `]+) ="
+)
+
+OLD: Final = (
+    "Cargo 1.90 or later is needed to package crates that need one another before they are "
+    "published: https://doc.rust-lang.org/cargo/CHANGELOG.html#cargo-190-2025-09-18"
+)
+LOGGED_OUT: Final = (
+    "The index is private, and a build sees no token of ours: log cargo in beforehand, with "
+    "`cargo login --registry NAME`."
+)
+METADATA: Final = (
+    "Write it into [package], or into [workspace.package] and inherit it: "
+    "https://doc.rust-lang.org/cargo/reference/publishing.html"
+)
+
+Built = dict[str, "tuple[Artifact, ...] | BuildFailed"]
+
+
+@dataclass(slots=True)
+class Batch:
+    """Crates of one workspace on their way: `wanted` are to be published; `beside` are packaged
+    with them, since those need them and no registry has them for cargo.
+    """
+
+    wanted: list[str]
+    beside: set[str] = field(default_factory=set)
+    failed: dict[str, BuildFailed] = field(default_factory=dict)
+    calls: int = 0
+
+    @property
+    def left(self) -> list[str]:
+        return [name for name in self.wanted if name not in self.failed]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packager:
+    """What the calls of a run share. `crates` are all members; `edges` what each of them needs
+    among the others; `logs` is the directory their output goes to, `stand_in` the index of what
+    stands in for crates.io. `demanding` is said of a registry that, like crates.io, takes no crate
+    without a description and a license.
+    """
+
+    processes: Processes
+    crates: Mapping[str, Crate]
+    edges: Mapping[str, Collection[str]]
+    scratch: Path
+    logs: Path
+    environment: Mapping[str, str]
+    stand_in: str = ""
+    verify: bool = False
+    demanding: bool = False
+
+    async def package(self, names: Sequence[str], into: Path) -> Built:
+        """The crates of one workspace, each in `into / name / version`."""
+        batch = Batch(list(names))
+        if self.demanding:
+            for name in names:
+                if lacks := self.crates[name].lacks:
+                    words = f"crates.io takes no crate without {' and '.join(lacks)}"
+                    batch.failed[name] = BuildFailed(f"cargo:{name}: {words}", hint=METADATA)
+        if self.processes.which("cargo") is None:
+            error = BuildFailed("cargo is not on PATH", hint=INSTALL)
+            return {**dict.fromkeys(names, error), **batch.failed}
+        while batch.left and not await self._call(batch, self._fresh_log(names[0], batch.calls)):
+            batch.calls += 1
+        built: Built = dict(batch.failed)
+        for name in batch.left:
+            built[name] = await asyncio.to_thread(self._collect, self.crates[name], into)
+        return built
+
+    async def _call(self, batch: Batch, log: Path) -> bool:
+        """Whether cargo packaged everything; if not, the batch is another one afterwards."""
+        crate = self.crates[batch.left[0]]
+        argv = ["cargo", "package", "--color", "never", "--allow-dirty"]
+        argv += ["--target-dir", str(self.scratch)]
+        argv += [] if self.verify else ["--no-verify"]
+        argv += self._registry(batch)
+        for name in sorted({*batch.left, *batch.beside}):
+            argv += ["--package", name]
+        lock = crate.workspace / "Cargo.lock"
+        before = lock.read_bytes() if lock.exists() else None
+        try:
+            await self.processes.run(argv, cwd=crate.workspace, env=self.environment, log=log)
+        except CommandFailed:
+            self._learn(batch, log)
+            return False
+        finally:
+            # Cargo brings a lock file up to date that is behind the manifests.
+            if before is not None and lock.read_bytes() != before:
+                lock.write_bytes(before)
+        return True
+
+    def _fresh_log(self, name: str, calls: int) -> Path:
+        log = self.logs / f"build-cargo-{name}{f'-{calls}' if calls else ''}.log"
+        log.unlink(missing_ok=True)
+        return log
+
+    def _registry(self, batch: Batch) -> list[str]:
+        """Where cargo has to make believe that in-repo dependencies are: where they say."""
+        crates = [self.crates[name] for name in (*batch.left, *batch.beside)]
+        named = {
+            need.registry
+            for crate in crates
+            for need in crate.needs
+            if need.name in self.crates and need.registry
+        }
+        # Cargo wants to hear it where another registry stands in for crates.io.
+        # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
+        index = min(named, default=self.stand_in)
+        return ["--index", index] if index else []
+
+    def _learn(self, batch: Batch, log: Path) -> None:
+        """What to do otherwise in the next call: leave out who broke this one, or add who was
+        missing.
+        """
+        tail = _tail(log)
+        text = "\n".join(tail)
+        members = {*batch.left, *batch.beside}
+        missing = self._missing(text) - members
+        if missing:
+            for name in missing:
+                batch.beside |= {name, *self._closure(name)} - set(batch.left)
+            return
+        culprit = self._culprit(text)
+        words = complaint(tail)
+        if culprit not in members or batch.calls >= MAX_CALLS:
+            self._give_up(batch, words, log, tail)
+            return
+        batch.failed[culprit] = self._failure(culprit, words, log, tail)
+        batch.beside.discard(culprit)
+        for name in batch.left:
+            if culprit in self._closure(name):
+                reason = f"{culprit}, which it needs, could not be packaged"
+                batch.failed[name] = self._failure(name, reason, log, ())
+
+    def _give_up(self, batch: Batch, words: str, log: Path, tail: Sequence[str]) -> None:
+        for name in batch.left:
+            batch.failed[name] = self._failure(name, words, log, tail)
+
+    def _failure(self, name: str, words: str, log: Path, tail: Sequence[str]) -> BuildFailed:
+        hint = f"The whole output is in {log}"
+        if self._missing("\n".join(tail)):
+            hint = OLD
+        elif "no token found" in words:
+            hint = LOGGED_OUT
+        return BuildFailed(
+            f"cargo:{name} could not be packaged: {words}", log=tuple(tail[-TAIL_LINES:]), hint=hint
+        )
+
+    def _missing(self, text: str) -> set[str]:
+        found = {name for pair in _ABSENT.findall(text) for name in pair}
+        return {name for name in found if name in self.crates}
+
+    def _culprit(self, text: str) -> str:
+        by_manifest = {str(it.manifest): name for name, it in self.crates.items()}
+        for path in _MANIFEST.findall(text):
+            if path in by_manifest:
+                return by_manifest[path]
+        steps = _STEP.findall(text)
+        return str(steps[-1]) if steps else ""
+
+    def _closure(self, name: str) -> set[str]:
+        closure: set[str] = set()
+        pending = [*self.edges[name]]
+        while pending:
+            needed = pending.pop()
+            if needed not in closure:
+                closure.add(needed)
+                pending += self.edges[needed]
+        return closure
+
+    def _collect(self, crate: Crate, into: Path) -> tuple[Artifact, ...] | BuildFailed:
+        filename = crate_file.filename(crate.name, crate.version)
+        directory = into / crate.name / crate.version
+        partial = directory.parent / f".{directory.name}.building"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            shutil.move(self.scratch / "package" / filename, partial / filename)
+            with (partial / filename).open("rb") as file:
+                crate_file.read(file, crate.name, crate.version)
+            shutil.rmtree(directory, ignore_errors=True)
+            partial.rename(directory)
+        except (PackageError, OSError) as error:
+            return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return (digested(directory / filename),)
+
+
+def digested(path: Path) -> Artifact:
+    """With the one digest that cargo's indexes know."""
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        size = os.fstat(file.fileno()).st_size
+    return Artifact(path=path, size=size, digests={"sha256": sha256})
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    with log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        return tuple(file.read().decode(errors="replace").splitlines())

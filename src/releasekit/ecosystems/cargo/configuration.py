@@ -1,0 +1,96 @@
+"""What cargo's own configuration says of registries.
+
+https://doc.rust-lang.org/cargo/reference/config.html
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# What cargo calls it. https://doc.rust-lang.org/cargo/reference/registries.html
+CRATES_IO_NAME: Final = "crates-io"
+_MAX_BYTES: Final = 1024 * 1024
+_MAX_HOPS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CargoConfig:
+    """`registries` maps each name to its index as it is written there, `sparse+` included;
+    `stand_in` is the index of the registry that stands in for crates.io, empty when none does.
+    """
+
+    registries: Mapping[str, str]
+    default_registry: str = ""
+    stand_in: str = ""
+
+    @classmethod
+    def read(cls, root: Path, environment: Mapping[str, str]) -> Self:
+        """The nearer file wins, and the environment over all. Raises ConfigError."""
+        registries: dict[str, str] = {}
+        sources: dict[str, Mapping[str, Any]] = {}
+        default = environment.get("CARGO_REGISTRY_DEFAULT", "")
+        for document in map(_document, _files(root, environment)):
+            for name, entry in _table(document, "registries").items():
+                if index := _text(entry, "index"):
+                    registries.setdefault(name, index)
+            for name, entry in _table(document, "source").items():
+                sources.setdefault(name, entry)
+            default = default or _text(document.get("registry"), "default")
+        for name, index in registries.items():
+            variable = f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
+            registries[name] = environment.get(variable) or index
+        return cls(
+            registries=registries,
+            default_registry=default,
+            stand_in=_followed(sources, registries),
+        )
+
+
+def _followed(sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str, str]) -> str:
+    """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
+    name = CRATES_IO_NAME
+    for _ in range(_MAX_HOPS):
+        instead = _text(sources.get(name), "replace-with")
+        if not instead:
+            break
+        name = instead
+    if name == CRATES_IO_NAME:
+        return ""
+    return _text(sources.get(name), "registry") or registries.get(name, "")
+
+
+def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    home = environment.get("CARGO_HOME") or str(Path(environment.get("HOME", "/")) / ".cargo")
+    directories = [directory / ".cargo" for directory in (root, *root.parents)]
+    for directory in dict.fromkeys([*directories, Path(home)]):
+        # The older name wins where both are.
+        for name in ("config", "config.toml"):
+            if (directory / name).is_file():
+                yield directory / name
+                break
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.loads(file.read(_MAX_BYTES).decode())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = document.get(key, {})
+    return found if isinstance(found, dict) else {}
+
+
+def _text(table: object, key: str) -> str:
+    value = table.get(key) if isinstance(table, dict) else None
+    return value if isinstance(value, str) else ""

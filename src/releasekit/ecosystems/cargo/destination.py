@@ -1,0 +1,90 @@
+"""Where packages go: crates.io, a registry that cargo's configuration names, a URL, a directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, CargoConfig
+from releasekit.ecosystems.cargo.publication import CRATES_IO
+from releasekit.errors import ConfigError, did_you_mean
+from releasekit.origins import require_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.cargo.options import Options
+
+_SPARSE: Final = "sparse+"
+# Index to API, for those that need not be asked for it, and the addresses people know them by.
+_KNOWN: Final = {
+    "https://index.crates.io/": "https://crates.io",
+    "https://index.staging.crates.io/": "https://staging.crates.io",
+}
+_ALIASES: Final = {api: index for index, api in _KNOWN.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """`name` is what cargo calls it, empty when its configuration does not know it. `directory` is
+    set for a directory; else `index` is the URL of its sparse index, ending with a slash, and
+    `api` that of its API where it is known beforehand.
+    """
+
+    name: str = ""
+    directory: Path | None = None
+    index: str = ""
+    api: str = ""
+
+    @property
+    def is_crates_io(self) -> bool:
+        return self.index in _KNOWN
+
+    @property
+    def manifest_index(self) -> str:
+        """As a manifest, or another package's index line, would name it."""
+        if self.is_crates_io:
+            return CRATES_IO
+        return "" if self.directory else f"{_SPARSE}{self.index}"
+
+
+def of(config: Config, options: Options, environment: Mapping[str, str]) -> Destination:
+    """What inputs, releasekit.toml and cargo's configuration say, in this order.
+
+    Raises ConfigError for a name nobody knows, and an index that is not sparse.
+    """
+    place = config.registries.get("cargo", "")
+    cargo = CargoConfig.read(config.root, environment)
+    if place.startswith("dir:"):
+        return Destination(name=options.registry, directory=Path(place.removeprefix("dir:")))
+    if place:
+        index = _with_slash(place)
+        named = (name for name, it in cargo.registries.items() if _with_slash(it) == index)
+        return _at(index, options.registry or next(named, ""))
+    name = options.registry or cargo.default_registry or CRATES_IO_NAME
+    if name == CRATES_IO_NAME:
+        return _at("https://index.crates.io/", name)
+    if name not in cargo.registries:
+        raise ConfigError(
+            f"cargo: the registry {name!r} is not configured{did_you_mean(name, cargo.registries)}",
+            hint=f'Write into .cargo/config.toml: [registries.{name}] index = "sparse+https://…".',
+        )
+    if not cargo.registries[name].startswith(_SPARSE):
+        raise ConfigError(
+            f"cargo: the index of the registry {name!r} is a git repository",
+            hint="Use its sparse index (sparse+https://…), which every current server has.",
+        )
+    return _at(_with_slash(cargo.registries[name]), name)
+
+
+def _at(address: str, name: str) -> Destination:
+    index = _ALIASES.get(address.rstrip("/"), address)
+    require_safe(index, name="cargo-registry")
+    name = name or (CRATES_IO_NAME if index in _KNOWN else "")
+    return Destination(name=name, index=index, api=_KNOWN.get(index, ""))
+
+
+def _with_slash(index: str) -> str:
+    return index.removeprefix(_SPARSE).rstrip("/") + "/"

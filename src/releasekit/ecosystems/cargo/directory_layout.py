@@ -1,0 +1,82 @@
+"""A sparse index as plain files, with the crates beside it.
+
+cargo builds from it through any static web server:
+https://doc.rust-lang.org/cargo/reference/running-a-registry.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from releasekit.ecosystems.cargo import crate_file, sparse_index
+from releasekit.ecosystems.cargo.discover import ECOSYSTEM
+from releasekit.ecosystems.cargo.publication import Home, index_line
+from releasekit.errors import PackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from releasekit.model import Package, Published
+
+
+class SparseDirectory:
+    """Implements `directory.Layout`.
+
+    `directory_url` is where it will be served, which an index has to name; without one it names
+    the directory itself, which is good for this machine only.
+    """
+
+    def __init__(self, directory_url: str = "") -> None:
+        self._directory_url = directory_url
+
+    def place(self, package: Package, filename: str) -> PurePosixPath:
+        if filename != crate_file.filename(package.id.name, package.version):
+            raise PackageError(
+                f"{package.id} {package.version}: {filename} is not the name of its file"
+            )
+        return _files(package) / filename
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        url = (self._directory_url or root.as_uri()).rstrip("/")
+        # https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
+        yield (
+            PurePosixPath("config.json"),
+            _json({"dl": f"{url}/crates/{{crate}}/{{crate}}-{{version}}.crate"}),
+        )
+        page = PurePosixPath(sparse_index.path_of(package.id.name))
+        yield page, b"".join(_json(line) for line in _lines(root, page, package))
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        page = root / sparse_index.path_of(package.id.name)
+        try:
+            body = page.read_bytes()
+        except FileNotFoundError:
+            return None
+        return sparse_index.published(body, package, url=page.as_uri())
+
+
+def _files(package: Package) -> PurePosixPath:
+    return PurePosixPath("crates", package.id.name)
+
+
+def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, Any]]:
+    """What is listed stays as it is, a yanked version too; the package's own is added."""
+    path = root / page
+    lines = sparse_index.parse(path.read_bytes()) if path.exists() else []
+    file = root / _files(package) / crate_file.filename(package.id.name, package.version)
+    if any(line["vers"] == package.version for line in lines) or not file.exists():
+        return lines
+    members = {it.on.name for it in package.dependencies if it.on.ecosystem == ECOSYSTEM}
+    with file.open("rb") as content:
+        checksum = hashlib.file_digest(content, "sha256").hexdigest()
+        content.seek(0)
+        crate = crate_file.read(content, package.id.name, package.version)
+    return [*lines, index_line(crate, checksum, Home("", members))]
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

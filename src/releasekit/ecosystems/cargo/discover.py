@@ -1,0 +1,115 @@
+"""Which crates a workspace holds and how they depend on one another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import ConfigError
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.cargo.destination import Destination
+    from releasekit.ecosystems.cargo.metadata import Crate
+
+ECOSYSTEM: Final = "cargo"
+MANIFEST: Final = "Cargo.toml"
+
+
+def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
+    """Where to ask cargo: the root, if it has a Cargo.toml, and what the options name."""
+    found = [root] if (root / MANIFEST).is_file() else []
+    for text in workspaces:
+        directory = inside(root, root / text, where=f"releasekit.toml: cargo.workspaces: {text!r}")
+        if not (directory / MANIFEST).is_file():
+            raise ConfigError(
+                f"releasekit.toml: cargo.workspaces: {text!r} has no {MANIFEST}",
+                hint="Remove the entry, or correct the path.",
+            )
+        if directory not in found:
+            found.append(directory)
+    return found
+
+
+def inside(root: Path, path: Path, *, where: str) -> Path:
+    """`path` without symbolic links; raises ConfigError when that is not below `root`."""
+    resolved = path.resolve()
+    if not resolved.is_relative_to(root):
+        raise ConfigError(
+            f"{where} leads out of the workspace, to {resolved}",
+            hint=f"Everything that is published has to be below {root}.",
+        )
+    return resolved
+
+
+def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:
+    """By name, sorted; raises ConfigError for two of one name and for members outside `root`."""
+    crates: dict[str, Crate] = {}
+    for crate in sorted(found, key=lambda crate: (crate.name, crate.manifest)):
+        inside(root, crate.workspace, where=f"the workspace of {crate.manifest}")
+        inside(root, crate.manifest, where=str(crate.manifest))
+        known = crates.setdefault(crate.name, crate)
+        if known.manifest != crate.manifest:
+            raise ConfigError(
+                f"{crate.manifest} and {known.manifest} are both named {crate.name!r}",
+                hint="Rename one of them, or take its workspace out of cargo.workspaces.",
+            )
+    return crates
+
+
+def packages(crates: Mapping[str, Crate], destination: Destination) -> list[Package]:
+    """All of them, with their edges; those that may not go to `destination` say why."""
+    by_directory = {crate.manifest.parent.resolve(): crate for crate in crates.values()}
+    return [
+        Package(
+            id=PackageId(ECOSYSTEM, crate.name),
+            version=crate.version,
+            directory=crate.manifest.parent.resolve(),
+            manifest=crate.manifest.resolve(),
+            dependencies=dependencies(crate, by_directory),
+            unpublishable=unpublishable(crate, destination),
+            inherits=inherited(crate),
+        )
+        for crate in crates.values()
+    ]
+
+
+def dependencies(crate: Crate, by_directory: Mapping[Path, Crate]) -> tuple[Dependency, ...]:
+    """Its edges to other members, each once.
+
+    The same that cargo orders a workspace by: every kind, optional and target-specific ones too,
+    for a registry refuses a package with any dependency it does not know; only what cargo strips
+    is no edge.
+    https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (local_deps)
+    """
+    edges: dict[str, Dependency] = {}
+    for need in crate.needs:
+        other = by_directory.get(need.path.resolve())
+        if other is None or other.name == crate.name or need.stripped:
+            continue
+        requirement = need.requirement if need.versioned else ""
+        edge = Dependency(
+            on=PackageId(ECOSYSTEM, other.name),
+            kind=DependencyKind.RUNTIME,
+            requirement=requirement,
+        )
+        edges.setdefault(other.name, edge)
+    return tuple(edges.values())
+
+
+def inherited(crate: Crate) -> tuple[Path, ...]:
+    """The manifest of its workspace, where its dependencies may stand."""
+    root = (crate.workspace / MANIFEST).resolve()
+    return () if root == crate.manifest.resolve() else (root,)
+
+
+def unpublishable(crate: Crate, destination: Destination) -> str:
+    """https://doc.rust-lang.org/cargo/reference/manifest.html#the-publish-field"""
+    if crate.publish is not None and not crate.publish:
+        return "its `publish` is false"
+    if crate.publish is not None and destination.name not in crate.publish:
+        goes_to = destination.name or "a registry that cargo has no name for"
+        return f"its `publish` allows {', '.join(crate.publish)} only, and this is {goes_to}"
+    return ""

@@ -1,0 +1,115 @@
+"""The Ecosystem of Rust crates: discovery, pins and builds behind one door."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.cargo import discover, metadata, pin
+from releasekit.ecosystems.cargo.build import Packager
+from releasekit.ecosystems.cargo.configuration import CargoConfig
+from releasekit.model import PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.cargo.destination import Destination
+    from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.cargo.options import Options
+    from releasekit.errors import BuildFailed
+    from releasekit.model import Artifact, Package
+    from releasekit.process import Processes
+
+# What is read in its output, whatever a configuration file says.
+# https://doc.rust-lang.org/cargo/reference/config.html#term
+_TERMINAL: Final = {
+    "CARGO_TERM_QUIET": "false",
+    "CARGO_TERM_VERBOSE": "false",
+    "CARGO_TERM_PROGRESS_WHEN": "never",
+}
+
+
+class Cargo:
+    """Implements `interface.Ecosystem`; `on_close` ends what its registry has open."""
+
+    def __init__(
+        self,
+        config: Config,
+        options: Options,
+        destination: Destination,
+        *,
+        processes: Processes,
+        on_close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._config = config
+        self._options = options
+        self._destination = destination
+        self._processes = processes
+        self._on_close = on_close
+        self._crates: Mapping[str, Crate] = {}
+        self._packages: Mapping[str, Package] = {}
+        self._scratch: Path | None = None
+
+    async def discover(self, root: Path) -> Sequence[Package]:
+        found: list[Crate] = []
+        for directory in discover.directories(root, self._options.workspaces):
+            found += await metadata.read(directory, self._processes)
+        self._crates = discover.merged(root, found)
+        packages = discover.packages(self._crates, self._destination)
+        self._packages = {package.id.name: package for package in packages}
+        return packages
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        return pin.pin(manifest, versions, self._config.pin, shared=self._needed())
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        by_workspace: dict[Path, list[Package]] = {}
+        for package in packages:
+            workspace = self._crates[package.id.name].workspace
+            by_workspace.setdefault(workspace, []).append(package)
+        return list(by_workspace.values())
+
+    async def build(
+        self, packages: Sequence[Package], into: Path
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        built = await self._packager().package([package.id.name for package in packages], into)
+        return {PackageId(discover.ECOSYSTEM, name): result for name, result in built.items()}
+
+    async def aclose(self) -> None:
+        if self._scratch is not None:
+            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+        if self._on_close is not None:
+            await self._on_close()
+
+    def _needed(self) -> set[str]:
+        """What some published package needs without a version, wherever that is written."""
+        return {
+            need.name
+            for crate in self._crates.values()
+            if not self._packages[crate.name].unpublishable
+            for need in crate.needs
+            if not need.versioned and not need.stripped
+        }
+
+    def _packager(self) -> Packager:
+        if self._scratch is None:
+            where = self._processes.environment.get("RUNNER_TEMP")
+            self._scratch = Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
+        return Packager(
+            processes=self._processes,
+            crates=self._crates,
+            edges={
+                name: [it.on.name for it in package.dependencies]
+                for name, package in self._packages.items()
+            },
+            scratch=self._scratch,
+            logs=self._config.state_directory / "logs",
+            environment={**self._processes.passing(self._options.pass_env), **_TERMINAL},
+            stand_in=CargoConfig.read(self._config.root, self._processes.environment).stand_in,
+            verify=self._options.verify,
+            demanding=self._destination.is_crates_io,
+        )

@@ -1,0 +1,120 @@
+"""What `cargo metadata` says of a workspace: cargo's own reading of its manifests.
+
+Globs, inheritance, renames, default members: nothing of it is read a second time here.
+https://doc.rust-lang.org/cargo/commands/cargo-metadata.html
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from releasekit.errors import CommandFailed, ConfigError
+from releasekit.net import one_line
+
+if TYPE_CHECKING:
+    from releasekit.process import Processes
+
+TIMEOUT_S: Final = 120.0
+INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A dependency on a path. `requirement` is "*" where no version is written, which is the only
+    way to write that one: registries refuse wildcards. `registry` is the URL of its index, empty
+    for crates.io.
+    """
+
+    name: str
+    path: Path
+    requirement: str
+    kind: Literal["normal", "build", "dev"]
+    registry: str = ""
+
+    @property
+    def versioned(self) -> bool:
+        return self.requirement != "*"
+
+    @property
+    def stripped(self) -> bool:
+        """Cargo leaves it out of what is published.
+
+        https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html#development-dependencies
+        """
+        return self.kind == "dev" and not self.versioned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crate:
+    """One member. `publish` is None for anywhere, else the names of the registries it may go to;
+    `lacks` are the fields without which crates.io takes no package.
+    """
+
+    name: str
+    version: str
+    manifest: Path
+    workspace: Path
+    publish: tuple[str, ...] | None
+    needs: tuple[Need, ...]
+    lacks: tuple[str, ...] = ()
+
+
+async def read(directory: Path, processes: Processes) -> list[Crate]:
+    """The members of the workspace that `directory / "Cargo.toml"` belongs to.
+
+    Raises ConfigError with cargo's own words, and where there is no cargo.
+    """
+    if processes.which("cargo") is None:
+        raise ConfigError(f"{directory / 'Cargo.toml'}: cargo is not on PATH", hint=INSTALL)
+    # Neither the network nor a lock file: with --no-deps it only reads manifests.
+    argv = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
+    try:
+        done = await processes.run(argv, cwd=directory, timeout_s=TIMEOUT_S)
+    except CommandFailed as error:
+        raise ConfigError(
+            f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
+        ) from error
+    return parse(done.stdout)
+
+
+def parse(text: str) -> list[Crate]:
+    """The packages of `cargo metadata --no-deps`."""
+    document = json.loads(text)
+    workspace = Path(document["workspace_root"])
+    return [_crate(package, workspace) for package in document["packages"]]
+
+
+def complaint(log: tuple[str, ...]) -> str:
+    """Cargo's error in one line, warnings left out."""
+    text = "\n" + "\n".join(log)
+    words = text.rpartition("\nerror: ")[2].replace("\nCaused by:\n", ": ")
+    return one_line(words) or "it says nothing"
+
+
+def _crate(package: dict[str, Any], workspace: Path) -> Crate:
+    publish = package["publish"]
+    lacks = [] if package["description"] else ["description"]
+    if not (package["license"] or package["license_file"]):
+        lacks.append("license")
+    return Crate(
+        name=package["name"],
+        version=package["version"],
+        manifest=Path(package["manifest_path"]),
+        workspace=workspace,
+        publish=None if publish is None else tuple(publish),
+        needs=tuple(_need(it) for it in package["dependencies"] if it.get("path")),
+        lacks=tuple(lacks),
+    )
+
+
+def _need(dependency: dict[str, Any]) -> Need:
+    return Need(
+        name=dependency["name"],
+        path=Path(dependency["path"]),
+        requirement=dependency["req"],
+        kind=dependency["kind"] or "normal",
+        registry=dependency["registry"] or "",
+    )

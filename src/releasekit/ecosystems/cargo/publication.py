@@ -1,0 +1,175 @@
+"""What a registry is told of a package: the body of an upload, and the line of an index.
+
+https://doc.rust-lang.org/cargo/reference/registry-web-api.html#publish and
+https://doc.rust-lang.org/cargo/reference/registry-index.html#json-schema
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.ecosystems.cargo.versions import normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from releasekit.ecosystems.cargo.crate_file import CrateFile
+
+# The name of crates.io wherever an index URL is asked for, whichever protocol is spoken.
+# https://doc.rust-lang.org/cargo/reference/registry-index.html (dependencies: registry)
+CRATES_IO: Final = "https://github.com/rust-lang/crates.io-index"
+_KINDS: Final = (
+    ("dependencies", "normal"),
+    ("dev-dependencies", "dev"),
+    ("build-dependencies", "build"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The registry a package goes to: `index` as a manifest would name it, empty for one without
+    a name of its own; `members` are the packages that are published there with it.
+    """
+
+    index: str
+    members: Collection[str]
+
+    def registry_of(self, package: str, named: str | None) -> str | None:
+        """None means "the same registry", while in a manifest no registry means crates.io.
+
+        https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/publish.rs
+        """
+        if named is None:
+            same = self.index == CRATES_IO or package in self.members
+            return None if same else CRATES_IO
+        return None if _bare(named) == _bare(self.index) else named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """`alias` is the name that stands in the manifest, where that is not the package's."""
+
+    package: str
+    alias: str | None
+    requirement: str
+    features: tuple[str, ...]
+    optional: bool
+    default_features: bool
+    target: str | None
+    kind: str
+    registry: str | None
+
+
+def request_body(crate: CrateFile, data: bytes, home: Home) -> bytes:
+    """Of PUT /api/v1/crates/new."""
+    document = json.dumps(upload_metadata(crate, home), ensure_ascii=False).encode()
+    return b"".join(
+        [struct.pack("<I", len(document)), document, struct.pack("<I", len(data)), data]
+    )
+
+
+def upload_metadata(crate: CrateFile, home: Home) -> dict[str, Any]:
+    package = crate.package
+    texts = ("description", "documentation", "homepage", "repository", "license", "links")
+    lists = ("authors", "keywords", "categories")
+    readme = package.get("readme")
+    return {
+        "name": package["name"],
+        "vers": package["version"],
+        "deps": [
+            {
+                "optional": it.optional,
+                "default_features": it.default_features,
+                "name": it.package,
+                "features": it.features,
+                "version_req": it.requirement,
+                "target": it.target,
+                "kind": it.kind,
+                "registry": it.registry,
+                **({"explicit_name_in_toml": it.alias} if it.alias else {}),
+            }
+            for it in dependencies(crate.manifest, home)
+        ],
+        "features": crate.manifest.get("features", {}),
+        **{key: package.get(key, []) for key in lists},
+        **{key: package.get(key) for key in texts},
+        "license_file": package.get("license-file"),
+        "rust_version": package.get("rust-version"),
+        "readme": crate.readme,
+        "readme_file": readme if isinstance(readme, str) else None,
+        "badges": crate.manifest.get("badges", {}),
+    }
+
+
+def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
+    """What a registry would write into its index for such an upload."""
+    plain, weak = _features(crate.manifest.get("features", {}))
+    line: dict[str, Any] = {
+        "name": crate.package["name"],
+        "vers": crate.package["version"],
+        "deps": [
+            {
+                "name": it.alias or it.package,
+                "req": it.requirement,
+                "features": it.features,
+                "optional": it.optional,
+                "default_features": it.default_features,
+                "target": it.target,
+                "kind": it.kind,
+                "registry": it.registry,
+                **({"package": it.package} if it.alias else {}),
+            }
+            for it in dependencies(crate.manifest, home)
+        ],
+        "cksum": checksum,
+        "features": plain,
+        "yanked": False,
+        "links": crate.package.get("links"),
+        "rust_version": crate.package.get("rust-version"),
+    }
+    return {**line, "v": 2, "features2": weak} if weak else line
+
+
+def dependencies(manifest: Mapping[str, Any], home: Home) -> Iterator[Dependency]:
+    """Of a normalised manifest, in which nothing is inherited and nothing has a path."""
+    yield from _of(manifest, None, home)
+    for target, tables in manifest.get("target", {}).items():
+        yield from _of(tables, target, home)
+
+
+def _of(tables: Mapping[str, Any], target: str | None, home: Home) -> Iterator[Dependency]:
+    for table, kind in _KINDS:
+        for key, value in tables.get(table, {}).items():
+            entry: dict[str, Any] = {"version": value} if isinstance(value, str) else value
+            package = entry.get("package", key)
+            yield Dependency(
+                package=package,
+                alias=key if package != key else None,
+                requirement=normalised(entry.get("version", "*")),
+                features=tuple(entry.get("features", ())),
+                optional=entry.get("optional", False),
+                default_features=entry.get("default-features", True),
+                target=target,
+                kind=kind,
+                registry=home.registry_of(package, entry.get("registry-index")),
+            )
+
+
+def _features(features: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those older versions of cargo can read, and those with `dep:` or `?/` in them.
+
+    https://doc.rust-lang.org/cargo/reference/registry-index.html (features2)
+    """
+    weak = {
+        name: values
+        for name, values in features.items()
+        if any(it.startswith("dep:") or "?/" in it for it in values)
+    }
+    return {name: it for name, it in features.items() if name not in weak}, weak
+
+
+def _bare(index: str) -> str:
+    return index.removeprefix("sparse+").rstrip("/")

@@ -1,0 +1,77 @@
+"""How fast crates.io takes packages, and when the next one may go.
+
+https://github.com/rust-lang/crates.io/blob/main/src/rate_limiter.rs
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`burst` at once, then one every `interval_s`."""
+
+    burst: int
+    interval_s: float
+
+    def duration_s(self, count: int) -> float:
+        """How long `count` of them take at least, with the whole burst to spend."""
+        return max(0, count - self.burst) * self.interval_s
+
+
+NEW_CRATES: Final = Limit(5, 600.0)
+NEW_VERSIONS: Final = Limit(30, 60.0)
+
+
+def duration_s(*, new_crates: int, new_versions: int) -> float:
+    """The least time a release takes; the two limits run side by side."""
+    return max(NEW_CRATES.duration_s(new_crates), NEW_VERSIONS.duration_s(new_versions))
+
+
+def foreseen(*, new_crates: int, new_versions: int) -> str:
+    """The same for the user; empty when nobody will have to wait."""
+    minutes = round(duration_s(new_crates=new_crates, new_versions=new_versions) / 60)
+    if not minutes:
+        return ""
+    hours = f"{minutes // 60} h " if minutes >= 60 else ""
+    return (
+        f"cargo: this release takes at least {hours}{minutes % 60} min: crates.io takes 5 new "
+        "crates, then one every 10 minutes, and 30 new versions, then one a minute. What is "
+        "published stays when the run ends before: https://crates.io/docs/rate-limits"
+    )
+
+
+@dataclass(slots=True)
+class Pace:
+    """Turns for those who wait, once a registry has said when it takes the next one: each gets its
+    own time, so that they do not all come back at once, and only one be let in.
+    """
+
+    limit: Limit
+    _turns: dict[str, float] = field(default_factory=dict)
+    _next: float = 0.0
+
+    def wait_s(self, name: str, now: float) -> float:
+        """0 for who may go; else how long until its turn."""
+        turn = self._turns.get(name)
+        if turn is None:
+            if not self._turns or now >= self._next:
+                return 0.0
+            turn = self._take(name)
+        return max(0.0, turn - now)
+
+    def refused(self, name: str, now: float, retry_after_s: float) -> float:
+        """The registry told `name` to come back later; how long until its turn."""
+        self._turns.pop(name, None)
+        self._next = max(self._next, now + retry_after_s)
+        return round(self._take(name) - now, 3)
+
+    def taken(self, name: str) -> None:
+        self._turns.pop(name, None)
+
+    def _take(self, name: str) -> float:
+        turn = self._turns[name] = self._next
+        self._next += self.limit.interval_s
+        return turn

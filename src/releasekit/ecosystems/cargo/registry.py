@@ -1,0 +1,215 @@
+"""A cargo registry: crates go in by its web API, and show in its sparse index.
+
+https://doc.rust-lang.org/cargo/reference/registry-web-api.html and
+https://doc.rust-lang.org/cargo/reference/registry-index.html
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from releasekit import contents
+from releasekit.circuit import Circuit
+from releasekit.ecosystems.cargo import answers, crate_file, login, rates, sparse_index
+from releasekit.ecosystems.cargo.discover import ECOSYSTEM
+from releasekit.ecosystems.cargo.publication import Home, request_body
+from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
+from releasekit.errors import ConfigError, Rejected, Transient
+from releasekit.model import Action
+from releasekit.net import RetryPolicy, request_with_retry, send
+from releasekit.origins import require_safe
+from releasekit.resources import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.config import Config
+    from releasekit.contents import Contents
+    from releasekit.credentials import Secret
+    from releasekit.ecosystems.cargo.destination import Destination
+    from releasekit.ecosystems.interface import Services
+    from releasekit.model import Artifact, Package, Published, Step
+
+# crates.io reads the whole package before it answers.
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
+# What cargo takes for "there is no such crate".
+# https://doc.rust-lang.org/cargo/reference/registry-index.html#nonexistent-crates
+_ABSENT: Final = frozenset({404, 410, 451})
+_UPLOADED: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
+_UNLIMITED: Final = Limit(0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """`private` says that the index, too, is shown to those with a token only."""
+
+    api: httpx.URL
+    private: bool
+
+
+class SparseRegistry:
+    """crates.io, or a server that speaks as it does. Implements `interface.Registry`."""
+
+    def __init__(self, config: Config, services: Services, destination: Destination) -> None:
+        self._destination = destination
+        self._http = services.http
+        self._redact = services.credentials.redact
+        self._login = login.choose(config, services, destination)
+        self._policy = RetryPolicy(
+            config.max_retries,
+            config.retry_base_delay_s,
+            circuit=Circuit(destination.index),
+        )
+        self._circuit = Circuit(destination.api or destination.index)
+        self._endpoints: Endpoints | None = None
+        self._asking = asyncio.Lock()
+        self._seen: set[str] = set()
+        limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
+        self._paces = {True: Pace(limits[0]), False: Pace(limits[1])}
+
+    @property
+    def url(self) -> str:
+        return self._destination.index
+
+    def check_credentials(self) -> None:
+        self._login.check()
+
+    async def aclose(self) -> None:
+        """Gives back tokens that were made for this run."""
+        await self._login.aclose()
+
+    def foresee(self, steps: Sequence[Step]) -> str:
+        """How long the limits of crates.io will make it take, from what the lookups have shown."""
+        if not self._destination.is_crates_io:
+            return ""
+        names = [it.package.id.name for it in steps if it.action in _UPLOADED]
+        new = sum(name not in self._seen for name in names)
+        return rates.foreseen(new_crates=new, new_versions=len(names) - new)
+
+    async def lookup(self, package: Package) -> Published | None:
+        what = f"{package.id} {package.version}"
+        endpoints = await self._asked(what)
+        path = sparse_index.path_of(package.id.name)
+        response = await self._get(path, token=self._for_reading(endpoints))
+        if response.status_code in _ABSENT:
+            return None
+        what = f"{what}: {response.request.url}"
+        answers.explain(response, what, redact=self._redact)
+        self._seen.add(package.id.name)
+        try:
+            return sparse_index.published(
+                response.content, package, url=self._page(package, endpoints)
+            )
+        except ValueError as error:
+            raise Transient(f"{what}: not a file of a sparse index ({error})") from error
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        what = f"{package.id} {package.version}"
+        endpoints = await self._asked(what)
+        pace = self._paces[package.id.name not in self._seen]
+        clock = asyncio.get_running_loop().time
+        if wait_s := pace.wait_s(package.id.name, clock()):
+            raise Transient(
+                f"{what}: {self.url} takes only so many in a while, and it is not its turn yet",
+                retry_after=wait_s,
+            )
+        for artifact in artifacts:
+            response = await self._send(package, artifact, endpoints.api)
+            try:
+                answers.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
+            except Transient as error:
+                if response.status_code == 429:
+                    asked_s = error.retry_after or 0.0
+                    error.retry_after = pace.refused(package.id.name, clock(), asked_s)
+                raise
+        pace.taken(package.id.name)
+
+    async def _send(self, package: Package, artifact: Artifact, api: httpx.URL) -> httpx.Response:
+        home = Home(self._destination.manifest_index, _members(package))
+        with contents.opened(artifact) as file:
+            # Beside the loop, and never left behind with the descriptor closed under it.
+            body = await finish(asyncio.to_thread(_body, file, package, home))
+        token = await self._login.get()
+        response = await self._put(api, body, token)
+        if response.status_code in {401, 403} and self._login.renew(token):
+            response = await self._put(api, body, await self._login.get())
+        return response
+
+    async def _put(self, api: httpx.URL, body: bytes, token: Secret) -> httpx.Response:
+        request = self._http.build_request(
+            "PUT",
+            api.copy_with(path=f"{api.path.rstrip('/')}/api/v1/crates/new"),
+            content=body,
+            headers={
+                "Authorization": token.reveal(),
+                "Accept": "application/json",
+                "Content-Type": "application/octet-stream",
+            },
+            timeout=_UPLOAD_TIMEOUT,
+        )
+        return await send(self._http, request, circuit=self._circuit)
+
+    async def _asked(self, what: str) -> Endpoints:
+        """What config.json says; asked for once, and not at all of crates.io."""
+        async with self._asking:
+            if self._endpoints is None:
+                if self._destination.api:
+                    self._endpoints = Endpoints(httpx.URL(self._destination.api), private=False)
+                else:
+                    self._endpoints = await self._configured(what)
+            return self._endpoints
+
+    async def _configured(self, what: str) -> Endpoints:
+        """https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration"""
+        response = await self._get("config.json", token=None)
+        if response.status_code == 401:
+            response = await self._get("config.json", token=self._login.for_reading())
+        what = f"{what}: {response.request.url}"
+        answers.explain(response, what, redact=self._redact)
+        try:
+            document = json.loads(response.content)
+            api = document.get("api") or ""
+            private = document.get("auth-required") is True
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise Transient(f"{what}: not the configuration of an index") from error
+        try:
+            url = require_safe(str(api), name=f"{response.request.url}: api")
+        except ConfigError as error:
+            raise Rejected(
+                f"{what}: {error}", hint="Only a registry with an `api` takes uploads."
+            ) from error
+        return Endpoints(url, private)
+
+    async def _get(self, path: str, *, token: Secret | None) -> httpx.Response:
+        # A page cached on the way would hide a release that is there, or show one that is not.
+        headers = {"Cache-Control": "no-cache", "Accept": "text/plain, application/json"}
+        if token is not None:
+            headers["Authorization"] = token.reveal()
+        url = f"{self._destination.index}{path}"
+        return await request_with_retry(
+            self._http, "GET", url, headers=headers, policy=self._policy
+        )
+
+    def _for_reading(self, endpoints: Endpoints) -> Secret | None:
+        return self._login.for_reading() if endpoints.private else None
+
+    def _page(self, package: Package, endpoints: Endpoints) -> str:
+        if self._destination.is_crates_io:
+            return f"{self._destination.api}/crates/{package.id.name}/{package.version}"
+        return str(endpoints.api)
+
+
+def _members(package: Package) -> frozenset[str]:
+    return frozenset(it.on.name for it in package.dependencies if it.on.ecosystem == ECOSYSTEM)
+
+
+def _body(file: Contents, package: Package, home: Home) -> bytes:
+    data = file.read()
+    with file.raw() as raw:
+        crate = crate_file.read(raw, package.id.name, package.version)
+    return request_body(crate, data, home)

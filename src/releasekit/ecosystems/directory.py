@@ -1,0 +1,119 @@
+"""Static directory registries (`dir:PATH`): files and pages that any web server can serve.
+
+One class for every ecosystem; what differs is where files lie and what the pages beside them say,
+and that is a `Layout`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Final, Protocol
+
+from releasekit import contents, durable
+from releasekit.errors import Rejected, Transient
+from releasekit.flock import try_lock
+from releasekit.resources import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path, PurePosixPath
+
+    from releasekit.model import Artifact, Package, Published
+
+# Whoever holds the lock writes a few small files: this long means that it hangs.
+PATIENCE_S: Final = 30.0
+_PAUSE_S: Final = 0.005
+
+
+class Layout(Protocol):
+    """Where the clients of one ecosystem look for what. Paths are relative to the directory."""
+
+    def place(self, package: Package, filename: str) -> PurePosixPath:
+        """Where a built file goes. Raises PackageError for one that no client would find."""
+        ...
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        """Everything to rewrite once the files of `package` are there, in this order.
+
+        Each page is asked for when the one before it is in place. A kill in between leaves what a
+        later call completes: pages come from the files, not from what was added last.
+        """
+        ...
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        """What a client sees, from the pages alone."""
+        ...
+
+
+class DirectoryRegistry:
+    """Implements `interface.Registry` on a directory that several processes may write to."""
+
+    def __init__(self, root: Path, layout: Layout) -> None:
+        self._root = root
+        self._layout = layout
+        # One writer of this process at a time: threads that wait for a file lock would only poll.
+        self._turn = asyncio.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"dir:{self._root}"
+
+    def check_credentials(self) -> None:
+        """Nobody is asked for any; whether the directory can be written shows when it is."""
+
+    async def lookup(self, package: Package) -> Published | None:
+        try:
+            return self._layout.read(self._root, package)
+        except (OSError, ValueError) as error:
+            raise Rejected(
+                f"{package.id} {package.version}: {self.url} cannot be read ({error})"
+            ) from error
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        async with self._turn:
+            await finish(asyncio.to_thread(self._store, package, artifacts))
+
+    def _store(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        try:
+            durable.make_directory(self._root)
+            with self._locked():
+                for artifact in artifacts:
+                    self._add(package, artifact)
+                for path, page in self._layout.pages(self._root, package):
+                    _write(self._root / path, page)
+        except OSError as error:
+            raise Rejected(
+                f"{package.id} {package.version}: {self.url} cannot be written "
+                f"({error.filename}: {error.strerror})"
+            ) from error
+
+    def _add(self, package: Package, artifact: Artifact) -> None:
+        path = self._root / self._layout.place(package, artifact.filename)
+        # A file is never replaced, whatever it holds: the caller compares, as with any registry.
+        if not os.path.lexists(path):
+            with contents.opened(artifact) as file:
+                data = file.read()
+            durable.make_directory(path.parent)
+            durable.replace(path, data)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Between two writers that read the same listing, the second would lose a link."""
+        with durable.opened(self._root / ".lock", os.O_RDWR | os.O_CREAT) as descriptor:
+            patience = time.monotonic() + PATIENCE_S
+            while not try_lock(descriptor):
+                if time.monotonic() > patience:
+                    raise Transient(f"{self.url}: another process has it locked")
+                time.sleep(_PAUSE_S)
+            yield
+
+
+def _write(path: Path, page: bytes) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.read_bytes() == page:
+            return
+    durable.make_directory(path.parent)
+    durable.replace(path, page)

@@ -1,0 +1,29 @@
+"""Go modules: tags on a git remote, and the proxies that serve them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.go import registry
+from releasekit.ecosystems.go.ecosystem import Go
+from releasekit.ecosystems.go.options import Options
+from releasekit.ecosystems.go.pushes import Together
+from releasekit.ecosystems.interface import Services, Target
+
+if TYPE_CHECKING:
+    from releasekit.config import Config
+
+
+def target(config: Config, services: Services) -> Target:
+    """Raises ConfigError for a `[go]` table or a proxy that cannot be used."""
+    options = Options.from_table(config.ecosystem_tables.get("go", {}))
+    together = Together()
+    where = registry.make(config, options, services, together)
+    ecosystem = Go(
+        config,
+        options,
+        processes=services.processes,
+        lookup=where.lookup,
+        together=together,
+    )
+    return Target(ecosystem=ecosystem, registry=where)

@@ -1,0 +1,189 @@
+"""Building: releases of many modules from one commit, each with the hashes of those it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from releasekit import durable
+from releasekit.ecosystems.go import discover, edit, gomod, release
+from releasekit.ecosystems.go.edit import Sums
+from releasekit.ecosystems.go.source import place
+from releasekit.errors import BuildFailed, PackageError
+from releasekit.model import Artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from releasekit.ecosystems.go.discover import Module
+    from releasekit.ecosystems.go.gomod import GoMod
+    from releasekit.ecosystems.go.pushes import Together
+    from releasekit.ecosystems.go.release import Made, Release
+    from releasekit.ecosystems.go.source import Archive, Trees
+    from releasekit.model import Package, PackageId, Published
+
+    Built = dict[PackageId, tuple[Artifact, ...] | BuildFailed]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """HEAD, and the Go files of the working tree that differ from it."""
+
+    trees: Trees
+    archive: Archive
+    changed: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum become
+    what the release needs; `lookup` tells the hashes of what is published already.
+    """
+
+    sources: Sources
+    modules: Mapping[str, Module]
+    packages: Mapping[str, Package]
+    edits: bool
+    lookup: Callable[[Package], Awaitable[Published | None]]
+    together: Together
+    _made: dict[str, Made] = field(default_factory=dict)
+
+    async def build(self, packages: Sequence[Package], into: Path) -> Built:
+        built: Built = {}
+        batch = {package.id.name for package in packages}
+        for package in packages:
+            name = package.id.name
+            try:
+                made = await self._release(self.modules[name], batch, into)
+                place = into / name / package.version
+                built[package.id] = await asyncio.to_thread(_write, made, place)
+            except BuildFailed as error:
+                built[package.id] = error
+            else:
+                self._made[name] = release.Made.of(made)
+                self.together.built(package, made.bundle)
+        return built
+
+    async def _release(self, module: Module, batch: set[str], into: Path) -> Release:
+        top = self.sources.trees.head.top
+        where = place(module.directory, top)
+        self._refuse_changed(module, where)
+        self._remember_stored(module, batch, into)
+        sums = {
+            path: await self._sums(path, module, where, batch) for path in self._closure(module)
+        }
+        versions = self._versions()
+        needed = [self._manifests(path) for path in sums if path in self._made]
+        for path, (version, hashes) in edit.raised(module.mod, needed, versions).items():
+            versions[path] = version
+            if hashes is not None:
+                sums[path] = hashes
+        local = discover.local_replaces(module, self.modules)
+        edits = release.Edits(
+            wanted=self.edits,
+            versions=versions,
+            local=frozenset((it.path, it.target) for it in local),
+        )
+        made = release.manifests(module, self.sources.archive, where, sums=sums, exact=edits)
+        return await asyncio.to_thread(
+            release.make, module, made, self.sources.archive, self.sources.trees, where
+        )
+
+    def _manifests(self, path: str) -> tuple[GoMod, str]:
+        """go.mod and go.sum of a module as this run publishes them."""
+        made = self._made[path].manifests
+        return gomod.parse_mod(made.mod.decode(), path), (made.sum or b"").decode()
+
+    def _remember_stored(self, module: Module, batch: set[str], into: Path) -> None:
+        """What a run that was cut off built of this very commit is uploaded as it is, and counts
+        as built here.
+        """
+        for path in set(self._closure(module)) - batch - self._made.keys():
+            stored = release.stored(into / path / self.modules[path].version)
+            if stored is not None and stored.needs == self.sources.trees.head.commit:
+                self._made[path] = stored
+
+    def _versions(self) -> dict[str, str]:
+        """Of everything that is published from here, now or already."""
+        return {it.path: it.version for it in self.modules.values() if not it.unpublishable}
+
+    def _closure(self, module: Module) -> list[str]:
+        """The in-repo modules it needs, directly or not, sorted."""
+        closure: set[str] = set()
+        pending, versions = [module.path], self._versions()
+        while pending:
+            for require in self.modules[pending.pop()].mod.requires:
+                path = require.path
+                if path in versions and path not in closure and path != module.path:
+                    closure.add(path)
+                    pending.append(path)
+        return sorted(closure) if self.edits else []
+
+    async def _sums(self, path: str, module: Module, where: PurePosixPath, batch: set[str]) -> Sums:
+        """Of what this run publishes, or of what is published already: never of a tree that may
+        have changed since.
+        """
+        if path in batch and path in self._made:
+            return self._made[path].sums
+        if path in batch:
+            raise BuildFailed(f"go:{module.path} needs go:{path}, which could not be built")
+        package = self.packages[path]
+        known = edit.known_sums((self.sources.archive.read(str(where / "go.sum")) or b"").decode())
+        if (path, package.version) in known:
+            return known[path, package.version]
+        try:
+            published = await self.lookup(package)
+        except PackageError as error:
+            raise BuildFailed(
+                f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
+            ) from error
+        if path in self._made and self._made[path].is_what(published):
+            return self._made[path].sums
+        _, _, mod, zipped = release.filenames(package.version)
+        files = published.files if published else {}
+        if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
+            raise BuildFailed(
+                f"go:{module.path} needs the hashes of {path} {package.version}, and neither its "
+                "go.sum nor a proxy has them",
+                hint=f"Run `go get {path}@{package.version}` in {where}, and commit go.sum.",
+            )
+        return Sums(zip=files[zipped], mod=files[mod])
+
+    def _refuse_changed(self, module: Module, where: PurePosixPath) -> None:
+        prefix = "" if where == PurePosixPath() else f"{where}/"
+        others = [
+            other.directory.relative_to(self.sources.trees.head.top).as_posix() + "/"
+            for other in self.modules.values()
+            if other.directory != module.directory
+            and other.directory.is_relative_to(module.directory)
+        ]
+        for name in self.sources.changed:
+            if name.startswith(prefix) and not name.startswith(tuple(others)):
+                raise BuildFailed(
+                    f"go:{module.path}: {name} is not committed as it is",
+                    hint="Commit or drop the change: a tag names what is committed.",
+                )
+
+
+def _write(made: Release, place: Path) -> tuple[Artifact, ...]:
+    partial = place.parent / f".{place.name}.building"
+    shutil.rmtree(partial, ignore_errors=True)
+    durable.make_directory(partial)
+    for name, data in made.files.items():
+        (partial / name).write_bytes(data)
+    shutil.rmtree(place, ignore_errors=True)
+    partial.rename(place)
+    return tuple(_artifact(made, place / name, data) for name, data in made.files.items())
+
+
+def _artifact(made: Release, path: Path, data: bytes) -> Artifact:
+    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has."""
+    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": made.bundle.tag}
+    h1 = {".zip": made.sums.zip, ".mod": made.sums.mod}.get(path.suffix)
+    if h1 is not None:
+        digests["h1"] = h1.removeprefix("h1:")
+    return Artifact(path=path, size=len(data), digests=digests)

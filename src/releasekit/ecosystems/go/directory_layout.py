@@ -1,0 +1,86 @@
+"""A module proxy as plain files: `<module>/@v/{list,V.info,V.mod,V.zip}`.
+
+The go command uses it as `GOPROXY=file:///…`, and through any static web server.
+https://go.dev/ref/mod#goproxy-protocol
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.go import module_zip, paths, release, semver
+from releasekit.errors import PackageError
+from releasekit.model import Published
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+
+class ProxyDirectory:
+    """Implements `directory.Layout`. A bundle with the tag lies beside the files."""
+
+    def place(self, package: Package, filename: str) -> PurePosixPath:
+        if filename not in release.filenames(package.version):
+            raise PackageError(
+                f"{package.id} {package.version}: {filename} is not the name of one of its files"
+            )
+        return _versions(package) / paths.escape(filename)
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        versions = _listed(root / _versions(package))
+        page = "".join(f"{version}\n" for version in sorted(versions, key=semver.key))
+        yield _versions(package) / "list", page.encode()
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        """The zip counts once the list names its version: it is what makes a client find it."""
+        directory = root / _versions(package)
+        names = release.filenames(package.version)
+        files = {}
+        for name in names:
+            try:
+                files[name] = _digest((directory / paths.escape(name)).read_bytes(), name)
+            except FileNotFoundError:
+                continue
+        try:
+            listed = (directory / "list").read_text().split()
+        except FileNotFoundError:
+            listed = []
+        if package.version not in listed:
+            files.pop(names[-1], None)
+        if not files:
+            return None
+        return Published(
+            files=files, complete=len(files) == len(names), url=f"{directory.as_uri()}/"
+        )
+
+
+def _versions(package: Package) -> PurePosixPath:
+    return PurePosixPath(paths.escape(package.id.name), "@v")
+
+
+def _listed(directory: Path) -> list[str]:
+    """Versions with all that the go command asks for."""
+    stems = (path.name.removesuffix(".zip") for path in directory.glob("*.zip"))
+    return [
+        _unescape(stem)
+        for stem in stems
+        if all((directory / f"{stem}{end}").is_file() for end in (".info", ".mod"))
+    ]
+
+
+def _unescape(text: str) -> str:
+    head, *rest = text.split("!")
+    return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def _digest(data: bytes, name: str) -> str:
+    if name.endswith(".mod"):
+        return module_zip.hash_of_mod(data)
+    if name.endswith(".zip"):
+        return module_zip.hash_of_zip(data)
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,181 @@
+"""Which Go modules a workspace holds, which versions they have, and how they need one another."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.go import edit, gomod, paths, versions
+from releasekit.errors import ConfigError, PlanError
+from releasekit.model import Dependency, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from releasekit.ecosystems.go.gomod import GoMod, Replace
+    from releasekit.ecosystems.go.options import Options
+
+ECOSYSTEM: Final = "go"
+MAX_DIRECTORIES: Final = 100_000
+# The go command does not look into them either: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
+_IGNORED: Final = frozenset({"testdata", "vendor", "node_modules"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """`directory` is absolute. `unpublishable` says why it is never published, if it is not."""
+
+    mod: GoMod
+    directory: Path
+    version: str
+    unpublishable: str = ""
+
+    @property
+    def path(self) -> str:
+        return self.mod.module
+
+    @property
+    def manifest(self) -> Path:
+        return self.directory / "go.mod"
+
+
+def modules(root: Path, options: Options) -> list[Module]:
+    """Every module below `root`, sorted by path: those go.work uses, where there is one, else all.
+
+    Raises ConfigError, also for two modules of one path.
+    """
+    found: dict[str, Module] = {}
+    for directory in _directories(root, options):
+        module = _module(root, directory, options)
+        first = found.setdefault(module.path, module)
+        if first is not module:
+            raise ConfigError(
+                f"{module.manifest} and {first.manifest} are both named {module.path}",
+                hint="Rename one of them, or leave its directory out with [go] exclude.",
+            )
+    known = {module.directory.relative_to(root).as_posix() for module in found.values()}
+    if found:
+        versions.refuse_unknown(options, known | found.keys())
+    return [found[path] for path in sorted(found)]
+
+
+def packages(by_path: Mapping[str, Module]) -> list[Package]:
+    return [
+        Package(
+            id=PackageId(ECOSYSTEM, module.path),
+            version=module.version,
+            directory=module.directory,
+            manifest=module.manifest,
+            dependencies=tuple(
+                Dependency(on=PackageId(ECOSYSTEM, require.path), requirement=require.version)
+                for require in module.mod.requires
+                if require.path in by_path and require.path != module.path
+            ),
+            unpublishable=module.unpublishable,
+        )
+        for module in by_path.values()
+    ]
+
+
+def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replace]:
+    """Its replacements that only say where this workspace has another of its modules: nobody needs
+    them once both are published.
+
+    Raises PlanError for those that make what is published differ from what is built here: whoever
+    requires a module sees none of its replacements.
+    https://go.dev/ref/mod#go-mod-file-replace
+    """
+    local = []
+    for replace in module.mod.replaces:
+        is_directory = gomod.is_directory(replace.target)
+        at = (module.directory / replace.target).resolve() if is_directory else None
+        other = by_path.get(replace.path)
+        if other is not None and at == other.directory:
+            local.append(replace)
+        elif other is not None or is_directory:
+            raise PlanError(
+                f"{module.manifest} replaces {replace.path} by {replace.target}, which nobody who "
+                f"requires {module.path} would get",
+                hint=f"Drop it: `go mod edit -dropreplace={replace.path}`; to work on both, list "
+                f"both in a go.work, or publish {replace.path} from this workspace too.",
+            )
+    return local
+
+
+def check(module: Module, text: str, planned: Mapping[str, str], by: Mapping[str, Module]) -> None:
+    """Raises PlanError for a go.mod that cannot be published with these versions."""
+    edit.check(gomod.parse_mod(text, str(module.manifest)), planned)
+    local_replaces(module, by)
+
+
+def _directories(root: Path, options: Options) -> list[Path]:
+    work = root / "go.work"
+    if work.is_file():
+        uses = gomod.parse_work(gomod.read(work), str(work)).uses
+        found = [_used(root, work, use) for use in uses]
+    else:
+        found = sorted(_nested(root))
+    return [
+        directory
+        for directory in dict.fromkeys(found)
+        if not _matches(directory.relative_to(root).as_posix(), options.exclude)
+    ]
+
+
+def _used(root: Path, work: Path, use: str) -> Path:
+    directory = (root / use).resolve()
+    if not directory.is_relative_to(root):
+        raise ConfigError(
+            f"{work}: use {use} leads out of the workspace, to {directory}",
+            hint=f"Everything that is published has to be below {root}.",
+        )
+    if not (directory / "go.mod").is_file():
+        raise ConfigError(
+            f"{work}: use {use}: there is no go.mod", hint=f"go work edit -dropuse={use}"
+        )
+    return directory
+
+
+def _nested(root: Path) -> Iterator[Path]:
+    for visited, (where, directories, files) in enumerate(os.walk(root)):
+        if visited > MAX_DIRECTORIES:
+            raise ConfigError(
+                f"{root}: more than {MAX_DIRECTORIES} directories to look for go.mod in",
+                hint="List the modules in a go.work.",
+            )
+        directories[:] = [
+            name
+            for name in directories
+            # A directory with a .git of its own is another repository.
+            if name[0] not in "._"
+            and name not in _IGNORED
+            and not Path(where, name, ".git").exists()
+        ]
+        if "go.mod" in files:
+            yield Path(where).resolve()
+
+
+def _module(root: Path, directory: Path, options: Options) -> Module:
+    manifest = directory / "go.mod"
+    mod = gomod.parse_mod(gomod.read(manifest), str(manifest))
+    where = directory.relative_to(root).as_posix()
+    private = _matches(where, options.private) or _matches(mod.module, options.private)
+    reason = "releasekit.toml: [go] private names it" if private else ""
+    reason = reason or paths.trouble_with_path(mod.module)
+    version = "" if reason else versions.of(mod.module, directory, root, options)
+    if not reason and not version:
+        reason = (
+            "nothing tells its version: write [go] version-file in releasekit.toml, or "
+            f'[go.versions] "{where}"'
+        )
+    trouble = "" if reason else paths.trouble_with_version(mod.module, version)
+    if trouble:
+        raise ConfigError(f"{manifest}: {trouble}")
+    return Module(mod=mod, directory=directory, version=version, unpublishable=reason)
+
+
+def _matches(text: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(text, str(PurePosixPath(glob))) for glob in globs)

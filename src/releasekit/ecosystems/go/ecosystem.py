@@ -1,0 +1,103 @@
+"""The Ecosystem of Go modules: discovery, checks and releases, from what git has committed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.go import discover, gomod, source
+from releasekit.ecosystems.go.batch import Batch, Sources
+from releasekit.errors import BuildFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.go.discover import Module
+    from releasekit.ecosystems.go.options import Options
+    from releasekit.ecosystems.go.pushes import Together
+    from releasekit.model import Artifact, Package, PackageId, Published
+    from releasekit.process import Processes
+
+
+class Go:
+    """Implements `interface.Ecosystem`.
+
+    `lookup` tells the hashes of modules that are published already; `together` is told of all that
+    is built, so that it can be pushed at once.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        options: Options,
+        *,
+        processes: Processes,
+        lookup: Callable[[Package], Awaitable[Published | None]],
+        together: Together,
+    ) -> None:
+        self._config = config
+        self._options = options
+        self._processes = processes
+        self._lookup = lookup
+        self._together = together
+        self._modules: Mapping[str, Module] = {}
+        self._packages: Mapping[str, Package] = {}
+
+    async def discover(self, root: Path) -> Sequence[Package]:
+        found = await asyncio.to_thread(discover.modules, root, self._options)
+        self._modules = {module.path: module for module in found}
+        packages = discover.packages(self._modules)
+        self._packages = {package.id.name: package for package in packages}
+        return packages
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        """The same text: what is published comes from a commit, and is changed on the way there.
+
+        Raises PlanError for requirements and replacements that cannot be published.
+        """
+        path = gomod.parse_mod(manifest, "go.mod").module
+        discover.check(self._modules[path], manifest, versions, self._modules)
+        return manifest
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return [packages] if packages else []
+
+    async def build(
+        self, packages: Sequence[Package], into: Path
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        where = self._processes.environment.get("RUNNER_TEMP")
+        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="releasekit-", dir=where))
+        try:
+            sources = await self._sources(packages, scratch)
+            batch = Batch(
+                sources=sources,
+                modules=self._modules,
+                packages=self._packages,
+                edits=self._config.pin != "none",
+                lookup=self._lookup,
+                together=self._together,
+            )
+            with contextlib.closing(sources.archive):
+                return await batch.build(packages, into)
+        except BuildFailed as error:
+            return {package.id: error for package in packages}
+        finally:
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    async def aclose(self) -> None:
+        """Nothing outlives a build."""
+
+    async def _sources(self, packages: Sequence[Package], scratch: Path) -> Sources:
+        if self._processes.which("git") is None:
+            raise BuildFailed("git is not installed; Go modules are published from a commit")
+        head = await source.head_of(self._config.root, self._processes)
+        wanted = {source.place(package.directory, head.top) for package in packages}
+        trees = await source.Trees.of(head, wanted, self._processes)
+        there = sorted(wanted & trees.listed.keys())
+        archive = await source.archive(trees, there, scratch, self._processes)
+        return Sources(trees, archive, await source.changed(head, self._processes))

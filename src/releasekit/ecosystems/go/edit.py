@@ -1,0 +1,127 @@
+"""go.mod and go.sum as they are published: text to text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.go import semver
+from releasekit.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from releasekit.ecosystems.go.gomod import GoMod, Replace
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The two hashes go.sum has of a module, as `h1:…`. https://go.dev/ref/mod#go-sum-files"""
+
+    zip: str
+    mod: str
+
+
+def check(mod: GoMod, versions: Mapping[str, str]) -> None:
+    """Raises PlanError for a requirement above the planned version: nobody could satisfy it."""
+    for require in mod.requires:
+        planned = versions.get(require.path)
+        if planned is not None and semver.key(require.version) > semver.key(planned):
+            raise PlanError(
+                f"go:{mod.module} requires {require.path} {require.version}, but the workspace has "
+                f"{planned}",
+                hint="A requirement is a lower bound: release that version first, or lower it.",
+            )
+
+
+def released(
+    mod: GoMod, versions: Mapping[str, str], *, missing: Iterable[str], local: Iterable[Replace]
+) -> str:
+    """The go.mod with every in-repo requirement at its planned version, with requirements on
+    `missing` in-repo modules added, and without the `local` replacements.
+
+    Everything else is kept to the byte.
+    """
+    edits = [
+        (require.at.start, require.at.end, versions[require.path])
+        for require in mod.requires
+        if require.path in versions and require.version != versions[require.path]
+    ]
+    edits += [(start, end, "") for start, end in _removed(mod, {it.line.start for it in local})]
+    text = mod.text
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return _with_requirements(text, {path: versions[path] for path in missing})
+
+
+def _removed(mod: GoMod, starts: set[int]) -> list[tuple[int, int]]:
+    """The spans of these lines; of a block that only has such lines, the whole."""
+    spans = set()
+    for line in mod.lines:
+        if line.start not in starts:
+            continue
+        siblings = {it.start for it in mod.lines if it.block == line.block}
+        whole = line.block is not None and siblings <= starts
+        spans.add(line.block if whole and line.block else (line.start, line.end))
+    return sorted(spans)
+
+
+def _with_requirements(text: str, versions: Mapping[str, str]) -> str:
+    if not versions:
+        return text
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines = [f"\t{path} {version} // indirect{end}" for path, version in versions.items()]
+    block = [f"{end}require ({end}", *lines, f"){end}"]
+    return text + ("" if text.endswith("\n") else end) + "".join(block)
+
+
+def go_sum(text: str, sums: Mapping[tuple[str, str], Sums]) -> str:
+    """`text` with the hashes of these modules (path and version), in go's own order."""
+    kept = []
+    for line in text.splitlines():
+        words = line.split()
+        known = len(words) == 3 and (words[0], words[1].removesuffix("/go.mod")) in sums
+        if line.strip() and not known:
+            kept.append(line)
+    for (path, version), hashes in sums.items():
+        kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
+    return "".join(f"{line}\n" for line in sorted(kept, key=_order))
+
+
+def known_sums(text: str) -> dict[tuple[str, str], Sums]:
+    """Modules (path and version) of which a go.sum has both hashes."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3:
+            found[words[0], words[1]] = words[2]
+    return {
+        (path, version): Sums(value, found[path, f"{version}/go.mod"])
+        for (path, version), value in found.items()
+        if (path, f"{version}/go.mod") in found
+    }
+
+
+def raised(
+    mod: GoMod, needed: Iterable[tuple[GoMod, str]], ours: Collection[str]
+) -> dict[str, tuple[str, Sums | None]]:
+    """Modules of others that one of the `needed` modules (go.mod and go.sum) requires at a higher
+    version than this go.mod does: the version that counts for both, and its hashes.
+
+    The go command builds nothing before go.mod says so. https://go.dev/ref/mod#minimal-version-selection
+    """
+    versions = {it.path: it.version for it in mod.requires if it.path not in ours}
+    found: dict[str, tuple[str, Sums | None]] = {}
+    for other, sums in needed:
+        known = known_sums(sums)
+        for path, version in ((it.path, it.version) for it in other.requires):
+            if path in versions and semver.key(version) > semver.key(versions[path]):
+                versions[path] = version
+                found[path] = (version, known.get((path, version)))
+    return found
+
+
+def _order(line: str) -> tuple[str, semver.Key, str]:
+    path, version, *_ = [*line.split(), "", ""]
+    base, slash, name = version.partition("/")
+    return path, semver.key(base), slash + name

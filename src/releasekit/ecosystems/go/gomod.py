@@ -1,0 +1,209 @@
+"""The syntax of go.mod and go.work: parsed with positions, so that an edit changes nothing else.
+
+https://go.dev/ref/mod#go-mod-file-lexical
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_BYTES: Final = 16 * 1024 * 1024
+_PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_TOKEN: Final = re.compile(
+    r"""
+      (?P<space>[ \t\r]+)
+    | (?P<comment>//.*)
+    | "(?P<quoted>(?:[^"\\]|\\.)*)"
+    | `(?P<raw>[^`]*)`
+    | (?P<arrow>=>)
+    | (?P<mark>[()\[\]{},])
+    | (?P<word>(?:(?!//)[^\s()\[\]{},"`])+)
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One directive, also one from a block. `start` and `end` are those of its physical line, with
+    the line end; `block` those of the block around it.
+    """
+
+    verb: str
+    arguments: tuple[Token, ...]
+    comment: str
+    start: int
+    end: int
+    block: tuple[int, int] | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(token.text for token in self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Require:
+    path: str
+    version: str
+    indirect: bool
+    at: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """`target_version` is empty for a directory."""
+
+    path: str
+    version: str
+    target: str
+    target_version: str
+    line: Line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoMod:
+    text: str
+    module: str
+    go: str
+    requires: tuple[Require, ...]
+    replaces: tuple[Replace, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoWork:
+    uses: tuple[str, ...]
+    replaces: tuple[Replace, ...]
+
+
+def read(path: Path) -> str:
+    """The text of a go.mod, go.work or version file; raises ConfigError when there is none."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_BYTES} bytes")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 (byte {error.start})") from error
+
+
+def parse_mod(text: str, where: str) -> GoMod:
+    """`where` names the file in errors; raises ConfigError for what is no go.mod."""
+    lines = tuple(_lines(text, where))
+    modules = [line.words[0] for line in lines if line.verb == "module" and line.words]
+    if len(modules) != 1:
+        raise ConfigError(f"{where}: has {len(modules) or 'no'} module directives; write one")
+    return GoMod(
+        text=text,
+        module=modules[0],
+        go=next((line.words[0] for line in lines if line.verb == "go" and line.words), ""),
+        requires=tuple(_require(line, where) for line in lines if line.verb == "require"),
+        replaces=tuple(_replace(line, where) for line in lines if line.verb == "replace"),
+        lines=lines,
+    )
+
+
+def parse_work(text: str, where: str) -> GoWork:
+    lines = tuple(_lines(text, where))
+    return GoWork(
+        uses=tuple(line.words[0] for line in lines if line.verb == "use" and line.words),
+        replaces=tuple(_replace(line, where) for line in lines if line.verb == "replace"),
+    )
+
+
+def is_directory(target: str) -> bool:
+    """Whether a replacement is a directory, not a module. https://go.dev/ref/mod#go-mod-file-replace"""
+    return target.startswith(("./", "../", "/")) or target in {".", ".."}
+
+
+def _require(line: Line, where: str) -> Require:
+    if len(line.words) != 2:
+        raise ConfigError(f"{where}: `require {' '.join(line.words)}`; write a path and a version")
+    return Require(
+        path=line.words[0],
+        version=line.words[1],
+        indirect=re.match(r"//\s*indirect\b", line.comment) is not None,
+        at=line.arguments[1],
+    )
+
+
+def _replace(line: Line, where: str) -> Replace:
+    words = line.words
+    if "=>" not in words or words.index("=>") not in {1, 2} or len(words) - words.index("=>") > 3:
+        raise ConfigError(f"{where}: `replace {' '.join(words)}`; write `replace OLD => NEW`")
+    arrow = words.index("=>")
+    new = words[arrow + 1 :]
+    if not new:
+        raise ConfigError(f"{where}: `replace {' '.join(words)}`; write `replace OLD => NEW`")
+    return Replace(
+        path=words[0],
+        version=words[1] if arrow == 2 else "",
+        target=new[0],
+        target_version=new[1] if len(new) == 2 else "",
+        line=line,
+    )
+
+
+def _lines(text: str, where: str) -> list[Line]:
+    found: list[Line] = []
+    verb, opened = "", 0
+    inside: list[Line] = []
+    offset = 0
+    for number, physical in enumerate(_PHYSICAL.findall(text), start=1):
+        start, end = offset, offset + len(physical)
+        offset = end
+        tokens, comment = _tokens(physical, start, f"{where}:{number}")
+        words = [token.text for token in tokens]
+        if not words:
+            continue
+        if verb and words == [")"]:
+            found += [replace(it, block=(opened, end)) for it in inside]
+            verb = ""
+        elif verb:
+            inside.append(
+                Line(verb=verb, arguments=tuple(tokens), comment=comment, start=start, end=end)
+            )
+        elif words[1:] == ["("]:
+            verb, opened, inside = words[0], start, []
+        elif words[1:] != ["(", ")"]:
+            rest = tuple(tokens[1:])
+            found.append(Line(verb=words[0], arguments=rest, comment=comment, start=start, end=end))
+    if verb:
+        raise ConfigError(f"{where}: `{verb} (` has no closing parenthesis")
+    return found
+
+
+def _tokens(physical: str, start: int, where: str) -> tuple[list[Token], str]:
+    tokens: list[Token] = []
+    position = 0
+    line = physical.rstrip("\n")
+    while position < len(line):
+        match = _TOKEN.match(line, position)
+        if match is None:
+            raise ConfigError(f"{where}: {line[position:].strip()!r} is not understood")
+        position = match.end()
+        if match["comment"] is not None:
+            return tokens, match["comment"].rstrip("\r")
+        if match["space"] is None:
+            text = match["quoted"] if match["quoted"] is not None else match["raw"]
+            shown = match[0] if text is None else text
+            tokens.append(Token(shown, start + match.start(), start + match.end()))
+    return tokens, ""

@@ -1,0 +1,175 @@
+"""The zip file of a module, and its hash: the same files and the same h1 as the go command's.
+
+https://go.dev/ref/mod#zip-files, https://pkg.go.dev/golang.org/x/mod/zip and
+https://pkg.go.dev/golang.org/x/mod/sumdb/dirhash#Hash1
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import time
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.go import paths
+from releasekit.errors import BuildFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
+MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """One entry of a git tree; a symbolic link or the like is not `regular`."""
+
+    size: int
+    regular: bool = True
+
+
+def select(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
+    """Which files of its directory belong to a module, in their order.
+
+    Names are relative to that directory; `go` is the version its go.mod names. Raises BuildFailed
+    for files that no module can hold.
+    """
+    nested = {
+        name.rpartition("/")[0]
+        for name, file in files.items()
+        if file.regular and "/" in name and name.rpartition("/")[2].lower() == "go.mod"
+    }
+    chosen: list[str] = []
+    troubles: list[str] = []
+    folded: dict[str, str] = {}
+    for name, file in files.items():
+        if _is_vendored(name, go) or _is_below(name, nested) or name == ".hg_archival.txt":
+            continue
+        trouble = paths.trouble_with_file(name) or _collision(name, folded)
+        if not trouble and name != "go.mod" and name.lower() == "go.mod":
+            trouble = "go.mod files must have lowercase names"
+        if trouble:
+            troubles.append(f"{name}: {trouble}")
+        elif file.regular:
+            chosen.append(name)
+    _refuse_size(sum(files[name].size for name in chosen), files, chosen, troubles)
+    if troubles:
+        more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
+        raise BuildFailed(
+            f"go:{module} cannot be published: {'; '.join(troubles[:_SHOWN])}{more}",
+            hint="Go refuses a module with such files; rename, move or remove them.",
+        )
+    return chosen
+
+
+def _refuse_size(
+    total: int, files: Mapping[str, File], chosen: Iterable[str], troubles: list[str]
+) -> None:
+    if total > MAX_ZIP_BYTES:
+        troubles.append(f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed")
+    troubles += [
+        f"{name}: larger than {MAX_GO_MOD_BYTES} bytes"
+        for name in chosen
+        if name in {"go.mod", "LICENSE"} and files[name].size > MAX_GO_MOD_BYTES
+    ]
+
+
+def _is_below(name: str, directories: set[str]) -> bool:
+    parts = name.split("/")
+    return any("/".join(parts[:depth]) in directories for depth in range(1, len(parts)))
+
+
+def _is_vendored(name: str, go: str) -> bool:
+    """With the mistake that go.mod files before 1.24 keep, for the sake of old hashes.
+
+    https://go.dev/issue/37397
+    """
+    mended = _language(go) >= (1, 24)
+    if mended and name == "vendor/modules.txt":
+        return True
+    if name.startswith("vendor/"):
+        rest = name[len("vendor/") :]
+    elif (at := name.find("/vendor/")) >= 0:
+        rest = name[at + len("/vendor/") :] if mended else name[len("/vendor/") :]
+    else:
+        return False
+    return "/" in rest
+
+
+def _language(go: str) -> tuple[int, int]:
+    major, _, minor = go.partition(".")
+    digits = ""
+    for character in minor:
+        if not character.isdigit():
+            break
+        digits += character
+    return (int(major), int(digits or "0")) if major.isdigit() else (0, 0)
+
+
+def _collision(name: str, folded: dict[str, str]) -> str:
+    """Two paths that some file system takes for one; parents count as well."""
+    parts = name.split("/")
+    for depth in range(1, len(parts) + 1):
+        path = "/".join(parts[:depth])
+        other = folded.setdefault(_fold(path), path)
+        if other != path:
+            return f"differs from {other} in case only"
+    return ""
+
+
+def _fold(text: str) -> str:
+    """Simple case folding: characters whose other case is several characters stay."""
+    pairs = ((character, character.upper()) for character in text)
+    return "".join(up.lower() if len(up) == len(up.lower()) == 1 else low for low, up in pairs)
+
+
+def hash1(contents: Mapping[str, bytes]) -> str:
+    """The `h1:` hash over these files, full names."""
+    summary = "".join(
+        f"{hashlib.sha256(contents[name]).hexdigest()}  {name}\n" for name in sorted(contents)
+    )
+    return f"h1:{base64.b64encode(hashlib.sha256(summary.encode()).digest()).decode()}"
+
+
+def hash_of_mod(mod: bytes) -> str:
+    """The `h1:` hash of a go.mod alone."""
+    return hash1({"go.mod": mod})
+
+
+def hash_of_zip(data: bytes) -> str:
+    """The `h1:` hash of a module zip; raises ValueError for what is none, or is too large."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_ZIP_BYTES:
+                raise ValueError("its files are larger than a module may be")
+            return hash1({entry.filename: archive.read(entry) for entry in archive.infolist()})
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ValueError(f"not a zip file ({error})") from error
+
+
+def go_sum_of(data: bytes) -> bytes | None:
+    """The go.sum in a module zip, which is sound; None when it has none."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = (it for it in archive.namelist() if it.endswith("/go.sum"))
+        root = next((it for it in names if it.partition("@")[2].count("/") == 1), None)
+        return None if root is None else archive.read(root)
+
+
+def write(contents: Mapping[str, bytes], *, time_s: int) -> bytes:
+    """A zip of these files, full names; the same bytes for the same files and time."""
+    buffer = io.BytesIO()
+    # The epoch of the format.
+    moment = max(time.gmtime(time_s)[:6], (1980, 1, 1, 0, 0, 0))
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in contents.items():
+            entry = zipfile.ZipInfo(name, moment)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED, 6)
+    return buffer.getvalue()

@@ -1,0 +1,154 @@
+"""Git objects made without touching a repository, and bundles that carry them elsewhere.
+
+https://git-scm.com/book/en/v2/Git-Internals-Git-Objects and
+https://git-scm.com/docs/gitformat-bundle, https://git-scm.com/docs/gitformat-pack
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+Kind = Literal["commit", "tree", "blob", "tag"]
+
+_CODES: Final[dict[Kind, int]] = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
+_KINDS: Final[dict[int, Kind]] = {code: kind for kind, code in _CODES.items()}
+_SIGNATURE: Final = b"# v2 git bundle\n"
+TREE_MODE: Final = "40000"
+FILE_MODE: Final = "100644"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    kind: Kind
+    content: bytes
+
+    @property
+    def raw(self) -> bytes:
+        return f"{self.kind} {len(self.content)}\0".encode() + self.content
+
+    @property
+    def id(self) -> str:
+        """40 hex digits."""
+        return hashlib.sha1(self.raw, usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a tree; `mode` as git stores it, without a leading zero."""
+
+    mode: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who and when (seconds since 1970, UTC)."""
+
+    name: str
+    email: str
+    time_s: int
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}> {self.time_s} +0000"
+
+
+def tree(entries: dict[str, Entry]) -> Object:
+    def order(name: str) -> bytes:
+        # Directories sort as if their names ended in a slash.
+        return f"{name}/".encode() if entries[name].mode == TREE_MODE else name.encode()
+
+    content = b"".join(
+        f"{entries[name].mode} {name}\0".encode() + bytes.fromhex(entries[name].id)
+        for name in sorted(entries, key=order)
+    )
+    return Object("tree", content)
+
+
+def commit(root: str, parent: str, by: Signature, message: str) -> Object:
+    text = f"tree {root}\nparent {parent}\nauthor {by}\ncommitter {by}\n\n{message}\n"
+    return Object("commit", text.encode())
+
+
+def tag(name: str, on: str, by: Signature, message: str) -> Object:
+    text = f"object {on}\ntype commit\ntag {name}\ntagger {by}\n\n{message}\n"
+    return Object("tag", text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A tag and the objects that whoever has the commit `needs` lacks."""
+
+    name: str
+    needs: str
+    objects: Sequence[Object]
+
+    @property
+    def tag(self) -> str:
+        """The id of the tag object, the last one."""
+        return self.objects[-1].id
+
+    def to_bytes(self) -> bytes:
+        """A file for `git fetch` and `git bundle unbundle`."""
+        head = f"-{self.needs} \n{self.tag} refs/tags/{self.name}\n\n"
+        return _SIGNATURE + head.encode() + _pack(self.objects)
+
+    @classmethod
+    def of(cls, data: bytes) -> Bundle:
+        """Of a file that `to_bytes` made; raises ValueError for anything else."""
+        head, separator, pack = data.partition(b"\n\n")
+        lines = head.removeprefix(_SIGNATURE).decode().splitlines()
+        if not separator or not head.startswith(_SIGNATURE) or len(lines) != 2:
+            raise ValueError("not a bundle of one tag")
+        needs, (oid, _, ref) = lines[0][1:].strip(), lines[1].partition(" ")
+        bundle = cls(ref.removeprefix("refs/tags/"), needs, tuple(_unpack(pack)))
+        if bundle.tag != oid:
+            raise ValueError(f"its tag is {bundle.tag}, not {oid}")
+        return bundle
+
+
+def store(objects: Iterable[Object], directory: Path) -> None:
+    """Write them, loose, to a directory of objects that git is told of."""
+    for each in objects:
+        path = directory / each.id[:2] / each.id[2:]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(zlib.compress(each.raw))
+
+
+def _pack(objects: Sequence[Object]) -> bytes:
+    parts = [b"PACK" + (2).to_bytes(4, "big") + len(objects).to_bytes(4, "big")]
+    for each in objects:
+        size = len(each.content)
+        byte = _CODES[each.kind] << 4 | size & 0x0F
+        size >>= 4
+        head = bytearray()
+        while size:
+            head.append(byte | 0x80)
+            byte, size = size & 0x7F, size >> 7
+        head.append(byte)
+        parts += [bytes(head), zlib.compress(each.content)]
+    body = b"".join(parts)
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _unpack(pack: bytes) -> Iterator[Object]:
+    body, check = pack[:-20], pack[-20:]
+    if body[:8] != b"PACK\0\0\0\2" or hashlib.sha1(body, usedforsecurity=False).digest() != check:
+        raise ValueError("its pack is damaged")
+    position = 12
+    for _ in range(int.from_bytes(body[8:12], "big")):
+        byte = body[position]
+        kind = _KINDS[byte >> 4 & 0x07]
+        position += 1
+        while byte & 0x80:
+            byte = body[position]
+            position += 1
+        inflate = zlib.decompressobj()
+        yield Object(kind, inflate.decompress(body[position:]))
+        position = len(body) - len(inflate.unused_data)

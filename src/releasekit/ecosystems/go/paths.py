@@ -1,0 +1,117 @@
+"""Module paths and file names: which are allowed, and how they are spelled where.
+
+https://go.dev/ref/mod#module-path, https://pkg.go.dev/golang.org/x/mod/module
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import PurePosixPath
+from typing import Final
+
+from releasekit.ecosystems.go import semver
+
+_ELEMENT: Final = re.compile(r"[A-Za-z0-9._~-]+")
+_HOST: Final = re.compile(r"[a-z0-9.-]+")
+_SUFFIX: Final = re.compile(r"(?P<prefix>.*)/(?P<major>v[0-9.]+)")
+_GOPKG_IN: Final = re.compile(r"gopkg\.in/.*\.v(?P<major>0|[1-9][0-9]*)(?:-unstable)?")
+_RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
+_PUNCTUATION: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
+
+
+def split(path: str) -> tuple[str, str]:
+    """The path without its major version suffix, and that suffix: "", "v2", "v3"…
+
+    https://go.dev/ref/mod#major-version-suffixes
+    """
+    match = _SUFFIX.fullmatch(path)
+    if match and not path.startswith("gopkg.in/"):
+        return match["prefix"], match["major"]
+    return path, ""
+
+
+def trouble_with_path(path: str) -> str:
+    """Why nobody could require a module of this path; empty when somebody could."""
+    elements = path.split("/")
+    if "." not in elements[0]:
+        return f"the first element of its module path {path!r} has no dot, so nobody can fetch it"
+    if not _HOST.fullmatch(elements[0]) or path.startswith("-"):
+        return f"its module path {path!r} does not start with a host name"
+    for element in elements:
+        if not _ELEMENT.fullmatch(element) or element[0] == "." or element[-1] == ".":
+            return f"its module path {path!r} has an element {element!r} that Go does not allow"
+        if _RESERVED.fullmatch(element):
+            return f"its module path {path!r} has an element that Windows reserves, {element!r}"
+    suffix = split(path)[1]
+    if suffix and not re.fullmatch(r"v[1-9][0-9]*", suffix):
+        return f"its module path {path!r} ends in {suffix!r}, which is no major version"
+    if suffix == "v1":
+        return f"its module path {path!r} ends in /v1, which Go never uses"
+    return ""
+
+
+def trouble_with_version(path: str, version: str) -> str:
+    """What to write instead, where path and version do not go together; empty where they do."""
+    if not semver.is_release_version(version):
+        return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
+    major = semver.major(version)
+    if gopkg := _GOPKG_IN.fullmatch(path):
+        if int(gopkg["major"]) == major:
+            return ""
+        return f"{version} does not belong to {path}; write a version of v{gopkg['major']}"
+    prefix, suffix = split(path)
+    wanted = f"v{major}" if major >= 2 else ""
+    if suffix == wanted:
+        return ""
+    fitting = f"{prefix}/{wanted}" if wanted else prefix
+    instead = f"a version of {suffix}" if suffix else "a version of v0 or v1"
+    return f"{version} does not belong to {path}; write {instead}, or `module {fitting}` in go.mod"
+
+
+def tag_prefix(path: str, directory: PurePosixPath) -> str:
+    """What stands before the version in a module's tags: "", or its directory and a slash.
+
+    `directory` is relative to the root of the repository. A directory that is only there for the
+    major version is not in the tag. https://go.dev/ref/mod#vcs-version
+    """
+    suffix = split(path)[1]
+    if suffix and directory.name == suffix:
+        directory = directory.parent
+    return "" if directory == PurePosixPath() else f"{directory}/"
+
+
+def is_at(path: str, directory: PurePosixPath) -> bool:
+    """Whether the go command looks for a module of this path in this directory."""
+    base = split(path)[0]
+    where = tag_prefix(path, directory).rstrip("/")
+    return not where or base.endswith(f"/{where}")
+
+
+def escape(text: str) -> str:
+    """A path or version as proxies spell it. https://go.dev/ref/mod#goproxy-protocol"""
+    return re.sub(r"[A-Z]", lambda letter: f"!{letter[0].lower()}", text)
+
+
+def trouble_with_file(name: str) -> str:
+    """Why a module cannot hold a file of this name; empty when it can.
+
+    https://pkg.go.dev/golang.org/x/mod/module#CheckFilePath
+    """
+    for element in name.split("/"):
+        if not element or not element.strip("."):
+            return f"invalid path element {element!r}"
+        if element.endswith("."):
+            return "trailing dot in path element"
+        for character in element:
+            if not _allowed(character):
+                return f"invalid char {character!r}"
+        if _RESERVED.fullmatch(element):
+            return f"{element!r} is reserved on Windows"
+    return ""
+
+
+def _allowed(character: str) -> bool:
+    if character.isascii():
+        return character.isalnum() or character in _PUNCTUATION
+    return unicodedata.category(character).startswith("L")

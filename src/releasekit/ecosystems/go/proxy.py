@@ -1,0 +1,98 @@
+"""What a module proxy shows of a version. https://go.dev/ref/mod#goproxy-protocol"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from typing import TYPE_CHECKING, Final
+
+from releasekit.circuit import Circuit
+from releasekit.ecosystems.go import module_zip, paths, release
+from releasekit.errors import Rejected, Transient
+from releasekit.net import RetryPolicy, check, request_with_retry
+from releasekit.origins import require_safe
+
+if TYPE_CHECKING:
+    import httpx
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.interface import Services
+    from releasekit.model import Package
+
+OFFICIAL: Final = "https://proxy.golang.org/"
+# Tells the hashes of what the official proxy serves, for ever, without a download.
+# https://go.dev/ref/mod#checksum-database
+SUM_DB: Final = "https://sum.golang.org/"
+
+
+class Proxy:
+    """One GOPROXY. A version is asked for once its tag is pushed and not before: that nothing is
+    there is remembered by proxies, for up to half an hour. https://proxy.golang.org
+    """
+
+    def __init__(self, url: str, config: Config, services: Services) -> None:
+        require_safe(url, name="go-proxy")
+        self.url = f"{url.rstrip('/')}/"
+        self._http = services.http
+        self._policy = RetryPolicy(
+            config.max_retries, config.retry_base_delay_s, circuit=Circuit(self.url)
+        )
+
+    async def read(self, package: Package) -> dict[str, str]:
+        """File → digest, of those files it has; the first request makes it fetch the version."""
+        _, info, mod, zipped = release.filenames(package.version)
+        answer = await self._get(self.address(package, info), package)
+        if answer is None:
+            return {}
+        found = {info: f"sha256:{hashlib.sha256(_info(answer, package)).hexdigest()}"}
+        if self.url == OFFICIAL:
+            return found | await self._from_sum_db(package)
+        mod_data, zip_data = await asyncio.gather(
+            *(self._get(self.address(package, name), package) for name in (mod, zipped))
+        )
+        if mod_data is not None:
+            found[mod] = module_zip.hash_of_mod(mod_data.content)
+        if zip_data is not None:
+            try:
+                found[zipped] = await asyncio.to_thread(module_zip.hash_of_zip, zip_data.content)
+            except ValueError as error:
+                raise Rejected(
+                    f"{package.id} {package.version}: {zip_data.url}: {error}"
+                ) from error
+        return found
+
+    def address(self, package: Package, filename: str) -> str:
+        path = paths.escape(package.id.name)
+        return f"{self.url}{path}/@v/{paths.escape(filename)}"
+
+    async def _from_sum_db(self, package: Package) -> dict[str, str]:
+        version = package.version
+        url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
+        answer = await self._get(url, package)
+        _, _, mod, zipped = release.filenames(version)
+        names = {version: zipped, f"{version}/go.mod": mod}
+        found = {}
+        for line in answer.text.splitlines() if answer is not None else ():
+            words = line.split(" ")
+            if len(words) == 3 and words[0] == package.id.name and words[1] in names:
+                found[names[words[1]]] = words[2]
+        return found
+
+    async def _get(self, url: str, package: Package) -> httpx.Response | None:
+        """None where it has nothing there: 404 and 410 say so."""
+        response = await request_with_retry(self._http, "GET", url, policy=self._policy)
+        if response.status_code in {404, 410}:
+            return None
+        return check(response, f"{package.id} {package.version}: {url}")
+
+
+def _info(answer: httpx.Response, package: Package) -> bytes:
+    """The answer as our own file has it: proxies add what they know of the origin."""
+    try:
+        document = json.loads(answer.content)
+        return release.info(str(document["Version"]), str(document["Time"]))
+    except (ValueError, LookupError, TypeError) as error:
+        raise Transient(
+            f"{package.id} {package.version}: {answer.url}: not what a module proxy says"
+        ) from error

@@ -1,0 +1,155 @@
+"""Where Go modules are published: tags on a git remote, which a module proxy makes visible."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit import contents
+from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.go import objects, paths, release
+from releasekit.ecosystems.go.directory_layout import ProxyDirectory
+from releasekit.ecosystems.go.objects import Bundle
+from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
+from releasekit.ecosystems.go.pushes import Shared
+from releasekit.ecosystems.go.remote import HINT, Remote
+from releasekit.ecosystems.go.source import place, repository_of
+from releasekit.errors import MissingCredentials, Rejected
+from releasekit.model import Published
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import PurePosixPath
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.go.options import Options
+    from releasekit.ecosystems.go.pushes import Together
+    from releasekit.ecosystems.interface import Registry, Services
+    from releasekit.model import Artifact, Package
+
+_DIRECTORY: Final = "dir:"
+
+
+def make(config: Config, options: Options, services: Services, together: Together) -> Registry:
+    """Raises ConfigError for a proxy URL that cannot be used. No network."""
+    where = config.registries.get("go", OFFICIAL)
+    if where.startswith(_DIRECTORY):
+        return DirectoryRegistry(Path(where.removeprefix(_DIRECTORY)), ProxyDirectory())
+    proxy = Proxy(where, config, services) if options.proxy else None
+    return TagRegistry(config, services, remote=options.remote, proxy=proxy, together=together)
+
+
+class TagRegistry:
+    """Implements `interface.Registry`."""
+
+    def __init__(
+        self,
+        config: Config,
+        services: Services,
+        *,
+        remote: str,
+        proxy: Proxy | None,
+        together: Together,
+    ) -> None:
+        self._top = repository_of(config.root)
+        self._processes = services.processes
+        self._remote_name = remote
+        self._proxy = proxy
+        self._together = together
+        self._remote = Remote(remote, self._top or config.root, services)
+        # One look at the remote answers for all modules that wait for one.
+        self._tags = Shared(self._remote.tags)
+        self._turn = asyncio.Lock()
+        self._pushed: dict[str, str] = {}
+
+    @property
+    def url(self) -> str:
+        return self._proxy.url if self._proxy else f"git remote {self._remote_name}"
+
+    def check_credentials(self) -> None:
+        """Who may push is git's to know, and shows when it pushes."""
+        if self._processes.which("git") is None:
+            raise MissingCredentials(
+                "go: git is not installed, and tags are pushed by it", hint=HINT
+            )
+
+    async def lookup(self, package: Package) -> Published | None:
+        oid = (await self._tags.get()).get(self._tag(package))
+        if oid is None:
+            # Nothing is asked of a proxy that could remember the answer.
+            return None
+        names = release.filenames(package.version)
+        if self._proxy is None:
+            return Published(files=dict.fromkeys(names, f"git:{oid}"))
+        files = {names[0]: f"git:{oid}"} | await self._proxy.read(package)
+        return Published(files=files, complete=len(files) == len(names), url=self._page(package))
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        bundles = [it for it in artifacts if it.filename == release.filenames(package.version)[0]]
+        if not bundles:
+            # The tag is there; what a proxy still lacks it fetches by itself.
+            return
+        bundle = await asyncio.to_thread(_read, bundles[0], package)
+        if bundle.name != self._tag(package):
+            raise Rejected(
+                f"{package.id} {package.version}: its tag is to be {self._tag(package)}, and was "
+                f"built as {bundle.name}"
+            )
+        if not paths.is_at(package.id.name, self._where(package)):
+            raise Rejected(
+                f"{package.id}: the go command would not look for it in {self._where(package)}",
+                hint="A module path ends with the module's directory, from the repository's root: "
+                "https://go.dev/ref/mod#vcs-find",
+            )
+        async with self._turn:
+            if self._pushed.get(bundle.name) != bundle.tag:
+                await self._push(package, bundle)
+
+    async def _push(self, package: Package, bundle: Bundle) -> None:
+        """One atomic push of this tag and those that go with it, of what the remote lacks."""
+        there = await self._tags.get()
+        if bundle.name in there:
+            return  # the caller compares
+        built = self._together.going_with(package)
+        moved = {other.id for other, it in built if there.get(it.name, it.tag) != it.tag}
+        going = [bundle, *(it for _, it in self._together.going_with(package, without=moved))]
+        missing = [it for it in going if it.name not in there]
+        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="releasekit-"))
+        try:
+            for it in missing:
+                await asyncio.to_thread(objects.store, it.objects, scratch)
+            tags = {it.name: it.tag for it in missing}
+            what = f"{package.id} {package.version}"
+            await self._remote.push(tags, objects=scratch, what=what)
+            self._pushed |= tags
+        finally:
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
+
+    def _tag(self, package: Package) -> str:
+        return release.tag_name(package.id.name, package.version, self._where(package))
+
+    def _where(self, package: Package) -> PurePosixPath:
+        if self._top is None:
+            raise Rejected(
+                f"{package.id} {package.version}: {package.directory} is in no git repository, and "
+                "a Go module is published by a tag"
+            )
+        return place(package.directory, self._top)
+
+    def _page(self, package: Package) -> str:
+        if self._proxy is None or self._proxy.url != OFFICIAL:
+            names = release.filenames(package.version)
+            return self._proxy.address(package, names[1]) if self._proxy else ""
+        return f"https://pkg.go.dev/{package.id.name}@{package.version}"
+
+
+def _read(artifact: Artifact, package: Package) -> Bundle:
+    with contents.opened(artifact) as file:
+        data = file.read()
+    try:
+        return Bundle.of(data)
+    except ValueError as error:
+        raise Rejected(f"{package.id} {package.version}: {artifact.path}: {error}") from error

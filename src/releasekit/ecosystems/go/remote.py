@@ -1,0 +1,136 @@
+"""The git remote that tags are pushed to, spoken to by git with git's own credentials."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.net import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Services
+
+TIMEOUT_S: Final = 300.0
+# What git needs to find the credentials and settings of whoever started us. None of it is secret;
+# no build gets it.
+_PASSED: Final = (
+    "SSH_AUTH_SOCK",
+    "SSH_ASKPASS",
+    "GIT_ASKPASS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+)
+_DENIED: Final = re.compile(
+    r"Authentication failed|Permission denied|Permission to \S+ denied|could not read (User|Pass)"
+    r"|terminal prompts disabled|returned error: 40[13]|Repository not found|access rights",
+    re.IGNORECASE,
+)
+_NEVER_SENT: Final = re.compile(
+    r"Could not resolve host|Connection refused|Failed to connect|Couldn't connect"
+    r"|Network is unreachable|Connection timed out",
+    re.IGNORECASE,
+)
+_PASSING: Final = re.compile(
+    r"returned error: (?:408|425|429|5\d\d)|early EOF|hung up|RPC failed|timed out|reset by peer"
+    r"|did not end within|Empty reply|already exists|cannot lock ref|unable to access",
+    re.IGNORECASE,
+)
+# `remote: …` is the server's own message; the rest of its lines tells what git made of it.
+_TELLING: Final = (
+    re.compile(r"^remote: *(?=\S)(?!error: *$)"),
+    re.compile(r"^(?:fatal|error|ssh): "),
+    re.compile(r"^!.*(?=\[(?:remote )?rejected\])"),
+)
+_USERINFO: Final = re.compile(r"://[^/\s@]+@")
+HINT: Final = (
+    "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
+    "and actions/checkout with `persist-credentials` as it is by default."
+)
+
+
+class Remote:
+    """One remote of the repository at `top`."""
+
+    def __init__(self, name: str, top: Path, services: Services) -> None:
+        self._name = name
+        self._top = top
+        self._processes = services.processes
+        given = {name: services.environment.get(name) for name in _PASSED}
+        self._environment = {name: value for name, value in given.items() if value} | {
+            # Nobody is there to answer.
+            "GIT_TERMINAL_PROMPT": "0",
+            "GCM_INTERACTIVE": "never",
+            # Messages are told apart by their words.
+            "LC_ALL": "C",
+            "LANGUAGE": "C",
+        }
+
+    async def tags(self) -> dict[str, str]:
+        """Tag → the object it names; raises Transient, Denied or Rejected."""
+        try:
+            listed = await self._git("ls-remote", "--tags", self._name)
+        except CommandFailed as error:
+            raise explain(error, f"git remote {self._name}", writing=False) from error
+        pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
+        return {
+            ref.removeprefix("refs/tags/"): oid for oid, ref in pairs if not ref.endswith("^{}")
+        }
+
+    async def push(self, tags: Mapping[str, str], *, objects: Path, what: str) -> None:
+        """All of these tags (tag → object) or none; none of them is ever moved.
+
+        `objects` is a directory of objects besides those of the repository; `what` starts the
+        message of an error: Transient, Denied or Rejected.
+        """
+        specs = [f"{oid}:refs/tags/{name}" for name, oid in tags.items()]
+        try:
+            # Hooks are the user's own tests, not for tags of a commit that is pushed already.
+            await self._git(
+                *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),
+                *("--recurse-submodules=no", self._name, *specs),
+                objects=objects,
+            )
+        except CommandFailed as error:
+            raise explain(error, f"{what}: git remote {self._name}", writing=True) from error
+
+    async def _git(self, *arguments: str, objects: Path | None = None) -> str:
+        env = dict(self._environment)
+        if objects is not None:
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
+        argv = ["git", *arguments]
+        done = await self._processes.run(argv, cwd=self._top, env=env, timeout_s=TIMEOUT_S)
+        return done.stdout
+
+
+def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
+    """What a failed git command means; its messages are all it tells."""
+    text = "\n".join([*error.log, str(error)])
+    words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(error.log)) or str(error)))
+    message = f"{what}: {words}"
+    if _NEVER_SENT.search(text):
+        return Transient(message)
+    if _DENIED.search(text):
+        return Denied(message, hint=HINT)
+    if _PASSING.search(text):
+        # curl may send a request again whose answer was lost: that a tag is there by now says
+        # nothing about whose it is.
+        return Transient(message, ambiguous=writing and "error: 429" not in text)
+    return Rejected(message)
+
+
+def _telling(log: Sequence[str]) -> list[str]:
+    """The lines that say why, each once, the server's own words first."""
+    found = [
+        pattern.sub("", line) if pattern is not _TELLING[1] else line
+        for pattern in _TELLING
+        for line in log
+        if pattern.search(line)
+    ]
+    return list(dict.fromkeys(found))[:3] or [*log[-2:]]

@@ -1,0 +1,67 @@
+"""Where the version of a module is written: go.mod has no place for it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.go import gomod, semver
+from releasekit.ecosystems.go.options import WHERE
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.ecosystems.go.options import Options
+
+# `const Version = "1.2.3"`, `"version": "1.2.3"`, `version = "1.2.3"`.
+_ASSIGNED: Final = re.compile(
+    r"""\bversion["']?\s*(?::=|=|:)\s*["'`](v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*)["'`]""",
+    re.IGNORECASE,
+)
+
+
+def of(module: str, directory: Path, root: Path, options: Options) -> str:
+    """The version of a module with its `v`, as releasekit.toml or a version file says; empty when
+    nothing does. Raises ConfigError for a version file without a version.
+    """
+    where = directory.relative_to(root).as_posix()
+    named = options.versions.get(where) or options.versions.get(module)
+    if named is None and options.version_file:
+        for level in (directory, *directory.parents):
+            path = level / options.version_file
+            if path.is_file():
+                return _with_v(in_file(path))
+            if level == root:
+                break
+    return _with_v(named or options.version)
+
+
+def refuse_unknown(options: Options, known: set[str]) -> None:
+    """Raises ConfigError for an entry of `versions` that names no module: a typo must not make a
+    module private.
+    """
+    for key in options.versions:
+        if key not in known:
+            raise ConfigError(
+                f"{WHERE} versions names {key!r}, which is no module here",
+                hint='Write its directory, "." for the root, or its module path.',
+            )
+
+
+def in_file(path: Path) -> str:
+    """The version a file holds: its only line, or the first value of a `version`."""
+    text = gomod.read(path).strip()
+    if semver.is_release_version(_with_v(text)):
+        return text
+    match = _ASSIGNED.search(text)
+    if match is None:
+        raise ConfigError(
+            f"{path} holds no version",
+            hint='Write one line like 1.2.3, or an assignment like `const Version = "1.2.3"`.',
+        )
+    return match[1]
+
+
+def _with_v(version: str) -> str:
+    return f"v{version}" if version and version[0].isdigit() else version

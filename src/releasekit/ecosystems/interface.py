@@ -1,0 +1,122 @@
+"""What an ecosystem and a registry are: the only things the publish line knows about either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import httpx
+
+    from releasekit.credentials import Credentials
+    from releasekit.errors import BuildFailed
+    from releasekit.model import Artifact, Package, PackageId, Published, Step
+    from releasekit.process import Processes
+
+
+class Ecosystem(Protocol):
+    """Files and tools, never the network of a registry."""
+
+    async def discover(self, root: Path) -> Sequence[Package]:
+        """Every package below `root` (absolute, resolved), publishable or not, in any order.
+
+        An empty answer means the ecosystem is not used here. `dependencies` hold in-repo packages
+        only. Raises ConfigError naming file, key and value.
+        """
+        ...
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        """`manifest` with its requirements on in-repo packages pinned as the options ask.
+
+        `versions` maps canonical names to planned versions. Everything else is kept to the byte;
+        the same text comes back when nothing needs a pin. Raises PlanError where a requirement
+        excludes the planned version.
+        """
+        ...
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """`packages` split into what one `build` call should get: singly where each build stands
+        alone, all at once where one tool invocation serves them all.
+        """
+        ...
+
+    async def build(
+        self, packages: Sequence[Package], into: Path
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        """Build one batch; the files of each package land in `into / name / version`.
+
+        Manifests are already pinned. In-repo build dependencies were built by earlier calls (or
+        are on the registry). One entry per package: what was built, or why not.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End worker processes and drop environments; called once, also after a failure."""
+        ...
+
+
+class Registry(Protocol):
+    """One registry at one URL; every method may be called again after any failure."""
+
+    @property
+    def url(self) -> str:
+        """For messages and the report; never holds credentials."""
+        ...
+
+    def check_credentials(self) -> None:
+        """Raises MissingCredentials when an upload could not be authenticated; no network."""
+        ...
+
+    async def lookup(self, package: Package) -> Published | None:
+        """What a client of the registry sees now; None only when the version is surely absent.
+
+        Retries by itself (`net.request_with_retry`); raises Transient, Denied or Rejected on doubt.
+        """
+        ...
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        """Send these files; returns when all are accepted, "already exists" included (the caller
+        compares bytes). One attempt: raises Transient (retry_after, ambiguous), Denied, Rejected.
+        """
+        ...
+
+
+class Deployment(Protocol):
+    """How files get to a registry that takes the packages of a release at once, or none of them."""
+
+    async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
+        """As `Registry.upload`, for all of them: they become visible together, so that none waits
+        for another one. Called again after a failure, also by a later run, with what is missing.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An ecosystem and the registry its packages go to.
+
+    With a `deployment`, all packages go out by that, and `registry.upload` is not used.
+    `foresee` tells, once all packages were looked up, what the user should expect of these steps:
+    a sentence, or nothing.
+    """
+
+    ecosystem: Ecosystem
+    registry: Registry
+    deployment: Deployment | None = None
+    foresee: Callable[[Sequence[Step]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every target shares for the length of one run.
+
+    `environment` is the snapshot taken at the start, secrets removed.
+    """
+
+    environment: Mapping[str, str]
+    http: httpx.AsyncClient
+    processes: Processes
+    credentials: Credentials

@@ -1,0 +1,192 @@
+"""Building a reactor: one mvn for all of its packages, on a copy of the sources.
+
+The last goal deploys into a directory, so that what is published is exactly what Maven itself would
+have deployed: a POM that a plugin has flattened, attached artifacts, signatures of the project.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.maven import layout, pin
+from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.model import Artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.maven.options import Options
+    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.model import Package, PackageId
+    from releasekit.process import Processes
+
+PLUGINS: Final = "org.apache.maven.plugins"
+DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
+SOURCES: Final = f"{PLUGINS}:maven-source-plugin:3.3.1:jar-no-fork"
+JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
+_LEFT_OUT: Final = frozenset({".git", "node_modules"})
+_ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): (?P<why>.*)")
+_MAX_REASON: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """`projects` are all of the workspace, by name."""
+
+    config: Config
+    options: Options
+    processes: Processes
+    projects: Mapping[str, Project]
+
+    async def build(
+        self, packages: Sequence[Package], into: Path
+    ) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        """Packages of one reactor; their files land in `into / group / artifact / version`."""
+        top = self.projects[packages[0].id.name].top
+        where = top.relative_to(self.config.root)
+        work = self.config.state_directory / "work" / "maven"
+        copy, staging = work / "sources" / where, work / "staged"
+        await asyncio.to_thread(self._prepare, top, copy, work)
+        try:
+            failure = await self._run(packages, copy, staging)
+            return {
+                package.id: await asyncio.to_thread(collect, package, staging, into)
+                or not_built(package, failure, self.log)
+                for package in packages
+            }
+        finally:
+            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+
+    @property
+    def log(self) -> Path:
+        return self.config.state_directory / "logs" / "build-maven.log"
+
+    def _prepare(self, top: Path, copy: Path, work: Path) -> None:
+        """A copy of the reactor whose POMs say all there is to say.
+
+        No `target` of an earlier build gets into a release, and none is left in the tree.
+        """
+        shutil.rmtree(work, ignore_errors=True)
+        state = self.config.state_directory
+
+        def left_out(directory: str, names: list[str]) -> set[str]:
+            built = {"target"} if "pom.xml" in names else set()
+            here = Path(directory)
+            return {n for n in names if n in _LEFT_OUT | built or here / n == state}
+
+        shutil.copytree(top, copy, symlinks=True, ignore=left_out)
+        for project in self.projects.values():
+            if project.top == top and project.pom.path.is_relative_to(top):
+                path = copy / project.pom.path.relative_to(top)
+                data = path.read_bytes()
+                filled = pin.filled_in(data, project)
+                if filled != data:
+                    path.write_bytes(filled)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)
+
+    async def _run(
+        self, packages: Sequence[Package], copy: Path, staging: Path
+    ) -> CommandFailed | None:
+        """One mvn; one that fails may have built some of the packages all the same."""
+        command = self._command(packages[0], copy)
+        try:
+            await self.processes.run(
+                [*command, *self._arguments(packages, staging)],
+                cwd=copy,
+                env=self.processes.passing(self.options.pass_env),
+                log=self.log,
+            )
+        except CommandFailed as error:
+            return error
+        return None
+
+    def _command(self, package: Package, copy: Path) -> list[str]:
+        command = self.options.command
+        if "/" in command:
+            return [str(copy / command)]
+        found = self.processes.which(command)
+        if found is None:
+            raise BuildFailed(
+                f"{package.id}: {command} is not installed",
+                hint="Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or "
+                'name the wrapper in releasekit.toml: [maven] command = "./mvnw".',
+            )
+        return [found]
+
+    def _arguments(self, packages: Sequence[Package], staging: Path) -> list[str]:
+        options = self.options
+        top = self.projects[packages[0].id.name].top
+        others = {name for name, it in self.projects.items() if it.top == top}
+        wanted = [package.id.name for package in packages]
+        arguments = ["--batch-mode", "--no-transfer-progress", "--fail-at-end", *options.args]
+        arguments += [f"-D{name}={value}" for name, value in options.properties.items()]
+        if options.skip_tests:
+            arguments.append("-DskipTests")
+        if others - set(wanted):
+            arguments += ["--projects", ",".join(wanted), "--also-make"]
+        arguments += options.goals
+        arguments += [SOURCES] if options.sources else []
+        arguments += [JAVADOC] if options.javadoc else []
+        return [*arguments, DEPLOY, f"-DaltDeploymentRepository=releasekit::{staging.as_uri()}"]
+
+
+def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
+    """What was deployed of one package, the POM first; nothing when it was not."""
+    found = staging / layout.directory(package)
+    if not (found / layout.pom(package)).is_file():
+        return ()
+    group, artifact = layout.split(package)
+    target = into / group / artifact / package.version
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    pom = layout.pom(package)
+    names = sorted(
+        (path.name for path in found.iterdir() if not layout.is_checksum(path.name)),
+        key=lambda name: (name != pom, name),
+    )
+    for name in names:
+        shutil.move(found / name, target / name)
+    return tuple(digested(target / name) for name in names)
+
+
+def digested(path: Path) -> Artifact:
+    """The file with the digests that lie beside it on a repository."""
+    hashes = {name: hashlib.new(name, usedforsecurity=False) for name in layout.ALGORITHMS}
+    with path.open("rb") as file:
+        while chunk := file.read(1024 * 1024):
+            for each in hashes.values():
+                each.update(chunk)
+        size = os.fstat(file.fileno()).st_size
+    return Artifact(
+        path=path, size=size, digests={name: each.hexdigest() for name, each in hashes.items()}
+    )
+
+
+def not_built(package: Package, failure: CommandFailed | None, log: Path) -> BuildFailed:
+    """Why a package is not among what was deployed, from what mvn said last."""
+    hint = f"The whole output is in {log}"
+    if failure is None:
+        return BuildFailed(
+            f"{package.id}: the build deployed no {layout.pom(package)}",
+            hint=f"A profile or a plugin may skip its deployment. {hint}",
+        )
+    reasons = {
+        match["artifact"]: match["why"] for line in failure.log if (match := _ERROR.search(line))
+    }
+    why = reasons.get(layout.split(package)[1])
+    if why is not None:
+        text = f"could not be built: {why[:_MAX_REASON]}"
+    elif reasons:
+        text = f"was not built: {', '.join(sorted(reasons))} failed before it"
+    else:
+        text = f"could not be built: {failure}"
+    return BuildFailed(f"{package.id}: {text}", log=failure.log, hint=hint)

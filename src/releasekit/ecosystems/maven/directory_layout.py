@@ -1,0 +1,86 @@
+"""A Maven 2 repository as plain files: mvn and Gradle use it over file:// and any web server."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.maven import layout, metadata
+from releasekit.model import Published
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path, PurePosixPath
+
+    from releasekit.model import Package
+
+
+class MavenDirectory:
+    """Implements `directory.Layout`. `packaging` tells that of a package."""
+
+    def __init__(self, packaging: Callable[[Package], str]) -> None:
+        self._packaging = packaging
+
+    def place(self, package: Package, filename: str) -> PurePosixPath:
+        return layout.place(package, filename)
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        """The checksums of the POM come last: they say that the rest is there."""
+        pom = layout.pom(package)
+        for name in _files(root, package):
+            if name != pom:
+                yield from _checksums(root, layout.directory(package) / name)
+        page = layout.home(package) / layout.METADATA
+        yield page, _metadata(root, package)
+        yield from _checksums(root, page)
+        if (root / layout.directory(package) / pom).is_file():
+            yield from _checksums(root, layout.directory(package) / pom)
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        where = root / layout.directory(package)
+        files: dict[str, str] = {}
+        for name in _files(root, package):
+            try:
+                page = (where / f"{name}.sha1").read_bytes()
+            except FileNotFoundError:
+                continue
+            files[name] = f"sha1:{layout.digest(page)}"
+        if not files:
+            return None
+        complete = layout.is_complete(package, self._packaging(package), files)
+        return Published(files=files, complete=complete, url=where.as_uri() + "/")
+
+
+def _files(root: Path, package: Package) -> list[str]:
+    try:
+        found = sorted(path.name for path in (root / layout.directory(package)).iterdir())
+    except FileNotFoundError:
+        return []
+    ours = layout.prefix(package)
+    return [name for name in found if name.startswith(ours) and not layout.is_checksum(name)]
+
+
+def _checksums(root: Path, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, bytes]]:
+    for algorithm in layout.ALGORITHMS:
+        with (root / path).open("rb") as file:
+            value = hashlib.file_digest(file, algorithm).hexdigest()
+        yield path.with_name(f"{path.name}.{algorithm}"), value.encode()
+
+
+def _metadata(root: Path, package: Package) -> bytes:
+    """The page as it is, unless versions have come or gone since it was written."""
+    home = root / layout.home(package)
+    artifact = layout.split(package)[1]
+    found = {
+        path.name
+        for path in home.iterdir()
+        if path.is_dir() and (path / f"{artifact}-{path.name}.pom").is_file()
+    } | {package.version}
+    try:
+        page = (home / layout.METADATA).read_bytes()
+        if set(metadata.listed(page)) == found:
+            return page
+    except (FileNotFoundError, ValueError):
+        pass
+    return metadata.render(package, found, now=datetime.now(UTC))

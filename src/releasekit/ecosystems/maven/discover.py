@@ -1,0 +1,135 @@
+"""Which Maven packages a workspace holds and how they depend on one another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.maven import versions
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from releasekit.ecosystems.maven.pom import Reference
+    from releasekit.ecosystems.maven.workspace import Project
+
+ECOSYSTEM: Final = "maven"
+
+
+def packages(projects: Sequence[Project]) -> list[Package]:
+    """The projects as packages with their edges to one another."""
+    edges = Edges(projects)
+    return [
+        Package(
+            id=PackageId(ECOSYSTEM, project.name),
+            version=project.version,
+            directory=project.pom.path.parent,
+            manifest=project.pom.path,
+            dependencies=edges.of(project),
+            unpublishable=unpublishable(project),
+        )
+        for project in projects
+    ]
+
+
+def unpublishable(project: Project) -> str:
+    """Why it never leaves the repository; empty when it does."""
+    if versions.is_snapshot(project.version):
+        return f"its version {project.version} is a snapshot, which is no release"
+    for each in project.ancestry():
+        if each.pom.skip and (each is project or each.pom.skip_inherited):
+            if project.resolve(each.pom.skip) == "true":
+                return "maven-deploy-plugin is configured to skip it"
+            return ""
+    if project.resolve("${maven.deploy.skip}") == "true":
+        return "maven.deploy.skip is true"
+    return ""
+
+
+def selected(reference: Reference, project: Project, target: Project) -> bool:
+    """Whether Maven would take the reactor's version: any where a range or nothing is asked for,
+    else the very one. https://maven.apache.org/guides/mini/guide-multiple-modules.html
+    """
+    version = project.resolve(reference.version)
+    if not version and reference.use == "dependency":
+        version = _managed(project, target.group, target.artifact)
+    return not version or versions.is_range(version) or version == target.version or "${" in version
+
+
+def _managed(project: Project, group: str, artifact: str) -> str:
+    """The version that the workspace's dependencyManagement gives; empty when it gives none."""
+    for holder in project.ancestry():
+        for reference in holder.pom.references:
+            if reference.use == "managed" and (
+                project.resolve(reference.group),
+                project.resolve(reference.artifact),
+            ) == (group, artifact):
+                return project.resolve(reference.version)
+    return ""
+
+
+class Edges:
+    """A dependency is an edge, a parent is, and so is an imported BOM.
+
+    What a BOM lists goes out before the BOM, and what a build uses before what uses it, wherever
+    that is possible: most parents manage the versions of their own children. Maven too lets the
+    uses of a plugin wait in second place:
+    https://github.com/apache/maven/blob/maven-3.8.7/maven-core/src/main/java/org/apache/maven/project/ProjectSorter.java
+    """
+
+    def __init__(self, projects: Sequence[Project]) -> None:
+        self._by_name: Mapping[str, Project] = {project.name: project for project in projects}
+        self._edges = {
+            project.name: dict(self._firm(project)) for project in self._by_name.values()
+        }
+        for project in self._by_name.values():
+            for name, edge in self._loose(project):
+                if name not in self._edges[project.name] and not self._reaches(name, project.name):
+                    self._edges[project.name][name] = edge
+
+    def of(self, project: Project) -> tuple[Dependency, ...]:
+        return tuple(self._edges[project.name].values())
+
+    def _firm(self, project: Project) -> Iterator[tuple[str, Dependency]]:
+        found: dict[str, Dependency] = {}
+        if project.parent is not None and project.parent.name in self._by_name:
+            found[project.parent.name] = _edge(project.parent, project.parent.version, needed=True)
+        for reference, target in self._references(project):
+            if reference.use in {"dependency", "import"}:
+                known = found.get(target.name)
+                if known is None or known.kind is DependencyKind.OPTIONAL:
+                    found[target.name] = _edge(target, reference.version, needed=reference.needed)
+        yield from found.items()
+
+    def _loose(self, project: Project) -> Iterator[tuple[str, Dependency]]:
+        for reference, target in self._references(project):
+            if reference.use in {"managed", "plugin"}:
+                yield target.name, _edge(target, reference.version, needed=False)
+
+    def _references(self, project: Project) -> Iterator[tuple[Reference, Project]]:
+        for reference in project.pom.references:
+            name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+            target = self._by_name.get(name)
+            if target is None or target is project:
+                continue
+            if selected(reference, project, target):
+                yield reference, target
+
+    def _reaches(self, start: str, goal: str) -> bool:
+        pending, seen = [start], {start}
+        while pending:
+            name = pending.pop()
+            if name == goal:
+                return True
+            new = self._edges[name].keys() - seen
+            seen |= new
+            pending += new
+        return False
+
+
+def _edge(target: Project, requirement: str, *, needed: bool) -> Dependency:
+    return Dependency(
+        on=PackageId(ECOSYSTEM, target.name),
+        kind=DependencyKind.RUNTIME if needed else DependencyKind.OPTIONAL,
+        requirement=requirement,
+    )

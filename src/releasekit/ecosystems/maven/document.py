@@ -1,0 +1,121 @@
+"""XML, read with bounds: elements and their text, and where in the file each text lies.
+
+No document type, so no entities but the five of XML itself: nothing is expanded, nothing is fetched
+(https://docs.python.org/3/library/xml.html#xml-security). A POM has no use for either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from xml.parsers import expat
+
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# The largest POM of the projects on Maven Central is some 300 kB.
+MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_DEPTH: Final = 100
+MAX_ELEMENTS: Final = 200_000
+
+
+@dataclass(slots=True)
+class Element:
+    """`tag` is without its namespace. `start` and `end` are the offsets, in bytes, of what lies
+    between its tags; they are equal when there is nothing.
+    """
+
+    tag: str
+    text: str = ""
+    children: list[Element] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+
+    def child(self, *path: str) -> Element | None:
+        """The first element down this path, each step the first child of that name."""
+        found: Element | None = self
+        for tag in path:
+            if found is None:
+                return None
+            found = next((child for child in found.children if child.tag == tag), None)
+        return found
+
+    def all(self, *path: str) -> Iterator[Element]:
+        """Every element of the last name below the first of each name before it."""
+        *above, last = path
+        holder = self.child(*above)
+        if holder is not None:
+            yield from (child for child in holder.children if child.tag == last)
+
+    def value(self, *path: str) -> str:
+        """The text there without white space around it; empty when there is none."""
+        found = self.child(*path)
+        return found.text.strip() if found is not None else ""
+
+
+def parse(data: bytes) -> Element:
+    """The root element. Raises ValueError for what is no XML, or is more than it may be."""
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"more than {MAX_BYTES} bytes")
+    return _Reader().read(data)
+
+
+def read(path: Path) -> Element:
+    """The root element of a file; raises ConfigError naming it."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        data.decode()
+        return parse(data)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 ({error})", hint="Save it as UTF-8.") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: not a POM: {error}") from error
+
+
+class _Reader:
+    def __init__(self) -> None:
+        # As UTF-8 whatever it declares: `read` accepts nothing else.
+        self._parser = expat.ParserCreate("UTF-8", namespace_separator="\n")
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._parser.StartElementHandler = self._open
+        self._parser.EndElementHandler = self._close
+        self._parser.CharacterDataHandler = self._characters
+        self._top = Element("")
+        self._open_elements = [self._top]
+        self._count = 0
+
+    def read(self, data: bytes) -> Element:
+        try:
+            self._parser.Parse(data, True)
+        except expat.ExpatError as error:
+            raise ValueError(str(error)) from error
+        return self._top.children[0]
+
+    def _refuse(self, *_: object) -> None:
+        raise ValueError("it has a document type (<!DOCTYPE …>), which is not accepted")
+
+    def _open(self, name: str, _attributes: object) -> None:
+        self._count += 1
+        if self._count > MAX_ELEMENTS or len(self._open_elements) > MAX_DEPTH:
+            raise ValueError("it has too many elements, or they are nested too deeply")
+        element = Element(name.rpartition("\n")[2])
+        self._open_elements[-1].children.append(element)
+        self._open_elements.append(element)
+
+    def _characters(self, text: str) -> None:
+        element = self._open_elements[-1]
+        if not element.text:
+            element.start = self._parser.CurrentByteIndex
+        element.text += text
+
+    def _close(self, _name: str) -> None:
+        element = self._open_elements.pop()
+        element.end = self._parser.CurrentByteIndex
+        if not element.text:
+            element.start = element.end

@@ -1,0 +1,114 @@
+"""Where the files of a Maven repository lie, and what lies beside them.
+
+https://maven.apache.org/repository/layout.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import PackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from releasekit.model import Package
+
+METADATA: Final = "maven-metadata.xml"
+# sha1 comes last: it says that all else is there. Maven looks for it first.
+# https://maven.apache.org/resolver/about-checksums.html
+ALGORITHMS: Final = ("md5", "sha256", "sha512", "sha1")
+# https://maven.apache.org/ref/3.9.9/maven-core/artifact-handlers.html, and the packagings of
+# widely used plugins; any other one is taken for an extension.
+_EXTENSIONS: Final = {
+    "pom": "",
+    "jar": "jar",
+    "maven-plugin": "jar",
+    "maven-archetype": "jar",
+    "ejb": "jar",
+    "bundle": "jar",
+    "eclipse-plugin": "jar",
+    "takari-jar": "jar",
+    "takari-maven-plugin": "jar",
+    "test-jar": "jar",
+}
+
+
+def split(package: Package) -> tuple[str, str]:
+    """Group and artifact."""
+    group, _, artifact = package.id.name.partition(":")
+    return group, artifact
+
+
+def home(package: Package) -> PurePosixPath:
+    """The directory that holds all its versions, and the metadata."""
+    group, artifact = split(package)
+    return PurePosixPath(*group.split("."), artifact)
+
+
+def directory(package: Package) -> PurePosixPath:
+    """The directory of the planned version."""
+    return home(package) / package.version
+
+
+def place(package: Package, filename: str) -> PurePosixPath:
+    """Where a built file goes. Raises PackageError for one that no client would look for."""
+    stem = prefix(package)
+    if (
+        not filename.startswith((f"{stem}.", f"{stem}-"))
+        or PurePosixPath(filename).name != filename
+    ):
+        raise PackageError(
+            f"{package.id} {package.version}: {filename} is not the name of one of its files"
+        )
+    return directory(package) / filename
+
+
+def prefix(package: Package) -> str:
+    """What the names of its files begin with."""
+    return f"{split(package)[1]}-{package.version}"
+
+
+def pom(package: Package) -> str:
+    return f"{prefix(package)}.pom"
+
+
+def mains(package: Package, packaging: str) -> tuple[str, ...]:
+    """The main artifact by its possible names; nothing for a project that is only a POM."""
+    extension = _EXTENSIONS.get(packaging, packaging)
+    if not extension:
+        return ()
+    names = dict.fromkeys((extension, *(() if packaging in _EXTENSIONS else ("jar",))))
+    return tuple(f"{prefix(package)}.{each}" for each in names)
+
+
+def usual(package: Package, packaging: str) -> tuple[str, ...]:
+    """What a release may hold besides: sources and documentation."""
+    if packaging == "pom":
+        return ()
+    return tuple(f"{prefix(package)}-{each}.jar" for each in ("sources", "javadoc"))
+
+
+def is_complete(package: Package, packaging: str, held: Collection[str]) -> bool:
+    """Whether a client finds the POM and the main artifact."""
+    main = mains(package, packaging)
+    return pom(package) in held and (not main or any(name in held for name in main))
+
+
+def is_checksum(filename: str) -> bool:
+    return filename.rpartition(".")[2] in ALGORITHMS
+
+
+def checksum(data: bytes, algorithm: str) -> bytes:
+    """What the file beside `data` holds."""
+    return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest().encode()
+
+
+def digest(page: bytes) -> str:
+    """The hexadecimal digest in such a file, which may name the file too; raises ValueError."""
+    word = page[:1024].split()[0].decode("ascii", "replace").lower() if page.split() else ""
+    if not word or set(word) - set("0123456789abcdef"):
+        raise ValueError("not a checksum")
+    return word

@@ -1,0 +1,75 @@
+"""maven-metadata.xml: which versions of an artifact there are, merged and never shortened.
+
+https://maven.apache.org/repositories/metadata.html
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape
+
+from releasekit.ecosystems.maven import document, layout, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from releasekit.ecosystems.maven.document import Element
+    from releasekit.model import Package
+
+_ORDER: Final = cmp_to_key(versions.compare)
+_PAGE: Final = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<metadata>
+  <groupId>{group}</groupId>
+  <artifactId>{artifact}</artifactId>
+  <versioning>
+    <latest>{latest}</latest>
+    <release>{release}</release>
+    <versions>
+{versions}
+    </versions>
+    <lastUpdated>{updated}</lastUpdated>
+  </versioning>
+</metadata>
+"""
+
+
+def listed(page: bytes) -> tuple[str, ...]:
+    """The versions a page names, in its order; raises ValueError for what is no such page."""
+    return tuple(version.text.strip() for version in _versioning(page).all("versions", "version"))
+
+
+def merged(page: bytes | None, package: Package, *, now: datetime) -> bytes | None:
+    """`page` with the version of `package`; None when it is listed there already.
+
+    `page` is None where there is none yet. `latest` and `release` are the highest versions, so
+    that a release of an older line does not take their place. Raises ValueError.
+    """
+    known = listed(page) if page is not None else ()
+    if package.version in known:
+        return None
+    return render(package, {*known, package.version}, now=now)
+
+
+def render(package: Package, found: Collection[str], *, now: datetime) -> bytes:
+    """A page that names these versions."""
+    ordered = sorted(found, key=_ORDER)
+    releases = [version for version in ordered if not versions.is_snapshot(version)]
+    group, artifact = layout.split(package)
+    return _PAGE.format(
+        group=escape(group),
+        artifact=escape(artifact),
+        latest=escape(ordered[-1]),
+        release=escape((releases or ordered)[-1]),
+        versions="\n".join(f"      <version>{escape(each)}</version>" for each in ordered),
+        updated=f"{now:%Y%m%d%H%M%S}",
+    ).encode()
+
+
+def _versioning(page: bytes) -> Element:
+    root = document.parse(page)
+    if root.tag != "metadata":
+        raise ValueError(f"its root is <{root.tag}>, not <metadata>")
+    return root.child("versioning") or document.Element("versioning")

@@ -1,0 +1,88 @@
+"""In-repo versions of a POM: checked, pinned on request, and what is left open filled in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+from xml.sax.saxutils import escape
+
+from releasekit.ecosystems.maven import document, pom, versions
+from releasekit.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from releasekit.ecosystems.maven.pom import Reference
+    from releasekit.ecosystems.maven.workspace import Project
+
+Mode = Literal["auto", "exact", "none"]
+Edit = tuple[tuple[int, int], str]
+
+# https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
+CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
+
+
+def pin(manifest: str, project: Project, planned: Mapping[str, str], mode: Mode = "auto") -> str:
+    """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if so
+    asked; what has no version takes its own from a parent, which is exact.
+
+    Raises PlanError for a range that excludes the planned version.
+    """
+    if mode == "none":
+        return manifest
+    data = manifest.encode()
+    edits: list[Edit] = []
+    for reference in pom.of(document.parse(data), project.pom.path).references:
+        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        wanted = project.resolve(reference.version)
+        if name in planned and name != project.name and versions.is_range(wanted):
+            _refuse_conflict(project, reference, wanted, planned[name])
+            if mode == "exact" and wanted != f"[{planned[name]}]":
+                edits.append((reference.span, planned[name]))
+    return _edited(data, edits).decode()
+
+
+def filled_in(data: bytes, project: Project) -> bytes:
+    """The POM of `project` so that it can be read without the workspace: coordinates without
+    expressions, and nothing that is set from outside.
+
+    Maven deploys POMs as they are, so that whoever used one with a parent of version ${revision}
+    would look for a version of that very name.
+    """
+    for name in (*CI_FRIENDLY, *project.overrides):
+        value = project.resolve(f"${{{name}}}")
+        if "${" not in value:
+            data = data.replace(f"${{{name}}}".encode(), escape(value).encode())
+    read = pom.of(document.parse(data), project.pom.path)
+    values = {"groupId": project.group, "artifactId": project.artifact, "version": project.version}
+    if project.parent is not None:
+        above = project.parent
+        values |= {
+            "parent/groupId": above.group,
+            "parent/artifactId": above.artifact,
+            "parent/version": above.version,
+        }
+    edits = [
+        (span, values[where])
+        for where, span in read.spans.items()
+        if where in values and b"${" in data[span[0] : span[1]]
+    ]
+    return _edited(data, edits)
+
+
+def _edited(data: bytes, edits: Iterable[Edit]) -> bytes:
+    for (start, end), value in sorted(edits, reverse=True):
+        data = data[:start] + escape(value).encode() + data[end:]
+    return data
+
+
+def _refuse_conflict(project: Project, reference: Reference, wanted: str, version: str) -> None:
+    try:
+        fits = versions.contains(wanted, version)
+    except ValueError as error:
+        raise PlanError(f"maven:{project.name}: {reference.artifact}: {error}") from error
+    if not fits:
+        raise PlanError(
+            f"maven:{project.name} requires {reference.artifact} {wanted}, but the workspace has "
+            f"{reference.artifact} {version}",
+            hint="Widen the range, or release the version it asks for first.",
+        )

@@ -1,0 +1,219 @@
+"""Maven Central by its portal: one bundle for a whole release, checked and then published.
+
+https://central.sonatype.org/publish/publish-portal-api/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import httpx
+
+from releasekit import durable
+from releasekit.circuit import Circuit
+from releasekit.ecosystems.maven import answers, bundle
+from releasekit.ecosystems.maven.login import Login
+from releasekit.ecosystems.maven.reading import Reader
+from releasekit.errors import Rejected, Transient
+from releasekit.net import RetryPolicy, one_line, request_with_retry, send
+from releasekit.origins import require_safe
+from releasekit.resources import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.maven.options import Options
+    from releasekit.model import Artifact, Package, Published
+
+CENTRAL: Final = "https://central.sonatype.com"
+REPOSITORY: Final = "https://repo1.maven.org/maven2/"
+# What the deployment of an unfinished run is found by again, in the state directory.
+RECORD: Final = "maven-deployment.json"
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
+_FIRST_PAUSE_S: Final = 0.25
+_LONGEST_PAUSE_S: Final = 10.0
+
+State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
+
+
+class Portal:
+    """Implements `interface.Registry` and `interface.Deployment`."""
+
+    def __init__(
+        self,
+        url: str,
+        options: Options,
+        *,
+        config: Config,
+        services: Services,
+        packaging: Callable[[Package], str],
+    ) -> None:
+        self._url = require_safe(url, name="maven-registry")
+        self._automatic = options.publishing == "automatic"
+        self._login = Login.of(config, services.credentials, url)
+        self._http = services.http
+        self._redact = services.credentials.redact
+        self._state = config.state_directory
+        self._circuit = Circuit(url)
+        self._policy = RetryPolicy(
+            config.max_retries, config.retry_base_delay_s, circuit=self._circuit
+        )
+        where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
+        # It is open to all, and not where the credentials are for.
+        nobody = Login(str(where), "", None)
+        self._reader = Reader(where, nobody, config=config, services=services, packaging=packaging)
+
+    @property
+    def url(self) -> str:
+        return str(self._url)
+
+    def check_credentials(self) -> None:
+        self._login.check()
+
+    async def lookup(self, package: Package) -> Published | None:
+        return await self._reader.lookup(package)
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        await self.deploy({package: artifacts})
+
+    async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
+        """Upload one bundle, have it checked, publish it; a later call goes on where one ended.
+
+        Unless it is automatic, nothing is published before all of it has been checked, and that
+        by one request: a bundle whose answer got lost is left behind and does no harm.
+        """
+        wanted = bundle.digest(release)
+        known = self._recorded(wanted)
+        if known and await self._status(known) in {"FAILED", None}:
+            known = ""
+        identifier = known or await self._upload(release, wanted)
+        pause_s, asked = _FIRST_PAUSE_S, False
+        while True:
+            state = await self._status(identifier)
+            match state:
+                case "PUBLISHING" | "PUBLISHED":
+                    return
+                case "FAILED" | None:
+                    raise await self._refused(identifier)
+                case "VALIDATED" if not self._automatic and not asked:
+                    await self._publish(identifier)
+                    asked = True
+                    continue
+                case "PENDING" | "VALIDATING" | "VALIDATED":
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+
+    async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
+        with tempfile.TemporaryDirectory(dir=self._state, prefix=".bundle-") as scratch:
+            path = Path(scratch) / "bundle.zip"
+            await finish(asyncio.to_thread(bundle.write, path, release))
+            with path.open("rb") as file:
+                request = self._http.build_request(
+                    "POST",
+                    self._endpoint("upload"),
+                    params={
+                        "name": f"releasekit-{digest[:16]}",
+                        "publishingType": "AUTOMATIC" if self._automatic else "USER_MANAGED",
+                    },
+                    files={"bundle": ("bundle.zip", file, "application/octet-stream")},
+                    headers=self._login.header("Bearer"),
+                    timeout=_UPLOAD_TIMEOUT,
+                )
+                response = await send(self._http, request, circuit=self._circuit)
+        names = ", ".join(sorted(str(package.id) for package in release))
+        what = f"the deployment of {one_line(names, 200)}"
+        if not answers.accept(response, what, redact=self._redact):
+            raise Rejected(f"{what}: HTTP {response.status_code}")
+        identifier = response.text.strip()
+        if not identifier or len(identifier) > 100 or not identifier.isprintable():
+            raise Transient(f"{what}: {self._url} gave it no usable id", ambiguous=True)
+        self._record(digest, identifier)
+        return identifier
+
+    async def _publish(self, identifier: str) -> None:
+        request = self._http.build_request(
+            "POST",
+            self._endpoint(f"deployment/{identifier}"),
+            headers=self._login.header("Bearer"),
+        )
+        response = await send(self._http, request, circuit=self._circuit)
+        what = f"publishing deployment {identifier}"
+        answers.explain(response, what, redact=self._redact)
+
+    async def _status(self, identifier: str) -> State | None:
+        """None for a deployment the portal does not know."""
+        answer = await self._asked(identifier)
+        state = answer.get("deploymentState") if answer else None
+        match state:
+            case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
+                return state
+            case None:
+                return None
+            case _:
+                raise Transient(f"{self._url}: deployment {identifier} is in state {state!r}")
+
+    async def _asked(self, identifier: str) -> dict[str, object] | None:
+        url = self._endpoint("status").copy_with(params={"id": identifier})
+        response = await request_with_retry(
+            self._http, "POST", url, headers=self._login.header("Bearer"), policy=self._policy
+        )
+        if response.status_code == 404:
+            return None
+        what = f"deployment {identifier}"
+        answers.explain(response, what, redact=self._redact)
+        try:
+            answer = json.loads(response.content)
+        except (ValueError, RecursionError) as error:
+            raise Transient(f"{what}: the portal's answer is no JSON ({error})") from error
+        if not isinstance(answer, dict):
+            raise Transient(f"{what}: the portal's answer is no object")
+        return answer
+
+    async def _refused(self, identifier: str) -> Rejected:
+        """With the portal's own words, after which the deployment is of no use to anybody."""
+        answer = await self._asked(identifier) or {}
+        errors = answer.get("errors")
+        found = errors.items() if isinstance(errors, dict) else ()
+        words = "; ".join(
+            f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
+            for purl, said in found
+        )
+        request = self._http.build_request(
+            "DELETE",
+            self._endpoint(f"deployment/{identifier}"),
+            headers=self._login.header("Bearer"),
+        )
+        await send(self._http, request, circuit=self._circuit)
+        return Rejected(
+            f"{self._url} refused the release: "
+            f"{one_line(self._redact(words), 600) or 'it gives no reason'}",
+            hint="Central wants sources, javadoc and signatures: [maven] sources, javadoc and "
+            "sign = true. https://central.sonatype.org/publish/requirements/",
+        )
+
+    def _endpoint(self, path: str) -> httpx.URL:
+        base = self._url.path.rstrip("/")
+        return self._url.copy_with(path=f"{base}/api/v1/publisher/{path}")
+
+    def _recorded(self, digest: str) -> str:
+        """The deployment an earlier call made of this release; empty when there is none."""
+        try:
+            record = json.loads((self._state / RECORD).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return ""
+        if not isinstance(record, dict) or (record.get("portal"), record.get("release")) != (
+            self.url,
+            digest,
+        ):
+            return ""
+        return str(record.get("deployment") or "")
+
+    def _record(self, digest: str, identifier: str) -> None:
+        record = {"portal": self.url, "release": digest, "deployment": identifier}
+        durable.replace(self._state / RECORD, json.dumps(record).encode() + b"\n")

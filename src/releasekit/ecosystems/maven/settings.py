@@ -1,0 +1,64 @@
+"""The properties that are set from outside the POMs, by `-D`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.maven.options import Options
+
+MAX_BYTES: Final = 64 * 1024
+
+
+def overrides(root: Path, top: Path, options: Options) -> dict[str, str]:
+    """Of `.mvn/maven.config`, then of `[maven] args`, then of `[maven] properties`."""
+    found: dict[str, str] = {}
+    for arguments in (_configured(root, top), options.args):
+        found.update(_defined(arguments))
+    return {**found, **options.properties}
+
+
+def _configured(root: Path, top: Path) -> list[str]:
+    """The arguments in the nearest `.mvn` at or above the reactor.
+
+    https://maven.apache.org/configure.html#mvn-maven-config-file
+    """
+    for directory in (top, *top.parents):
+        if (directory / ".mvn").is_dir():
+            path = directory / ".mvn" / "maven.config"
+            return _words(path) if path.is_file() else []
+        if directory == root:
+            break
+    return []
+
+
+def _words(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path}: more than {MAX_BYTES} bytes")
+    try:
+        lines = data.decode().splitlines()
+        # Lines that begin with # are comments from Maven 3.9 on, and never were arguments before.
+        return [word for line in lines if line[:1] != "#" for word in shlex.split(line)]
+    except ValueError as error:
+        raise ConfigError(f"{path}: not a list of arguments ({error})") from error
+
+
+def _defined(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    following = iter(arguments)
+    for argument in following:
+        text = ""
+        if argument in {"-D", "--define"}:
+            text = next(following, "")
+        elif argument.startswith(("-D", "--define=")):
+            text = argument.removeprefix("--define=").removeprefix("-D")
+        name, equals, value = text.partition("=")
+        if name:
+            yield name, value if equals else "true"

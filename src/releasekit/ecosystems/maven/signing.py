@@ -1,0 +1,67 @@
+"""Detached OpenPGP signatures by the user's gpg, which has the keys and asks for passphrases.
+
+https://central.sonatype.org/publish/requirements/gpg/
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.maven.build import digested
+from releasekit.errors import BuildFailed, CommandFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Artifact, Package
+    from releasekit.process import Processes
+
+SUFFIX = ".asc"
+
+
+class Signer:
+    """`key` is True for gpg's default key. gpg signs one file a process, `at_once` at a time."""
+
+    def __init__(self, processes: Processes, key: bool | str, *, at_once: int) -> None:
+        self._processes = processes
+        self._key = key
+        self._slots = asyncio.Semaphore(at_once)
+
+    async def sign(self, package: Package, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+        """`artifacts` and their signatures; raises BuildFailed. What is signed already stays."""
+        names = {artifact.filename for artifact in artifacts}
+        unsigned = [
+            artifact.path
+            for artifact in artifacts
+            if not artifact.filename.endswith(SUFFIX) and artifact.filename + SUFFIX not in names
+        ]
+        gpg = self._processes.which("gpg")
+        if gpg is None:
+            raise BuildFailed(
+                f"{package.id}: [maven] sign is set, and gpg is not installed",
+                hint="Install GnuPG (https://gnupg.org), or do without signatures.",
+            )
+        try:
+            made = await asyncio.gather(*(self._sign(gpg, path) for path in unsigned))
+        except CommandFailed as error:
+            raise BuildFailed(
+                f"{package.id}: gpg did not sign: {error.log[-1] if error.log else error}",
+                log=error.log,
+                hint="The key has to be in the keyring of this user (or in GNUPGHOME), and its "
+                "passphrase, if it has one, in gpg-agent: nobody is there to type it.",
+            ) from error
+        return (*artifacts, *made)
+
+    async def _sign(self, gpg: str, path: Path) -> Artifact:
+        signature = path.with_name(path.name + SUFFIX)
+        user = ["--local-user", self._key] if isinstance(self._key, str) else []
+        argv = [gpg, "--batch", "--yes", "--armor", *user, "--output", str(signature)]
+        async with self._slots:
+            await self._processes.run(
+                [*argv, "--detach-sign", str(path)],
+                cwd=path.parent,
+                env=self._processes.passing(["GNUPGHOME"]),
+                timeout_s=60,
+            )
+        return digested(signature)

@@ -1,0 +1,128 @@
+"""Maven's order of versions, and its version ranges.
+
+https://maven.apache.org/pom.html#version-order-specification and
+https://maven.apache.org/enforcer/enforcer-rules/versionRanges.html
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Pre-releases in their order, the release itself (""), and what comes after it.
+_QUALIFIERS: Final = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
+_RELEASE: Final = _QUALIFIERS.index("")
+_ALIASES: Final = {"ga": "", "final": "", "release": "", "cr": "rc"}
+_SHORT: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
+_TOKEN: Final = re.compile(r"\d+|[^\d.\-_]+|[.\-_]")
+_INTERVAL: Final = re.compile(r"([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])")
+
+# A number, or a qualifier with its rank and its name.
+Item = tuple[int, int, str]
+# With the separator before it: in 1-1 the second 1 counts for less than in 1.1.
+Token = tuple[str, Item]
+
+
+def is_snapshot(version: str) -> bool:
+    """https://maven.apache.org/guides/getting-started/index.html#what-is-a-snapshot-version"""
+    return version.upper().endswith("-SNAPSHOT") or version.upper() == "SNAPSHOT"
+
+
+def is_range(version: str) -> bool:
+    return version.startswith(("[", "("))
+
+
+def contains(requirement: str, version: str) -> bool:
+    """Whether a range holds a version. Raises ValueError for what is no range."""
+    rest, found = requirement.strip(), False
+    while rest:
+        match = _INTERVAL.match(rest)
+        if match is None:
+            raise ValueError(f"{requirement!r} is no version range")
+        found = found or _holds(match, version)
+        rest = rest[match.end() :].lstrip().removeprefix(",").lstrip()
+    return found
+
+
+def _holds(interval: re.Match[str], version: str) -> bool:
+    opening, low, comma, high, closing = interval.groups()
+    if not comma:
+        return compare(version, low) == 0
+    above = not low or compare(version, low) >= (0 if opening == "[" else 1)
+    return above and (not high or compare(version, high) <= (0 if closing == "]" else -1))
+
+
+def compare(one: str, other: str) -> int:
+    """-1, 0 or 1."""
+    left, right = _tokens(one), _tokens(other)
+    for number in range(max(len(left), len(right))):
+        a = left[number] if number < len(left) else _padding(right[number])
+        b = right[number] if number < len(right) else _padding(left[number])
+        if _rank(a) != _rank(b):
+            return 1 if _rank(a) > _rank(b) else -1
+    return 0
+
+
+def _padding(beside: Token) -> Token:
+    """What a version that has ended is compared as, beside this token of the longer one."""
+    separator, (kind, _, _) = beside
+    return separator, (1, 0, "") if kind == 1 else (0, _RELEASE, "")
+
+
+def _rank(token: Token) -> tuple[int, Item]:
+    """Qualifiers come before numbers, and -1 comes before .1."""
+    separator, item = token
+    if item[0] == 1:
+        return (2 if separator == "." else 1), item
+    return 0, item
+
+
+def _tokens(version: str) -> list[Token]:
+    found: list[Token] = []
+    separator, before = ".", ""
+    for text in _TOKEN.findall(version.lower()):
+        if text in {".", "-", "_"}:
+            if not before:
+                found.append((separator, (1, 0, "")))  # nothing between two separators is 0
+            separator, before = ("-" if text == "_" else text), ""
+            continue
+        if before and before.isdigit() != text.isdigit():
+            separator = "-"  # so is the change from digits to letters and back
+        found.append((separator, _item(text)))
+        before = text
+    return _trimmed(_short_forms(version.lower(), found))
+
+
+def _short_forms(version: str, tokens: list[Token]) -> list[Token]:
+    """a1, b1 and m1 are alpha-1 and so on; a alone is not."""
+    for number in range(len(tokens) - 1):
+        name = tokens[number][1][2]
+        following = tokens[number + 1][1]
+        if name in _SHORT and following[0] == 1 and re.search(rf"{name}\d", version):
+            tokens[number] = (tokens[number][0], _item(_SHORT[name]))
+    return tokens
+
+
+def _item(text: str) -> Item:
+    if text.isdigit():
+        return 1, int(text[:100]), ""
+    name = _ALIASES.get(text, text)
+    if name in _QUALIFIERS:
+        return 0, _QUALIFIERS.index(name), ""
+    return 0, len(_QUALIFIERS), name
+
+
+def _trimmed(tokens: list[Token]) -> list[Token]:
+    """Without the zeros and release words at the end and before each hyphen: 1.0.0-x is 1-x."""
+    kept: list[Token] = []
+    for token in tokens:
+        if token[0] == "-" or token[1][0] == 0:
+            _drop_nulls(kept)
+        kept.append(token)
+    _drop_nulls(kept)
+    return kept
+
+
+def _drop_nulls(tokens: list[Token]) -> None:
+    while tokens and tokens[-1][1] in {(1, 0, ""), (0, _RELEASE, "")}:
+        tokens.pop()

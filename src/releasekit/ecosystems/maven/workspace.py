@@ -1,0 +1,255 @@
+"""The projects of a reactor, with what they inherit and what their expressions stand for.
+
+https://maven.apache.org/ref/3.9.9/maven-model-builder/ says how Maven builds its models. Of these
+rules only those are followed that decide coordinates, and only as far as the files of the workspace
+reach: profiles are left out, and so is what a parent on a registry defines.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.maven import pom as poms
+from releasekit.ecosystems.maven import settings
+from releasekit.ecosystems.maven.options import WHERE
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.maven.options import Options
+    from releasekit.ecosystems.maven.pom import Pom
+
+MAX_PROJECTS: Final = 10_000
+MAX_PARENTS: Final = 50
+# Properties may use each other: without a bound a small file could stand for gigabytes.
+MAX_EXPRESSIONS: Final = 1_000
+MAX_VALUE_CHARS: Final = 4_096
+_EXPRESSION: Final = re.compile(r"\$\{([^${}]+)\}")
+# What coordinates may hold. They become paths, URLs and arguments.
+# https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
+_COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Project:
+    """A POM with its coordinates resolved. `top` is the directory of its reactor.
+
+    `parent` is None when the parent is not in this workspace. `overrides` are the properties set
+    from outside, which beat what POMs say.
+    """
+
+    pom: Pom
+    top: Path
+    overrides: Mapping[str, str]
+    parent: Project | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
+    artifact: str = ""
+    version: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}:{self.artifact}"
+
+    @property
+    def packaging(self) -> str:
+        return self.resolve(self.pom.packaging)
+
+    def ancestry(self) -> Iterator[Project]:
+        """The project itself, its parent, and so on, as far as they are in the workspace."""
+        project: Project | None = self
+        while project is not None:
+            yield project
+            project = project.parent
+
+    def resolve(self, text: str) -> str:
+        """`text` with its expressions replaced; those that nothing here defines stay."""
+        for _ in range(MAX_EXPRESSIONS):
+            for expression in _EXPRESSION.finditer(text):
+                value = self._value(expression[1])
+                if value is not None and expression[0] not in value:
+                    text = text[: expression.start()] + value + text[expression.end() :]
+                    break
+            else:
+                return text
+            if len(text) > MAX_VALUE_CHARS:
+                break
+        raise ConfigError(f"{self.pom.path}: {text[:60]!r} never comes to an end")
+
+    def _value(self, name: str) -> str | None:
+        if name in self.overrides:
+            return self.overrides[name]
+        model = self._model()
+        for prefix in ("project.", "pom."):
+            if name.startswith(prefix) and name.removeprefix(prefix) in model:
+                return model[name.removeprefix(prefix)]
+        if name in self.properties:
+            return self.properties[name]
+        return model.get(name)
+
+    def _model(self) -> dict[str, str]:
+        pom, parent = self.pom, self.pom.parent
+        inherited = (
+            {
+                "parent.groupId": parent.group,
+                "parent.artifactId": parent.artifact,
+                "parent.version": self.parent.version if self.parent else parent.version,
+            }
+            if parent
+            else {}
+        )
+        return {
+            "groupId": self.group or pom.group or inherited.get("parent.groupId", ""),
+            "artifactId": self.artifact or pom.artifact,
+            "version": self.version or pom.version or inherited.get("parent.version", ""),
+            "packaging": pom.packaging,
+            **inherited,
+        }
+
+
+def load(root: Path, options: Options) -> list[Project]:
+    """Every project of the workspace's reactors, each once, in the order they are listed.
+
+    Raises ConfigError for a module that is not there, or leads out of `root`.
+    """
+    found: list[Project] = []
+    for top in _tops(root, options):
+        found += _Reactor(root, top, options).projects()
+    return list({project.pom.path: project for project in found}.values())
+
+
+def _tops(root: Path, options: Options) -> list[Path]:
+    if not options.reactors:
+        top = root / "pom.xml"
+        return [inside(root, top, str(top)).parent] if top.is_file() else []
+    tops = []
+    for name in options.reactors:
+        top = root / name / "pom.xml"
+        where = f"{WHERE} reactors: {name!r}"
+        if not top.is_file():
+            raise ConfigError(f"{where} has no pom.xml", hint="Name the directory that has one.")
+        tops.append(inside(root, top, where).parent)
+    return tops
+
+
+def inside(root: Path, path: Path, where: str) -> Path:
+    """`path` without symbolic links; raises ConfigError when that is not below `root`."""
+    resolved = path.resolve()
+    if not resolved.is_relative_to(root):
+        raise ConfigError(
+            f"{where} leads out of the workspace, to {resolved}",
+            hint=f"Everything that is published has to be below {root}.",
+        )
+    return resolved
+
+
+class _Reactor:
+    """The modules of one top POM, and the parents in the workspace that they inherit from."""
+
+    def __init__(self, root: Path, top: Path, options: Options) -> None:
+        self._root = root
+        self._top = top
+        self._overrides = settings.overrides(root, top, options)
+        self._poms: dict[Path, Pom] = {}
+        self._projects: dict[Path, Project] = {}
+
+    def projects(self) -> list[Project]:
+        pending = [self._top / "pom.xml"]
+        listed: list[Path] = []
+        while pending:
+            path = pending.pop(0)
+            pom = self._read(path)
+            listed.append(path)
+            if len(listed) > MAX_PROJECTS:
+                raise ConfigError(f"{self._top}: more than {MAX_PROJECTS} modules")
+            for module in self._modules(pom):
+                if module in listed or module in pending:
+                    continue
+                pending.append(module)
+        by_key = {self._poms[path].key: path for path in listed}
+        return [self._project(path, by_key, 0) for path in listed]
+
+    def _read(self, path: Path) -> Pom:
+        if path not in self._poms:
+            self._poms[path] = poms.read(path)
+        return self._poms[path]
+
+    def _modules(self, pom: Pom) -> Iterator[Path]:
+        own = Project(pom=pom, top=self._top, overrides=self._overrides, properties=pom.properties)
+        for module in map(own.resolve, pom.modules):
+            where = f"{pom.path}: module {module!r}"
+            path = _pom_at(pom.path.parent / module)
+            if path is None:
+                raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
+            yield inside(self._root, path, where)
+
+    def _project(self, path: Path, by_key: Mapping[tuple[str, str], Path], depth: int) -> Project:
+        if depth > MAX_PARENTS:
+            raise ConfigError(f"{path}: its parents never come to an end")
+        if path not in self._projects:
+            pom = self._read(path)
+            project = Project(pom=pom, top=self._top, overrides=self._overrides)
+            project.parent = self._parent(pom, by_key, depth)
+            above = project.parent.properties if project.parent else {}
+            project.properties = {**above, **pom.properties}
+            self._complete(project)
+            self._projects[path] = project
+        return self._projects[path]
+
+    def _parent(
+        self, pom: Pom, by_key: Mapping[tuple[str, str], Path], depth: int
+    ) -> Project | None:
+        """Where Maven finds it: at the relative path, else among the modules."""
+        wanted = pom.parent
+        if wanted is None:
+            return None
+        places = [_pom_at(pom.path.parent / wanted.relative_path)] if wanted.relative_path else []
+        places.append(by_key.get((wanted.group, wanted.artifact)))
+        for place in places:
+            if place is None or not (path := place.resolve()).is_relative_to(self._root):
+                continue
+            found = self._read(path)
+            if path == pom.path or found.artifact != wanted.artifact:
+                continue
+            parent = self._project(path, by_key, depth + 1)
+            if (parent.group, parent.version) == (
+                parent.resolve(wanted.group),
+                parent.resolve(wanted.version),
+            ):
+                return parent
+        return None
+
+    def _complete(self, project: Project) -> None:
+        pom, above = project.pom, project.pom.parent
+        parent = project.parent
+        written = {
+            "groupId": pom.group or (parent.group if parent else above.group if above else ""),
+            "artifactId": pom.artifact,
+            "version": pom.version
+            or (parent.version if parent else above.version if above else ""),
+        }
+        for tag, text in written.items():
+            value = project.resolve(text)
+            if not _COORDINATE.fullmatch(value) or ".." in value:
+                raise ConfigError(
+                    f"{pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
+                    hint="What the files of the workspace do not define can be set in "
+                    'releasekit.toml: [maven] properties = { name = "value" }.'
+                    if "${" in value
+                    else "Letters, digits, and _ . + - are what it may hold.",
+                )
+            written[tag] = value
+        project.group, project.artifact = written["groupId"], written["artifactId"]
+        project.version = written["version"]
+
+
+def _pom_at(path: Path) -> Path | None:
+    """A module or a parent may be named by its directory or by its file."""
+    for candidate in (path / "pom.xml", path):
+        if candidate.is_file():
+            return candidate
+    return None

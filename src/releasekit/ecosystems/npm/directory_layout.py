@@ -1,0 +1,104 @@
+"""An npm registry as plain files: a packument `NAME` or `@SCOPE/NAME`, tarballs below `-/NAME/`.
+
+npm, pnpm and yarn install from it through any static web server that decodes `%2f`.
+https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.ecosystems.npm import document, tags
+from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.npm.semver import Version
+from releasekit.errors import PackageError
+from releasekit.model import Published
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+_TARBALLS: Final = "-"
+
+
+class PackumentDirectory:
+    """Implements `directory.Layout`. `url` is where the directory is served, because the address
+    of a tarball is absolute; npm itself replaces that of npmjs by its own registry's origin
+    (https://docs.npmjs.com/cli/using-npm/config#replace-registry-host).
+    """
+
+    def __init__(self, *, tag: str, url: str) -> None:
+        self._tag = tag
+        self._url = url.rstrip("/")
+
+    def place(self, package: Package, name: str) -> PurePosixPath:
+        if name != filename(package) or package.id.name == _TARBALLS:
+            raise PackageError(
+                f"{package.id} {package.version}: {name} is not the name of its tarball"
+            )
+        return _tarballs(package) / name
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        known = _packument(root, package)
+        path = root / _tarballs(package) / filename(package)
+        versions = dict(_table(known, "versions"))
+        found = dict(_table(known, "dist-tags"))
+        if package.version not in versions:
+            versions[package.version] = entry = self._entry(package, path)
+            given = tags.given(self._tag, entry, where=str(path))
+            latest = str(found.get(tags.LATEST, ""))
+            found[tags.choose(package.version, given=given, latest=latest)] = package.version
+        # As npmjs does with the first version of a package: without `latest` nothing installs.
+        found.setdefault(tags.LATEST, package.version)
+        ordered = {version: versions[version] for version in sorted(versions, key=Version.parse)}
+        page = {"_id": package.id.name, "name": package.id.name, "dist-tags": found}
+        yield (
+            PurePosixPath(package.id.name),
+            json.dumps({**page, "versions": ordered}, indent=1).encode() + b"\n",
+        )
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        page = root / package.id.name
+        entry = _table(_packument(root, package), "versions").get(package.version)
+        if entry is None:
+            return None
+        digest = document.digest_of(_table(entry, "dist"))
+        return Published(files={filename(package): digest}, url=page.as_uri())
+
+    def _entry(self, package: Package, path: Path) -> dict[str, Any]:
+        with path.open("rb") as file:
+            digests = {}
+            for algorithm in ("sha512", "sha1"):
+                file.seek(0)
+                digests[algorithm] = hashlib.file_digest(file, algorithm).hexdigest()
+            file.seek(0)
+            contained = document.contained(file, str(path))
+        tarball = f"{self._url}/{_tarballs(package)}/{path.name}"
+        entry = document.published(package, contained, tarball=tarball, digests=digests)
+        # A packument is read whole for each install.
+        return {key: value for key, value in entry.items() if not key.startswith("readme")}
+
+
+def _tarballs(package: Package) -> PurePosixPath:
+    return PurePosixPath(_TARBALLS, package.id.name)
+
+
+def _packument(root: Path, package: Package) -> Mapping[str, Any]:
+    """Empty where there is none; raises ValueError for one that cannot be read."""
+    try:
+        found = json.loads((root / package.id.name).read_bytes())
+    except FileNotFoundError:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{package.id.name} is no packument")  # noqa: TRY004
+    return found
+
+
+def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = parent.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,130 @@
+"""Which npm packages a workspace holds and how they depend on one another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.npm import globs, manifest, workspace
+from releasekit.ecosystems.npm.reference import Reference
+from releasekit.errors import ConfigError
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from releasekit.ecosystems.npm.manifest import Declared, Project
+    from releasekit.ecosystems.npm.options import Options
+    from releasekit.ecosystems.npm.workspace import Workspace
+
+ECOSYSTEM: Final = "npm"
+
+
+def is_used(root: Path, options: Options) -> bool:
+    names = (globs.MANIFEST, workspace.PNPM)
+    return bool(options.packages) or any((root / name).is_file() for name in names)
+
+
+def projects(root: Path, space: Workspace, options: Options) -> dict[str, Project]:
+    """Every named package of the workspace, its root included, by name in order.
+
+    Raises ConfigError when two share a name, or a directory is outside the workspace.
+    """
+    found: dict[str, Project] = {}
+    for directory in _directories(root, space, options):
+        path = directory / globs.MANIFEST
+        if not path.resolve().is_relative_to(root):
+            raise ConfigError(f"{path} leads out of the workspace, to {path.resolve()}")
+        project = manifest.project(manifest.read(path), path)
+        if project is None:
+            continue
+        if project.name in found:
+            raise ConfigError(
+                f"{path} and {found[project.name].manifest} are both named {project.name!r}",
+                hint="Rename one of them, or exclude its directory.",
+            )
+        found[project.name] = project
+    return dict(sorted(found.items()))
+
+
+def _directories(root: Path, space: Workspace, options: Options) -> list[Path]:
+    members = [*space.members]
+    for pattern in options.packages:
+        members += globs.parse(pattern, where="releasekit.toml: npm.packages")
+    for pattern in options.exclude:
+        members += globs.parse(f"!{pattern}", where="releasekit.toml: npm.exclude")
+    found = set(globs.directories(root, members, where="the workspace's globs"))
+    excluded = any(glob.negated and glob.matches(()) for glob in members)
+    if (root / globs.MANIFEST).is_file() and not excluded:
+        found.add(root)
+    return sorted(found)
+
+
+def packages(by_name: Mapping[str, Project], catalogs: Catalogs) -> list[Package]:
+    return [
+        Package(
+            id=PackageId(ECOSYSTEM, project.name),
+            version=project.version,
+            directory=project.directory,
+            manifest=project.manifest,
+            dependencies=tuple(dict.fromkeys(_edges(project, by_name, catalogs))),
+            unpublishable=project.unpublishable,
+        )
+        for project in by_name.values()
+    ]
+
+
+def _edges(
+    project: Project, by_name: Mapping[str, Project], catalogs: Catalogs
+) -> Iterator[Dependency]:
+    """In the order of the manifest; development dependencies are nobody's who installs it."""
+    for declared in project.declared:
+        if declared.field == "devDependencies" or declared.key in project.bundled:
+            continue
+        needed = target(declared, project, by_name, catalogs)
+        if needed is not None and needed.name != project.name:
+            yield Dependency(
+                on=PackageId(ECOSYSTEM, needed.name),
+                kind=_kind(declared, project, needed),
+                requirement=declared.spec,
+            )
+
+
+def _kind(declared: Declared, project: Project, needed: Project) -> DependencyKind:
+    optional = declared.field == "optionalDependencies" or (
+        declared.field == "peerDependencies" and declared.key in project.optional_peers
+    )
+    if optional:
+        return DependencyKind.OPTIONAL
+    # Scripts compile against what the scripts of a dependency made.
+    compiled = project.scripts and needed.scripts and not needed.unpublishable
+    return DependencyKind.BUILD if compiled else DependencyKind.RUNTIME
+
+
+def target(
+    declared: Declared, project: Project, by_name: Mapping[str, Project], catalogs: Catalogs
+) -> Project | None:
+    """The package of this workspace that a dependency leads to."""
+    reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
+    if reference.kind == "path":
+        path = Path(project.directory, reference.wanted).resolve()
+        return next((it for it in by_name.values() if it.directory == path), None)
+    return by_name.get(reference.name)
+
+
+class Catalogs:
+    """Shared ranges: https://pnpm.io/catalogs"""
+
+    def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
+        self._tables = tables
+
+    def resolve(self, reference: Reference) -> Reference:
+        """What the catalog's entry asks for; the same when there is none, or it needs none."""
+        spec = self.spec(reference)
+        return Reference.parse(reference.name, spec) if spec else reference
+
+    def spec(self, reference: Reference) -> str:
+        """The entry as it is spelled; empty when there is none."""
+        if reference.kind != "catalog":
+            return ""
+        return self._tables.get(reference.wanted, {}).get(reference.name, "")

@@ -1,0 +1,168 @@
+"""The Ecosystem of npm packages: discovery, pins and tarballs behind one door."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.npm import discover, publish_config, workspace
+from releasekit.ecosystems.npm.discover import Catalogs
+from releasekit.ecosystems.npm.packing import Packer
+from releasekit.ecosystems.npm.pin import Pins
+from releasekit.errors import BuildFailed, ConfigError
+from releasekit.model import Artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.npm.manifest import Project
+    from releasekit.ecosystems.npm.options import Options
+    from releasekit.ecosystems.npm.workspace import Tool
+    from releasekit.model import Package, PackageId
+    from releasekit.process import Processes
+
+TAIL_LINES: Final = 40
+TAIL_BYTES: Final = 64 * 1024
+
+
+class Npm:
+    """Implements `interface.Ecosystem`."""
+
+    def __init__(self, config: Config, options: Options, *, processes: Processes) -> None:
+        self._config = config
+        self._options = options
+        self._processes = processes
+        self._projects: Mapping[str, Project] = {}
+        self._catalogs = Catalogs({})
+        self._tool: Tool = "npm"
+        self._packer = Packer(processes, root=config.root, env=processes.passing(options.pass_env))
+
+    async def discover(self, root: Path) -> Sequence[Package]:
+        if not discover.is_used(root, self._options):
+            return []
+        space = workspace.read(root)
+        self._catalogs, self._tool = Catalogs(space.catalogs), space.tool
+        self._projects = discover.projects(root, space, self._options)
+        if "npm" not in self._config.registries:
+            for project in self._projects.values():
+                _refuse_other_registry(project)
+        return discover.packages(self._projects, self._catalogs)
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        pins = Pins(self._projects, self._catalogs, versions, self._config.pin)
+        return publish_config.applied(pins.pin(manifest), self._tool)
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """Singly: one process packs them all, and what is packed can leave at once."""
+        return [[package] for package in packages]
+
+    async def build(
+        self, packages: Sequence[Package], into: Path
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        return {package.id: await self._build(package, into) for package in packages}
+
+    async def aclose(self) -> None:
+        await self._packer.aclose()
+
+    async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
+        final = into / package.id.name / package.version
+        partial = final.parent / f".{final.name}.building"
+        log = self._fresh_log(package)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            packed = await self._packer.pack(self._request(package, partial, log))
+            _check(packed, package)
+            shutil.rmtree(final, ignore_errors=True)
+            partial.rename(final)
+        except BuildFailed as error:
+            return BuildFailed(
+                f"{package.id}: it could not be packed: {error}",
+                log=error.log or tuple(map(self._processes.redact, _tail(log))),
+                hint=error.hint or f"The whole output is in {log}",
+            )
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return (digested(final / filename(package)),)
+
+    def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
+        state = self._config.state_directory
+        inside = state.is_relative_to(package.directory)
+        return {
+            "directory": str(package.directory),
+            "into": str(into / filename(package)),
+            "log": str(log),
+            "root": str(self._config.root),
+            "workspaces": [
+                str(project.directory)
+                for project in self._projects.values()
+                if project.directory != self._config.root
+            ],
+            "hidden": state.relative_to(package.directory).as_posix() if inside else "",
+            "ignoreScripts": self._options.ignore_scripts,
+        }
+
+    def _fresh_log(self, package: Package) -> Path:
+        name = package.id.name.replace("/", "-")
+        log = self._config.state_directory / "logs" / f"build-npm-{name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
+        return log
+
+
+def filename(package: Package) -> str:
+    """As `npm pack` names it; no registry shows it, but everybody knows it.
+
+    https://docs.npmjs.com/cli/commands/npm-pack
+    """
+    stem = package.id.name.removeprefix("@").replace("/", "-")
+    return f"{stem}-{package.version}.tgz"
+
+
+def digested(path: Path) -> Artifact:
+    """With the digests that a packument shows."""
+    digests = {
+        name: hashlib.new(name, usedforsecurity=False) for name in ("sha256", "sha512", "sha1")
+    }
+    with path.open("rb") as file:
+        while chunk := file.read(1024 * 1024):
+            for digest in digests.values():
+                digest.update(chunk)
+        size = os.fstat(file.fileno()).st_size
+    found = {name: digest.hexdigest() for name, digest in digests.items()}
+    return Artifact(path=path, size=size, digests=found)
+
+
+def _check(packed: tuple[str, str], package: Package) -> None:
+    if packed != (package.id.name, package.version):
+        raise BuildFailed(
+            f"its scripts made it {'@'.join(packed)}, but {package.version} was planned"
+        )
+
+
+def _refuse_other_registry(project: Project) -> None:
+    registry = project.publish_config.get("registry")
+    if project.unpublishable or not isinstance(registry, str):
+        return
+    if "registry.npmjs.org" not in registry:
+        raise ConfigError(
+            f"{project.manifest}: publishConfig.registry is {registry!r}, and everything goes to "
+            "registry.npmjs.org here",
+            hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry is left "
+            "out with `exclude-packages`, and published by a run of its own.",
+        )
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    return tuple(deque(lines, maxlen=TAIL_LINES))

@@ -1,0 +1,166 @@
+"""One package.json, read: what it says of its package.
+
+https://docs.npmjs.com/cli/configuring-npm/package-json
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from releasekit.ecosystems.npm.semver import Version
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAX_BYTES: Final = 1024 * 1024
+Field = Literal["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"]
+FIELDS: Final[tuple[Field, ...]] = (
+    "dependencies", "optionalDependencies", "peerDependencies", "devDependencies",
+)  # fmt: skip
+# What runs when a package is packed to be published, in this order.
+# https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
+SCRIPTS: Final = ("prepublishOnly", "prepack", "prepare", "postpack")
+# Names that URLs and directories can hold; capitals are for packages that were there before 2014.
+# https://github.com/npm/validate-npm-package-name
+_NAME: Final = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One entry of one of the four dependency tables."""
+
+    field: Field
+    key: str
+    spec: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """`version` is empty only for what is unpublishable. `bundled` are the packages that its
+    tarball brings along, `optional_peers` the peers that it can do without.
+    """
+
+    name: str
+    version: str
+    manifest: Path
+    declared: tuple[Declared, ...] = ()
+    scripts: frozenset[str] = frozenset()
+    bundled: frozenset[str] = frozenset()
+    optional_peers: frozenset[str] = frozenset()
+    publish_config: Mapping[str, object] = field(default_factory=dict)
+    unpublishable: str = ""
+
+    @property
+    def directory(self) -> Path:
+        return self.manifest.parent
+
+
+def read(path: Path) -> dict[str, object]:
+    """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes")
+    try:
+        return parse(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid JSON: {error}") from error
+
+
+def parse(text: str) -> dict[str, object]:
+    """Raises ValueError for what is no JSON object."""
+    document = json.loads(text.removeprefix("\ufeff"))
+    if not isinstance(document, dict):
+        raise ValueError("not an object")  # noqa: TRY004 (about the text)
+    return document
+
+
+def project(document: Mapping[str, object], path: Path) -> Project | None:
+    """None for a package.json without a name: it marks a directory, and is nobody's package."""
+    name = document.get("name")
+    if name in {None, ""}:
+        return None
+    if not isinstance(name, str) or len(name) > 214 or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
+        )
+    unpublishable = _unpublishable(document)
+    scripts = table(document, "scripts", path=path)
+    return Project(
+        name=name,
+        version=_version(document, path, required=not unpublishable),
+        manifest=path,
+        declared=declared(document, path),
+        scripts=frozenset(scripts) & frozenset(SCRIPTS),
+        bundled=_bundled(document),
+        optional_peers=_optional_peers(document, path),
+        publish_config=table(document, "publishConfig", path=path),
+        unpublishable=unpublishable,
+    )
+
+
+def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
+    found = []
+    for key in FIELDS:
+        for name, spec in table(document, key, path=path).items():
+            if not isinstance(spec, str):
+                raise ConfigError(
+                    f"{path}: {key}.{name} is {spec!r}", hint='Write a range like "^1.2.0".'
+                )
+            found.append(Declared(key, name, spec))
+    return tuple(found)
+
+
+def table(document: Mapping[str, object], key: str, *, path: Path) -> Mapping[str, object]:
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: {key} is {value!r}, not an object")
+    return value
+
+
+def _unpublishable(document: Mapping[str, object]) -> str:
+    if document.get("private") is True:
+        return "its package.json says private: true"
+    if "version" not in document:
+        return "its package.json has no version"
+    return ""
+
+
+def _version(document: Mapping[str, object], path: Path, *, required: bool) -> str:
+    version = document.get("version", "")
+    try:
+        Version.parse(version if isinstance(version, str) else "")
+    except ValueError as error:
+        if not required:
+            return ""
+        raise ConfigError(
+            f"{path}: version is {version!r}",
+            hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
+            "metadata (+…).",
+        ) from error
+    return str(version)
+
+
+def _bundled(document: Mapping[str, object]) -> frozenset[str]:
+    """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
+    value = document.get("bundleDependencies", document.get("bundledDependencies"))
+    if value is True:
+        dependencies = document.get("dependencies")
+        return frozenset(dependencies) if isinstance(dependencies, dict) else frozenset()
+    return frozenset(map(str, value)) if isinstance(value, list) else frozenset()
+
+
+def _optional_peers(document: Mapping[str, object], path: Path) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, meta in table(document, "peerDependenciesMeta", path=path).items()
+        if isinstance(meta, dict) and meta.get("optional") is True
+    )

@@ -1,0 +1,113 @@
+// Runs in one node process for all packages of a run, and packs them as `npm publish` would: with
+// the modules of the npm that is installed. A request is a line of JSON on stdin, its answer a line
+// on stdout.
+
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+const readline = require('node:readline')
+const { createRequire } = require('node:module')
+
+// Where npm's own modules are: beside the npm on PATH, or where node was installed with one.
+// https://docs.npmjs.com/cli/configuring-npm/folders#global-installation
+function npmRequire (npm) {
+  const beside = path.dirname(process.execPath)
+  const candidates = [
+    ...(npm ? [fs.realpathSync(npm)] : []),
+    path.join(beside, '..', 'lib', 'node_modules', 'npm', 'package.json'),
+    path.join(beside, 'node_modules', 'npm', 'package.json'),
+  ]
+  for (const candidate of candidates) {
+    const found = createRequire(candidate)
+    try {
+      found.resolve('npm-packlist')
+      return { require: found, root: path.dirname(candidate) }
+    } catch {
+      continue
+    }
+  }
+  throw new Error(`the modules of npm were not found, neither beside ${npm || 'node'} nor node`)
+}
+
+const npm = npmRequire(process.argv[2])
+const Arborist = npm.require('@npmcli/arborist')
+const pacote = npm.require('pacote')
+const packlist = npm.require('npm-packlist')
+const runScript = npm.require('@npmcli/run-script')
+const tar = npm.require('tar')
+
+// Since npm 9 a list of files comes from a tree: https://github.com/npm/npm-packlist/releases/tag/v6.0.0
+const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 6
+
+// What `npm publish` runs before the upload, in its order.
+// https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
+const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
+
+async function pack (request) {
+  const { directory, into, ignoreScripts } = request
+  if (tooOld) throw new Error('the npm on PATH is too old: 9 or later is needed')
+  const log = fs.openSync(request.log, 'a')
+  const run = async (event) => {
+    // To read it as npm does takes its time, and most packages have no scripts.
+    const text = await fs.promises.readFile(path.join(directory, 'package.json'), 'utf8')
+    if (ignoreScripts || !JSON.parse(text.replace(/^\uFEFF/, '')).scripts?.[event]) return
+    const manifest = await read(directory)
+    fs.writeSync(log, `> ${manifest.name}@${manifest.version} ${event}\n> ${manifest.scripts[event]}\n`)
+    await runScript({
+      event,
+      path: directory,
+      pkg: manifest,
+      stdio: ['ignore', log, log],
+      env: {
+        INIT_CWD: request.root,
+        npm_command: 'publish',
+        npm_execpath: path.join(npm.root, 'npm-cli.js'),
+        npm_node_execpath: process.execPath,
+      },
+    })
+  }
+  try {
+    for (const event of BEFORE) await run(event)
+    // The scripts may have changed it.
+    const manifest = await read(directory)
+    const tree = await new Arborist({ path: directory }).loadActual()
+    const files = await packlist(tree, {
+      path: directory,
+      prefix: request.root,
+      workspaces: request.workspaces,
+    })
+    const hidden = request.hidden && files.find((file) => file.startsWith(request.hidden + '/'))
+    if (hidden) throw new Error(`it would hold ${hidden}, our state directory`)
+    const options = pacote.DirFetcher.tarCreateOptions(manifest)
+    await tar.create({ ...options, file: into }, files)
+    await run('postpack')
+    return { name: manifest.name, version: manifest.version }
+  } catch (error) {
+    fs.writeSync(log, `${error.stack || error}\n`)
+    throw error
+  } finally {
+    fs.closeSync(log)
+  }
+}
+
+function read (directory) {
+  return pacote.manifest(`file:${directory}`, {
+    Arborist,
+    allowDirectory: 'all',
+    _isRoot: true,
+  })
+}
+
+const lines = readline.createInterface({ input: process.stdin })
+lines.on('line', async (line) => {
+  const request = JSON.parse(line)
+  let answer
+  try {
+    answer = await pack(request)
+  } catch (error) {
+    answer = { error: String(error.message || error) }
+  }
+  process.stdout.write(`${JSON.stringify({ ...answer, id: request.id })}\n`)
+})
+lines.on('close', () => process.exit(0))

@@ -1,0 +1,115 @@
+"""In-repo dependencies of a package.json as they have to read once it is published, text to text.
+
+`workspace:` and `catalog:` mean nothing outside the repository, so they are always replaced, as
+pnpm and yarn do: https://pnpm.io/workspaces#publishing-workspace-packages
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from releasekit.ecosystems.npm import json_text, manifest
+from releasekit.ecosystems.npm.discover import target
+from releasekit.ecosystems.npm.manifest import FIELDS, Declared
+from releasekit.ecosystems.npm.reference import Reference
+from releasekit.ecosystems.npm.semver import Range, Version
+from releasekit.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.ecosystems.npm.discover import Catalogs
+    from releasekit.ecosystems.npm.manifest import Project
+
+Mode = Literal["auto", "exact", "none"]
+MARKERS: Final = frozenset({"*", "^", "~"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """`versions` maps names to planned versions; `by_name` holds every package of the workspace,
+    those that are never published too.
+    """
+
+    by_name: Mapping[str, Project]
+    catalogs: Catalogs
+    versions: Mapping[str, str]
+    mode: Mode
+
+    def pin(self, text: str) -> str:
+        """Raises PlanError for a requirement that excludes the planned version, and for one that
+        only the workspace understands and that leads nowhere.
+        """
+        document = manifest.parse(text)
+        project = self.by_name.get(str(document.get("name")))
+        if project is None:
+            return text
+
+        def change(path: json_text.Path, spec: str) -> str:
+            for field in FIELDS:
+                if path[:-1] == (field,):
+                    return self._spec(Declared(field, path[-1], spec), project)
+            return spec
+
+        return json_text.replaced(text, change)
+
+    def _spec(self, declared: Declared, project: Project) -> str:
+        reference = Reference.parse(declared.key, declared.spec)
+        spec = declared.spec
+        if reference.kind == "catalog":
+            spec = self.catalogs.spec(reference)
+            if not spec:
+                raise PlanError(
+                    f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "
+                    "has no such entry",
+                    hint="Add it to the catalog, or write a range.",
+                )
+            reference = Reference.parse(declared.key, spec)
+        needed = target(declared, project, self.by_name, self.catalogs)
+        if needed is None and reference.kind == "workspace":
+            raise PlanError(
+                f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
+                f"workspace is named {reference.name!r}"
+            )
+        if needed is None or needed is project or declared.key in project.bundled:
+            return spec
+        version = self.versions.get(needed.name, needed.version)
+        if declared.field != "devDependencies":
+            _refuse_conflict(project, declared, reference, version)
+        wanted = self._wanted(reference, declared, version)
+        if wanted is None:
+            return spec
+        return f"npm:{needed.name}@{wanted}" if needed.name != declared.key else wanted
+
+    def _wanted(self, reference: Reference, declared: Declared, version: str) -> str | None:
+        """The range to write, None for what stays as it is."""
+        # A peer's range is wide on purpose: whoever installs both decides.
+        ours = declared.field in {"dependencies", "optionalDependencies"}
+        exact = self.mode == "exact" and ours
+        match reference.kind:
+            case "elsewhere":
+                return None
+            case "path":
+                return version or "*"
+            case "workspace" if reference.wanted in MARKERS:
+                marker = "" if exact else reference.wanted.removeprefix("*")
+                return f"{marker}{version}" if version else "*"
+            case _:
+                if exact or (self.mode == "auto" and ours and Range.parse(reference.wanted).open):
+                    return version
+                return reference.wanted if reference.kind == "workspace" else None
+
+
+def _refuse_conflict(
+    project: Project, declared: Declared, reference: Reference, version: str
+) -> None:
+    if reference.kind not in {"workspace", "range"} or reference.wanted in MARKERS:
+        return
+    wanted = Range.parse(reference.wanted)
+    if not wanted.open and Version.parse(version) not in wanted:
+        raise PlanError(
+            f"npm:{project.name} requires {declared.key} {declared.spec!r}, but the workspace has "
+            f"{reference.name} {version}",
+            hint="Widen the requirement, or release the version it asks for first.",
+        )

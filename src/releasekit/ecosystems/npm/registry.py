@@ -1,0 +1,206 @@
+"""An npm registry: one document with manifest and tarball goes in, and shows in the packument.
+
+https://github.com/npm/registry/blob/main/docs/REGISTRY-API.md
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from releasekit import contents
+from releasekit.circuit import Circuit
+from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.npm import answers, document, login, tags
+from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
+from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.errors import Rejected, Transient
+from releasekit.model import Published
+from releasekit.net import RetryPolicy, message_of, request_with_retry, send
+from releasekit.origins import require_safe
+from releasekit.resources import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.config import Config
+    from releasekit.ecosystems.interface import Registry, Services
+    from releasekit.ecosystems.npm.options import Options
+    from releasekit.model import Artifact, Package
+
+NPMJS: Final = "https://registry.npmjs.org/"
+# A document cached on the way would hide a version that is there.
+_FRESH: Final = {"Cache-Control": "no-cache", "Accept": "application/json"}
+# Versions, tags and digests, and nothing else; servers that know no such form send everything.
+# https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
+_ABBREVIATED: Final = {
+    "Cache-Control": "no-cache",
+    "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8",
+}
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
+
+
+def make(config: Config, services: Services, options: Options) -> Registry:
+    """The registry `config.registries["npm"]` names (npmjs when it names none).
+
+    Raises ConfigError for a URL or a tag that cannot be used. No network.
+    """
+    tag = tags.checked(config.npm_tag, where="npm-tag")
+    place = config.registries.get("npm", NPMJS)
+    if place.startswith("dir:"):
+        layout = PackumentDirectory(tag=tag, url=options.directory_url or NPMJS)
+        return DirectoryRegistry(Path(place.removeprefix("dir:")), layout)
+    return NpmRegistry(config, services, require_safe(place, name="npm-registry"))
+
+
+class NpmRegistry:
+    """npmjs.com, or a server that speaks as it does. Implements `interface.Registry`."""
+
+    def __init__(self, config: Config, services: Services, url: httpx.URL) -> None:
+        self._root = url
+        self._config = config
+        self._http = services.http
+        self._redact = services.credentials.redact
+        self._login = login.choose(config, services, url)
+        self._circuit = Circuit(str(url))
+        self._policy = RetryPolicy(
+            config.max_retries, config.retry_base_delay_s, circuit=self._circuit
+        )
+
+    @property
+    def url(self) -> str:
+        return str(self._root)
+
+    def check_credentials(self) -> None:
+        self._login.check()
+
+    async def lookup(self, package: Package) -> Published | None:
+        response = await self._read(package, package.version, headers=_FRESH)
+        if response.status_code == 200:
+            entry: Any = self._json(response, package)
+        else:
+            # Not every server can be asked for one version, and not every refusal is a no.
+            packument = await self._packument(package)
+            entry = _table(packument, "versions").get(package.version)
+        if not isinstance(entry, dict):
+            return None
+        digest = document.digest_of(_table(entry, "dist"))
+        if not digest:
+            raise Rejected(
+                f"{_what(package)}: {self.url} shows it without a digest, so nobody can tell which "
+                "bytes it holds"
+            )
+        return Published(files={filename(package): digest}, url=self._page_url(package))
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        for artifact in artifacts:
+            await self._store(package, artifact)
+
+    async def _store(self, package: Package, artifact: Artifact) -> None:
+        token = await self._login.get(package)
+        contained = await finish(asyncio.to_thread(_contained, package, artifact))
+        tag = tags.given(self._config.npm_tag, contained.manifest, where=_what(package))
+        if not tag:
+            latest = _table(await self._packument(package), "dist-tags").get(tags.LATEST, "")
+            tag = tags.choose(package.version, given="", latest=str(latest))
+        tarball = str(self._at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz"))
+        entry = document.published(package, contained, tarball=tarball, digests=artifact.digests)
+        access = self._config.npm_access or _access(contained.manifest)
+        body = await finish(
+            asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
+        )
+        request = self._http.build_request(
+            "PUT",
+            self._at(escaped(package.id.name)),
+            content=body,
+            headers={
+                "Authorization": f"Bearer {token.reveal()}",
+                "Content-Type": "application/json",
+                "Accept": "*/*",
+                "npm-command": "publish",
+            },
+            timeout=_UPLOAD_TIMEOUT,
+        )
+        response = await send(self._http, request, circuit=self._circuit)
+        if answers.exists(response):
+            return
+        if response.status_code == 409:
+            await self._conflict(package, response)
+            return
+        answers.explain(response, _what(package), redact=self._redact)
+
+    async def _conflict(self, package: Package, response: httpx.Response) -> None:
+        """409 is no proof: npmjs answers so while it saves something else of the package, and
+        verdaccio where a refused upload has left its tarball behind.
+        """
+        if await self.lookup(package) is None:
+            words = message_of(response, redact=self._redact)
+            raise Transient(f"{_what(package)}: HTTP 409 {words}", ambiguous=True)
+
+    async def _packument(self, package: Package) -> Mapping[str, Any]:
+        """Empty when there is no such package."""
+        response = await self._read(package, headers=_ABBREVIATED)
+        return {} if response.status_code == 404 else self._json(response, package)
+
+    async def _read(
+        self, package: Package, *path: str, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        sent = dict(headers)
+        token = self._login.for_reading()
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token.reveal()}"
+        url = self._at("/".join([escaped(package.id.name), *path]))
+        return await request_with_retry(self._http, "GET", url, headers=sent, policy=self._policy)
+
+    def _json(self, response: httpx.Response, package: Package) -> dict[str, Any]:
+        what = f"{_what(package)}: {response.request.url}"
+        answers.explain(response, what, redact=self._redact)
+        try:
+            found = response.json()
+        except (ValueError, RecursionError) as error:
+            raise Transient(f"{what}: not JSON ({error})") from error
+        if not isinstance(found, dict):
+            raise Transient(f"{what}: not a document of a registry")
+        return found
+
+    def _at(self, path: str) -> httpx.URL:
+        return self._root.copy_with(path=f"{self._root.path.rstrip('/')}/{path}")
+
+    def _page_url(self, package: Package) -> str:
+        if self._root.host == "registry.npmjs.org":
+            return f"https://www.npmjs.com/package/{package.id.name}/v/{package.version}"
+        return str(self._at(package.id.name))
+
+
+def escaped(name: str) -> str:
+    """As it stands in a URL: one segment, `@` as it is."""
+    return name.replace("/", "%2f")
+
+
+def _what(package: Package) -> str:
+    return f"{package.id} {package.version}"
+
+
+def _contained(package: Package, artifact: Artifact) -> document.Contained:
+    with contents.opened(artifact) as file, file.raw() as raw:
+        return document.contained(raw, f"{_what(package)}: {artifact.filename}")
+
+
+def _body(
+    package: Package, entry: Mapping[str, Any], artifact: Artifact, *, tag: str, access: str
+) -> bytes:
+    with contents.opened(artifact) as file:
+        return document.request(package, entry, file.read(), tag=tag, access=access)
+
+
+def _access(manifest: Mapping[str, Any]) -> str:
+    access = _table(manifest, "publishConfig").get("access")
+    return access if access in {"public", "restricted"} else ""
+
+
+def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = parent.get(key)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,54 @@
+"""Which dist-tag a version gets: `npm install NAME` takes what `latest` points to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.npm.reference import is_range
+from releasekit.ecosystems.npm.semver import Version
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LATEST = "latest"
+
+
+def checked(tag: str, *, where: str) -> str:
+    """Raises ConfigError for what npm would take for a version.
+
+    https://docs.npmjs.com/cli/commands/npm-dist-tag#caveats
+    """
+    if tag and (is_range(tag) or any(not (it.isalnum() or it in "-._") for it in tag)):
+        raise ConfigError(
+            f"{where} = {tag!r} is no dist-tag", hint='Write a word that is no range: "next".'
+        )
+    return tag
+
+
+def given(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
+    """What somebody has said, the input before `publishConfig.tag`; empty for nobody."""
+    config = manifest.get("publishConfig")
+    own = config.get("tag") if isinstance(config, dict) else None
+    return npm_tag or checked(str(own or ""), where=f"{where}: publishConfig.tag")
+
+
+def choose(version: str, *, given: str, latest: str) -> str:
+    """`given` if there is one. Else a prerelease gets its own word, a version below the one that
+    `latest` points to a tag of its release line, and only what is newest becomes `latest`.
+    """
+    if given:
+        return given
+    ours = Version.parse(version)
+    if ours.pre:
+        word = next((it for it in ours.pre if isinstance(it, str)), "")
+        return word if word and word != LATEST and not is_range(word) else "next"
+    try:
+        theirs = Version.parse(latest)
+    except ValueError:
+        return LATEST
+    if theirs.pre or ours >= theirs:
+        return LATEST
+    major, minor, _ = ours.release
+    # Not "1.x": a tag must not read as a range.
+    return f"release-{major}.x" if major else f"release-0.{minor}.x"

@@ -1,0 +1,176 @@
+"""Building one package: its sdist, the wheel of that sdist, and their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+
+from releasekit.ecosystems.pypi.conversation import Answer, Request
+from releasekit.ecosystems.pypi.environment import Requirements
+from releasekit.errors import BuildFailed
+from releasekit.model import Artifact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.pypi.environment import Environments
+    from releasekit.ecosystems.pypi.manifest import Project
+
+TAIL_LINES: Final = 40
+TAIL_BYTES: Final = 64 * 1024
+# Each answer of a get_requires hook leads to another environment, where it is asked again.
+MAX_ROUNDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """What the builds of a run share.
+
+    `state` is the state directory: it holds the logs, and no sdist may hold it. `scratch` is
+    outside the workspace. `environment` is added to that of every hook; `redact` is for what of a
+    log ends up in an error.
+    """
+
+    environments: Environments
+    config_settings: Mapping[str, str]
+    environment: Mapping[str, str]
+    state: Path
+    scratch: Path
+    redact: Callable[[str], str] = str
+
+    async def build(
+        self, project: Project, into: Path, *, wheels: Mapping[str, Path]
+    ) -> tuple[Artifact, ...]:
+        """The project's sdist and wheel, in `into`, which holds nothing else afterwards.
+
+        `wheels` are the in-repo packages its build needs. Raises BuildFailed, also when what was
+        built has another name or version than the project.
+        """
+        partial = into.parent / f".{into.name}.building"
+        log = self._fresh_log(project, "build")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            request = self._request(project, into=partial, log=log)
+            answer = await self._ask(request, project, wheels)
+            sdist, wheel = answer.sdist, answer.wheel
+            if not wheel:
+                request = replace(request, operation="wheel", source=partial / sdist)
+                wheel = (await self._ask(request, project, wheels)).wheel
+            _check_sdist(sdist, project)
+            _check_wheel(wheel, project)
+            shutil.rmtree(into, ignore_errors=True)
+            partial.rename(into)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return tuple(digested(into / name) for name in (sdist, wheel))
+
+    async def metadata(self, project: Project, *, wheels: Mapping[str, Path]) -> str:
+        """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
+        log = self._fresh_log(project, "metadata")
+        request = self._request(project, into=self.scratch, log=log)
+        return (await self._ask(replace(request, operation="metadata"), project, wheels)).metadata
+
+    def _request(self, project: Project, *, into: Path, log: Path) -> Request:
+        source = project.manifest.parent
+        inside = self.state.is_relative_to(source)
+        return Request(
+            operation="sdist",
+            source=source,
+            into=into,
+            scratch=self.scratch,
+            log=log,
+            build_system=project.build_system,
+            config_settings=self.config_settings,
+            environment=self.environment,
+            hidden=self.state.relative_to(source).as_posix() if inside else "",
+        )
+
+    async def _ask(self, request: Request, project: Project, wheels: Mapping[str, Path]) -> Answer:
+        installed: tuple[str, ...] = ()
+        what = f"pypi:{project.name}: its {request.operation}"
+        try:
+            for _ in range(MAX_ROUNDS):
+                wanted = Requirements.of((*project.build_system.requires, *installed), wheels)
+                worker = await self.environments.worker(wanted)
+                answer = await worker.ask(replace(request, installed=installed))
+                if not answer.requires:
+                    return answer
+                installed += answer.requires
+        except BuildFailed as error:
+            raise BuildFailed(
+                f"{what} could not be built: {error}",
+                log=error.log or tuple(map(self.redact, _tail(request.log))),
+                hint=error.hint or f"The whole output is in {request.log}",
+            ) from error
+        raise BuildFailed(f"{what} needs ever more build requirements: {', '.join(installed)}")
+
+    def _fresh_log(self, project: Project, kind: str) -> Path:
+        log = self.state / "logs" / f"{kind}-pypi-{project.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
+        return log
+
+
+def digested(path: Path) -> Artifact:
+    """The file with the two digests PyPI's upload form asks for.
+
+    https://docs.pypi.org/api/upload/
+    """
+    sha256, blake2 = hashlib.sha256(), hashlib.blake2b(digest_size=32)
+    with path.open("rb") as file:
+        while chunk := file.read(1024 * 1024):
+            sha256.update(chunk)
+            blake2.update(chunk)
+        size = os.fstat(file.fileno()).st_size
+    digests = {"sha256": sha256.hexdigest(), "blake2b_256": blake2.hexdigest()}
+    return Artifact(path=path, size=size, digests=digests)
+
+
+def _check_sdist(filename: str, project: Project) -> None:
+    try:
+        name, version = parse_sdist_filename(filename)
+    except InvalidSdistFilename as error:
+        raise BuildFailed(f"pypi:{project.name}: {error}") from error
+    _check(filename, name, str(version), project)
+
+
+def _check_wheel(filename: str, project: Project) -> None:
+    try:
+        name, version, _, _ = parse_wheel_filename(filename)
+    except InvalidWheelFilename as error:
+        raise BuildFailed(f"pypi:{project.name}: {error}") from error
+    _check(filename, name, str(version), project)
+
+
+def _check(filename: str, name: str, version: str, project: Project) -> None:
+    if (name, version) != (project.name, project.version or version):
+        raise BuildFailed(
+            f"pypi:{project.name}: the build made {filename}, but {project.name} "
+            f"{project.version} was planned",
+            hint="A dynamic version has to stay the same from plan to build: commit first, and "
+            "build nothing into the tree.",
+        )
+
+
+def _tail(log: Path) -> tuple[str, ...]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return tuple(
+                deque(file.read().decode(errors="replace").splitlines(), maxlen=TAIL_LINES)
+            )
+    except FileNotFoundError:
+        return ()

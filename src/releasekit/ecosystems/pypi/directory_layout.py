@@ -1,0 +1,174 @@
+"""A package index as plain files: `simple/NAME/index.html` (PEP 503), `index.json` (PEP 691).
+
+pip and uv install from it through any static web server; core metadata lies beside the wheels
+(PEP 658). https://packaging.python.org/en/latest/specifications/simple-repository-api/
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import json
+import os
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from packaging.metadata import parse_email
+from packaging.version import Version
+
+from releasekit.ecosystems.pypi import simple_index
+from releasekit.ecosystems.pypi.distribution import metadata_of
+from releasekit.errors import PackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.model import Package, Published
+
+_META: Final = {"api-version": "1.1"}
+_PAGE: Final = """\
+<!DOCTYPE html>
+<html>
+  <head>
+    <meta charset="utf-8">
+    <meta name="pypi:repository-version" content="1.1">
+    <title>{title}</title>
+  </head>
+  <body>
+{links}
+  </body>
+</html>
+"""
+
+# One file as PEP 691 describes it.
+Entry = dict[str, object]
+
+
+class SimpleDirectory:
+    """Implements `directory.Layout`."""
+
+    def place(self, package: Package, filename: str) -> PurePosixPath:
+        release = simple_index.release_of(filename)
+        wanted = (package.id.name, Version(package.version))
+        if release is None or release[:2] != wanted or PurePosixPath(filename).name != filename:
+            raise PackageError(
+                f"{package.id} {package.version}: {filename} is not the name of one of its files"
+            )
+        return _files(package) / filename
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        name = package.id.name
+        page = PurePosixPath("simple", name)
+        known = _known(root / page / "index.json")
+        entries: list[Entry] = []
+        for path in sorted((root / _files(package)).iterdir()):
+            release = simple_index.release_of(path.name)
+            if release is None:
+                continue
+            entry = known.get(path.name)
+            if entry is None:
+                entry, metadata = _describe(path, is_wheel=release[2] == "bdist_wheel")
+                if "core-metadata" in entry:
+                    yield _files(package) / f"{path.name}.metadata", metadata
+            entries.append(entry)
+        yield page / "index.json", _project_json(name, entries)
+        yield page / "index.html", _project_html(name, entries)
+        with os.scandir(root / "simple") as found:
+            projects = sorted(project.name for project in found if project.is_dir())
+        yield PurePosixPath("simple", "index.json"), _root_json(projects)
+        yield PurePosixPath("simple", "index.html"), _root_html(projects)
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        page = root / "simple" / package.id.name / "index.html"
+        try:
+            text = page.read_bytes()
+        except FileNotFoundError:
+            return None
+        return simple_index.published(
+            simple_index.parse(text, "text/html"), package, url=page.parent.as_uri() + "/"
+        )
+
+
+def _files(package: Package) -> PurePosixPath:
+    return PurePosixPath("files", package.id.name)
+
+
+def _known(page: Path) -> dict[str, Entry]:
+    """The entries of the page as it is, so that no file is hashed twice."""
+    try:
+        document = json.loads(page.read_bytes())
+        return {
+            entry["filename"]: entry
+            for entry in document["files"]
+            if isinstance(entry["hashes"]["sha256"], str)
+        }
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def _describe(path: Path, *, is_wheel: bool) -> tuple[Entry, bytes]:
+    data = path.read_bytes()
+    entry: Entry = {
+        "filename": path.name,
+        "url": f"../../files/{path.parent.name}/{quote(path.name)}",
+        "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
+        "size": len(data),
+    }
+    try:
+        metadata = metadata_of(io.BytesIO(data), path.name)
+    except PackageError:
+        # Whoever put it there, it is served as it is.
+        return entry, b""
+    if requires := parse_email(metadata)[0].get("requires_python"):
+        entry["requires-python"] = requires
+    if is_wheel:
+        entry["core-metadata"] = {"sha256": hashlib.sha256(metadata).hexdigest()}
+    return entry, metadata
+
+
+def _project_json(name: str, entries: list[Entry]) -> bytes:
+    versions = {
+        str(release[1])
+        for entry in entries
+        if (release := simple_index.release_of(str(entry["filename"])))
+    }
+    return _json({"meta": _META, "name": name, "versions": sorted(versions), "files": entries})
+
+
+def _root_json(projects: list[str]) -> bytes:
+    return _json({"meta": _META, "projects": [{"name": name} for name in projects]})
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, indent=1).encode() + b"\n"
+
+
+def _project_html(name: str, entries: list[Entry]) -> bytes:
+    return _html(f"Links for {name}", [_link(entry) for entry in entries])
+
+
+def _root_html(projects: list[str]) -> bytes:
+    links = [f'<a href="{quote(name)}/">{html.escape(name)}</a>' for name in projects]
+    return _html("Simple index", links)
+
+
+def _html(title: str, links: list[str]) -> bytes:
+    body = "\n".join(f"    {link}<br>" for link in links)
+    return _PAGE.format(title=html.escape(title), links=body).encode()
+
+
+def _link(entry: Entry) -> str:
+    attributes = [f'href="{html.escape(str(entry["url"]))}#{_fragment(entry["hashes"])}"']
+    if requires := entry.get("requires-python"):
+        attributes.append(f'data-requires-python="{html.escape(str(requires))}"')
+    if metadata := entry.get("core-metadata"):
+        attributes.append(f'data-core-metadata="{_fragment(metadata)}"')
+    return f"<a {' '.join(attributes)}>{html.escape(str(entry['filename']))}</a>"
+
+
+def _fragment(hashes: object) -> str:
+    assert isinstance(hashes, dict)  # noqa: S101 (only this module writes these pages)
+    return f"sha256={html.escape(str(hashes['sha256']))}"

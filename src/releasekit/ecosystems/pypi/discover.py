@@ -1,0 +1,135 @@
+"""Which Python packages a workspace holds and how they depend on one another."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.pypi import manifest
+from releasekit.ecosystems.pypi.members import inside, members
+from releasekit.errors import ConfigError, PlanError
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.ecosystems.pypi.options import Options
+
+ECOSYSTEM: Final = "pypi"
+
+
+def projects(root: Path, options: Options) -> list[Project]:
+    """Every project of the workspace, sorted by name; raises ConfigError when two share one.
+
+    The root's own project, the members of its uv workspace, and what `options.packages` names.
+    """
+    found: dict[str, Project] = {}
+    for path in _manifests(root, options):
+        document = manifest.read(path)
+        if manifest.table(document, "tool", "uv", path=path).get("managed") is False:
+            continue
+        if "project" not in document:
+            raise ConfigError(
+                f"{path} has no [project] table", hint="Add one, or exclude the directory."
+            )
+        project = manifest.project(document, path)
+        if project.name in found:
+            raise ConfigError(
+                f"{path} and {found[project.name].manifest} are both named {project.name!r}",
+                hint="Rename one of them, or exclude its directory.",
+            )
+        found[project.name] = project
+    return [found[name] for name in sorted(found)]
+
+
+def _manifests(root: Path, options: Options) -> list[Path]:
+    directories = set(
+        members(root, options.packages, options.exclude, where="releasekit.toml: pypi.packages")
+    )
+    top = root / "pyproject.toml"
+    if top.is_file():
+        document = manifest.read(inside(root, top, where=str(top)))
+        uv = manifest.table(document, "tool", "uv", path=top)
+        workspace = manifest.table(uv, "workspace", path=top)
+        globs, exclude = (
+            manifest.strings(workspace, key, path=top, where=f"tool.uv.workspace.{key}")
+            for key in ("members", "exclude")
+        )
+        where = f"{top}: tool.uv.workspace.members"
+        directories.update(members(root, globs, (*exclude, *options.exclude), where=where))
+        directories.discard(root)
+        if "project" in document:
+            directories.add(root)
+    return [
+        inside(root, directory / "pyproject.toml", where=f"{directory / 'pyproject.toml'}")
+        for directory in sorted(directories)
+    ]
+
+
+def check_build_order(by_name: Mapping[str, Project]) -> None:
+    """Raises PlanError where a package would have to be built before itself."""
+    order = TopologicalSorter({name: build_closure(by_name[name], by_name) for name in by_name})
+    try:
+        order.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(error.args[1])
+        raise PlanError(
+            f"build-system.requires form a cycle: {cycle}",
+            hint="Build one of them with a backend of its own source tree (backend-path).",
+        ) from error
+
+
+def packages(by_name: Mapping[str, Project]) -> list[Package]:
+    """The projects, versions known, as packages with their edges to one another."""
+    return [
+        Package(
+            id=PackageId(ECOSYSTEM, project.name),
+            version=project.version,
+            directory=project.manifest.parent,
+            manifest=project.manifest,
+            dependencies=dependencies(project, by_name),
+            unpublishable=project.unpublishable,
+        )
+        for project in by_name.values()
+    ]
+
+
+def dependencies(project: Project, by_name: Mapping[str, Project]) -> tuple[Dependency, ...]:
+    """The project's in-repo edges, in the order of its manifest.
+
+    An extra that names the project itself is no edge, and neither is one that needs a package
+    which is never published: nothing that is published depends on it. What a build requirement
+    needs at run time is needed for the build.
+    """
+    edges = [
+        Dependency(on=PackageId(ECOSYSTEM, it.name), kind=it.kind, requirement=it.text)
+        for it in project.requirements
+        if it.name != project.name
+        and it.name in by_name
+        and not (it.kind is DependencyKind.OPTIONAL and by_name[it.name].unpublishable)
+    ]
+    declared = {edge.on.name for edge in edges if edge.kind is DependencyKind.BUILD}
+    edges += [
+        Dependency(on=PackageId(ECOSYSTEM, name), kind=DependencyKind.BUILD)
+        for name in build_closure(project, by_name)
+        if name not in declared
+    ]
+    return tuple(dict.fromkeys(edges))
+
+
+def build_closure(project: Project, by_name: Mapping[str, Project]) -> list[str]:
+    """The other in-repo packages that have to be in the environment it is built in, sorted."""
+    closure: set[str] = set()
+    pending = _in_repo(project, DependencyKind.BUILD, by_name)
+    while pending:
+        name = pending.pop()
+        if name not in closure and name != project.name:
+            closure.add(name)
+            pending += _in_repo(by_name[name], DependencyKind.RUNTIME, by_name)
+    return sorted(closure)
+
+
+def _in_repo(project: Project, kind: DependencyKind, by_name: Mapping[str, Project]) -> list[str]:
+    return [it.name for it in project.requirements if it.kind is kind and it.name in by_name]

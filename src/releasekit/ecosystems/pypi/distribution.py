@@ -1,0 +1,143 @@
+"""What the upload form says about a file: its core metadata, read without unpacking anything.
+
+https://packaging.python.org/en/latest/specifications/core-metadata/
+"""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+import zlib
+from typing import IO, TYPE_CHECKING, Final, cast
+
+from packaging.metadata import RawMetadata, parse_email
+from packaging.version import InvalidVersion, Version
+
+from releasekit.ecosystems.pypi.simple_index import release_of
+from releasekit.errors import PackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.contents import Contents
+
+MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
+MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
+
+# RuntimeError is what zipfile raises for an encrypted member.
+_UNREADABLE: Final = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    OSError,  # gzip raises it for a wrong header
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+Form = dict[str, str | list[str]]
+
+# The form's names where they differ from packaging's:
+# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/metadata.py
+_FORM_NAMES: Final = {
+    "platforms": "platform",
+    "supported_platforms": "supported_platform",
+    "license_files": "license_file",
+    "import_names": "import_name",
+    "import_namespaces": "import_namespace",
+}
+
+
+def form_of(contents: Contents) -> Form:
+    """Every field of the upload form but the file itself; blocks while it reads and hashes.
+
+    Raises PackageError for a file that is no wheel and no sdist, or not what was built.
+    """
+    filename = contents.artifact.filename
+    release = release_of(filename)
+    if release is None:
+        raise PackageError(f"{filename}: neither a wheel nor a source distribution (.tar.gz)")
+    filetype = release[2]
+    blake2 = contents.digest("blake2_256")
+    with contents.raw() as file:
+        text = metadata_of(file, filename)
+    raw, _ = parse_email(text)
+    if not (raw.get("metadata_version") and raw.get("name") and raw.get("version")):
+        raise PackageError(f"{filename}: its metadata has no Metadata-Version, Name or Version")
+    return {
+        ":action": "file_upload",
+        "protocol_version": "1",
+        **_metadata_fields(raw),
+        "filetype": filetype,
+        "pyversion": _python_tag(filename) if filetype == "bdist_wheel" else "source",
+        "sha256_digest": contents.artifact.sha256,
+        "blake2_256_digest": blake2,
+    }
+
+
+def metadata_of(file: IO[bytes], filename: str) -> bytes:
+    """METADATA of a wheel, PKG-INFO of a source distribution; blocks.
+
+    Raises PackageError for a file that has none, or too much of it.
+    """
+    try:
+        text = _of_wheel(file) if filename.endswith(".whl") else _of_sdist(file)
+    except _UNREADABLE as error:
+        raise PackageError(f"{filename}: not a readable archive ({error})") from error
+    if text is None:
+        raise PackageError(f"{filename}: an archive without core metadata")
+    if len(text) > MAX_METADATA_BYTES:
+        raise PackageError(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
+    return text
+
+
+def _metadata_fields(raw: RawMetadata) -> Form:
+    fields: Form = {}
+    values: Mapping[str, object] = dict(raw)
+    for name, value in values.items():
+        if name == "keywords":
+            fields[name] = ", ".join(raw["keywords"])
+        elif name == "project_urls":
+            fields[name] = [f"{label}, {url}" for label, url in raw["project_urls"].items()]
+        elif isinstance(value, str):
+            fields[name] = value
+        else:
+            fields[_FORM_NAMES.get(name, name)] = cast("list[str]", value)
+    if _older_than_2_4(raw["metadata_version"]):
+        # setuptools wrote License-File before the standard had it; PyPI refuses the combination.
+        # https://github.com/pypa/twine/blob/main/twine/package.py
+        fields.pop("license_file", None)
+    return fields
+
+
+def _older_than_2_4(metadata_version: str) -> bool:
+    try:
+        return Version(metadata_version) < Version("2.4")
+    except InvalidVersion:
+        return False
+
+
+def _python_tag(filename: str) -> str:
+    """The first part of the compatibility tag as the filename has it: "py2.py3", "cp312"."""
+    return filename.removesuffix(".whl").split("-")[-3]
+
+
+def _of_wheel(file: IO[bytes]) -> bytes | None:
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            directory, _, name = entry.filename.partition("/")
+            if name == "METADATA" and directory.endswith(".dist-info"):
+                with archive.open(entry) as member:
+                    return member.read(MAX_METADATA_BYTES + 1)
+    return None
+
+
+def _of_sdist(file: IO[bytes]) -> bytes | None:
+    with tarfile.open(fileobj=file, mode="r|gz") as archive:
+        for entry in archive:
+            if archive.offset > MAX_UNPACKED_BYTES:
+                break
+            directory, _, name = entry.name.removeprefix("./").partition("/")
+            if name == "PKG-INFO" and directory and (member := archive.extractfile(entry)):
+                return member.read(MAX_METADATA_BYTES + 1)
+    return None

@@ -1,0 +1,199 @@
+"""Build environments: one for each distinct set of build requirements, shared by its packages."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from releasekit.ecosystems.pypi.conversation import Worker
+from releasekit.errors import BuildFailed, CommandFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.process import Processes
+
+# Settings that make uv or pip install elsewhere than into the environment we name.
+INTERFERING: Final = (
+    "PIP_PREFIX", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "PIP_ROOT", "PIP_TARGET", "PIP_USER",
+    "UV_PREFIX", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_SYSTEM_PYTHON",
+    "UV_TARGET", "UV_WORKING_DIR", "UV_WORKING_DIRECTORY",
+)  # fmt: skip
+INSTALL_TIMEOUT_S: Final = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installer:
+    """What makes environments. `uv` is its path, empty where there is none: then venv and pip do.
+
+    `index_url` and `find_links` come on top of what uv's or pip's own settings say; `pass_env`
+    names the variables that builds may see besides the usual ones.
+    """
+
+    uv: str = ""
+    index_url: str = ""
+    find_links: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+
+    def requirements(self, wanted: Requirements) -> str:
+        """A requirements file: index settings stand in it, and not on a command line, because
+        every process of the machine can read those.
+        """
+        options = [f"--index-url {self.index_url}"] if self.index_url else []
+        options += [f"--find-links {link}" for link in self.find_links]
+        return "".join(f"{line}\n" for line in [*options, *wanted.lines()])
+
+    def commands(self, directory: Path, requirements: Path) -> tuple[list[str], list[str]]:
+        """How to make the environment, also over a half made one, and how to fill it."""
+        python, inside = sys.executable, str(_python(directory))
+        if self.uv:
+            create = [self.uv, "venv", "--no-project", "--clear", "--python", python]
+            install = [self.uv, "pip", "install", "--python", inside]
+        elif importlib.util.find_spec("pip"):
+            # Our own pip serves: to put one into each environment takes two seconds.
+            create = [python, "-I", "-m", "venv", "--clear", "--without-pip"]
+            install = [python, "-I", "-m", "pip", "--python", inside, "install"]
+        else:
+            create = [python, "-I", "-m", "venv", "--clear"]
+            install = [inside, "-I", "-m", "pip", "install"]
+        return [*create, str(directory)], [*install, "-r", str(requirements)]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What an environment holds: normalised requirements, and wheels of in-repo packages by name
+    that take the place of any requirement on them.
+    """
+
+    texts: frozenset[str]
+    wheels: Mapping[str, Path] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, texts: Iterable[str], wheels: Mapping[str, Path]) -> Requirements:
+        """Raises BuildFailed for a text that is no requirement."""
+        return cls(frozenset(filter(None, map(_normalised, texts))), wheels)
+
+    def lines(self) -> list[str]:
+        extras: defaultdict[str, set[str]] = defaultdict(set)
+        lines = []
+        for text in self.texts:
+            requirement = Requirement(text)
+            if requirement.name in self.wheels:
+                extras[requirement.name] |= requirement.extras
+            else:
+                lines.append(text)
+        for name, wheel in self.wheels.items():
+            wanted = f"[{','.join(sorted(extras[name]))}]" if extras[name] else ""
+            lines.append(f"{name}{wanted} @ {wheel.as_uri()}")
+        return sorted(lines)
+
+    def key(self) -> str:
+        """The same for the same texts and the same bytes of the wheels."""
+        digest = hashlib.sha256("\n".join(self.lines()).encode())
+        for _, wheel in sorted(self.wheels.items()):
+            digest.update(wheel.read_bytes())
+        return digest.hexdigest()[:16]
+
+
+def _normalised(text: str) -> str:
+    """Canonical name, no marker; empty where the marker says that it is not wanted here."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise BuildFailed(f"the build backend asks for {text!r}: {error}") from error
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return ""
+    requirement.marker = None
+    requirement.name = canonicalize_name(requirement.name)
+    return str(requirement)
+
+
+class Environments:
+    """Makes environments below `scratch`, each at its first use, and starts their workers."""
+
+    def __init__(self, installer: Installer, processes: Processes, scratch: Path) -> None:
+        self._installer = installer
+        self._processes = processes
+        self._scratch = scratch
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._workers: dict[str, Worker] = {}
+        self._broken: dict[str, BuildFailed] = {}
+
+    async def worker(self, wanted: Requirements) -> Worker:
+        """The running worker of the environment that holds `wanted`.
+
+        Raises BuildFailed when it cannot be made; the next package with the same requirements
+        then fails with the same reason, at once.
+        """
+        key = wanted.key()
+        async with self._locks[key]:
+            if key in self._broken:
+                known = self._broken[key]
+                raise BuildFailed(str(known), log=known.log, hint=known.hint)
+            if key in self._workers and not self._workers[key].gone:
+                return self._workers[key]
+            directory = self._scratch / f"environment-{key}"
+            if key not in self._workers:
+                try:
+                    await self._make(directory, wanted)
+                except CommandFailed as error:
+                    self._broken[key] = BuildFailed(
+                        f"the build requirements {', '.join(wanted.lines())} cannot be installed: "
+                        f"{error}",
+                        log=error.log,
+                        hint="Check their names and versions, and that the index can be reached.",
+                    )
+                    raise self._broken[key] from error
+            self._workers[key] = await Worker.start(
+                self._processes,
+                _python(directory),
+                cwd=self._scratch,
+                env={**self._processes.passing(self._installer.pass_env), **self._paths(directory)},
+            )
+            return self._workers[key]
+
+    async def aclose(self) -> None:
+        """End the workers; the directories are their maker's."""
+        async with asyncio.TaskGroup() as endings:
+            for worker in self._workers.values():
+                endings.create_task(worker.end())
+
+    def _paths(self, directory: Path) -> dict[str, str]:
+        path = self._processes.environment.get("PATH", "")
+        return {
+            # Programs that are build requirements (cmake, ninja) are found as in any environment.
+            "PATH": f"{directory / 'bin'}:{path}" if path else str(directory / "bin"),
+            "VIRTUAL_ENV": str(directory),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    async def _make(self, directory: Path, wanted: Requirements) -> None:
+        requirements = directory.with_suffix(".txt")
+        requirements.touch(mode=0o600)
+        requirements.write_text(self._installer.requirements(wanted))
+        create, install = self._installer.commands(directory, requirements)
+        try:
+            # The scratch directory is outside the workspace: nothing its [tool.uv] says, such as
+            # `required-version`, reaches these. https://docs.astral.sh/uv/concepts/configuration-files/
+            for argv in [create, install] if wanted.lines() else [create]:
+                await self._processes.run(
+                    argv,
+                    cwd=self._scratch,
+                    env=dict.fromkeys(INTERFERING),
+                    timeout_s=INSTALL_TIMEOUT_S,
+                )
+        finally:
+            requirements.unlink()
+
+
+def _python(directory: Path) -> Path:
+    return directory / "bin" / "python"

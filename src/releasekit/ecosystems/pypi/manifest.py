@@ -1,0 +1,237 @@
+"""One pyproject.toml, read: what it says of its package, before anyone asks a build hook."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from email.parser import HeaderParser
+from typing import TYPE_CHECKING, Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from releasekit.errors import ConfigError
+from releasekit.model import DependencyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAX_BYTES: Final = 1024 * 1024
+MAX_REQUIREMENTS: Final = 10_000
+# PEP 517: what a source tree without a build system, or without a named backend, is built with.
+# https://peps.python.org/pep-0517/#source-trees
+LEGACY_REQUIRES: Final = ("setuptools>=40.8.0",)
+LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
+# The fields that matter here and that a build hook may have to tell.
+COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSystem:
+    requires: tuple[str, ...] = LEGACY_REQUIRES
+    backend: str = LEGACY_BACKEND
+    backend_path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A requirement, where it stands and how it is spelled there."""
+
+    kind: DependencyKind
+    text: str
+    requirement: Requirement
+
+    @property
+    def name(self) -> str:
+        return canonicalize_name(self.requirement.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """`version` is normalised, and empty when a build hook has to tell it.
+
+    `requirements` are those of `project.dependencies`, of the extras, and of the build system;
+    `dynamic` are the fields a build hook fills in.
+    """
+
+    name: str
+    version: str
+    manifest: Path
+    build_system: BuildSystem
+    requirements: tuple[Declared, ...]
+    dynamic: frozenset[str]
+    unpublishable: str
+
+
+def read(path: Path) -> dict[str, object]:
+    """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def table(document: Mapping[str, object], *keys: str, path: Path) -> Mapping[str, object]:
+    """The table at `keys`, empty when it is not there; raises ConfigError when it is no table."""
+    for depth, key in enumerate(keys, start=1):
+        value = document.get(key, {})
+        if not isinstance(value, dict):
+            raise ConfigError(f"{path}: {'.'.join(keys[:depth])} is {value!r}, not a table")
+        document = value
+    return document
+
+
+def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -> tuple[str, ...]:
+    value = parent.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{path}: {where} is {value!r}", hint="Write a list of strings.")
+    return tuple(value)
+
+
+def project(document: Mapping[str, object], path: Path) -> Project:
+    """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
+    metadata = table(document, "project", path=path)
+    name = _name(metadata, path)
+    dynamic = frozenset(strings(metadata, "dynamic", path=path, where="project.dynamic"))
+    unpublishable = _unpublishable(document, path)
+    return Project(
+        name=name,
+        version=_version(metadata, dynamic, path, required=not unpublishable),
+        manifest=path,
+        build_system=build_system(document, path),
+        requirements=_requirements(document, path),
+        dynamic=dynamic,
+        unpublishable=unpublishable,
+    )
+
+
+def computed(project: Project, metadata: str) -> Project:
+    """The project with its dynamic fields filled in from the METADATA of its wheel.
+
+    https://packaging.python.org/en/latest/specifications/core-metadata/
+    """
+    path, fields = project.manifest, HeaderParser().parsestr(metadata)
+    declared = list(project.requirements)
+    for text in fields.get_all("Requires-Dist", []):
+        wanted = requirement(text, path=path, where="the built METADATA")
+        optional = wanted.marker is not None and "extra" in str(wanted.marker)
+        field = "optional-dependencies" if optional else "dependencies"
+        if field in project.dynamic:
+            kind = DependencyKind.OPTIONAL if optional else DependencyKind.RUNTIME
+            declared.append(Declared(kind, text, wanted))
+    version = project.version or canonical_version(fields.get("Version", ""), path=path)
+    return replace(project, version=version, requirements=tuple(declared))
+
+
+def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
+    """The `[build-system]` table with the defaults of PEP 517 and 518."""
+    if "build-system" not in document:
+        return BuildSystem()
+    given = table(document, "build-system", path=path)
+    backend = given.get("build-backend", LEGACY_BACKEND)
+    if not isinstance(backend, str) or not backend:
+        raise ConfigError(f"{path}: build-system.build-backend is {backend!r}, not a string")
+    if "requires" not in given:
+        raise ConfigError(
+            f"{path}: build-system.requires is missing", hint="Name the build backend's package."
+        )
+    requires = strings(given, "requires", path=path, where="build-system.requires")
+    return BuildSystem(
+        requires=requires,
+        backend=backend,
+        backend_path=strings(given, "backend-path", path=path, where="build-system.backend-path"),
+    )
+
+
+def requirement(text: str, *, path: Path, where: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{path}: {where} holds {text!r}: {reason}") from error
+
+
+def canonical_version(text: str, *, path: Path) -> str:
+    try:
+        return str(Version(text))
+    except InvalidVersion as error:
+        raise ConfigError(
+            f"{path}: project.version is {text!r}",
+            hint='Write a version as PEP 440 has it: version = "1.2.3".',
+        ) from error
+
+
+def _name(metadata: Mapping[str, object], path: Path) -> str:
+    name = metadata.get("name")
+    if not isinstance(name, str):
+        raise ConfigError(f"{path}: project.name is missing", hint='Write name = "…".')
+    try:
+        return canonicalize_name(name, validate=True)
+    except InvalidName as error:
+        raise ConfigError(
+            f"{path}: project.name is {name!r}",
+            hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
+        ) from error
+
+
+def _version(
+    metadata: Mapping[str, object], dynamic: frozenset[str], path: Path, *, required: bool
+) -> str:
+    version = metadata.get("version")
+    if isinstance(version, str):
+        return canonical_version(version, path=path)
+    if version is None and ("version" in dynamic or not required):
+        return ""
+    raise ConfigError(
+        f"{path}: project.version is {'missing' if version is None else repr(version)}",
+        hint='Write version = "1.2.3", or list it in project.dynamic.',
+    )
+
+
+def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
+    metadata = table(document, "project", path=path)
+    extras = table(document, "project", "optional-dependencies", path=path)
+    declared = [
+        (DependencyKind.RUNTIME, metadata, "dependencies", "project.dependencies"),
+        *(
+            (DependencyKind.OPTIONAL, extras, extra, f"project.optional-dependencies.{extra}")
+            for extra in extras
+        ),
+    ]
+    if "build-system" in document:
+        build = table(document, "build-system", path=path)
+        declared.append((DependencyKind.BUILD, build, "requires", "build-system.requires"))
+    requirements = tuple(
+        Declared(kind, text, requirement(text, path=path, where=where))
+        for kind, parent, key, where in declared
+        for text in strings(parent, key, path=path, where=where)
+    )
+    if len(requirements) > MAX_REQUIREMENTS:
+        raise ConfigError(f"{path} has more than {MAX_REQUIREMENTS} requirements")
+    return requirements
+
+
+def _unpublishable(document: Mapping[str, object], path: Path) -> str:
+    metadata = table(document, "project", path=path)
+    uv = table(document, "tool", "uv", path=path)
+    # PyPI refuses every classifier that begins so.
+    # https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#classifiers
+    for classifier in strings(metadata, "classifiers", path=path, where="project.classifiers"):
+        if classifier.startswith("Private ::"):
+            return f"its classifier {classifier!r} says so"
+    packaged = uv.get("package")
+    if packaged is False:
+        return "tool.uv.package is false"
+    # https://docs.astral.sh/uv/concepts/projects/config/#project-packaging
+    if packaged is None and "build-system" not in document:
+        return "it has no [build-system], so it is not built as a package"
+    return ""

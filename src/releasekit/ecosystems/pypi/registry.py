@@ -1,0 +1,209 @@
+"""A package index: files go in by the legacy upload API, and show in the simple index.
+
+https://docs.pypi.org/api/upload/ and
+https://packaging.python.org/en/latest/specifications/simple-repository-api/
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, cast
+
+import httpx
+
+from releasekit import contents
+from releasekit.circuit import Circuit
+from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.pypi import answers, login, simple_index
+from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
+from releasekit.ecosystems.pypi.distribution import form_of
+from releasekit.errors import PackageError, Transient
+from releasekit.net import RetryPolicy, request_with_retry, send
+from releasekit.origins import require_safe, same_origin
+from releasekit.resources import finish
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.config import Config
+    from releasekit.contents import Contents
+    from releasekit.ecosystems.interface import Registry, Services
+    from releasekit.ecosystems.pypi.distribution import Form
+    from releasekit.model import Artifact, Package, Published
+
+PYPI: Final = "https://upload.pypi.org/legacy/"
+_INDEXES: Final = {
+    "https://upload.pypi.org/legacy/": "https://pypi.org/simple/",
+    "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",
+}
+_PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
+# The registry may unpack and check a large file before it answers.
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
+
+
+def make(config: Config, services: Services) -> Registry:
+    """The registry `config.registries["pypi"]` names (pypi.org when it names none).
+
+    Raises ConfigError for a URL that cannot be used. No network.
+    """
+    place = config.registries.get("pypi", PYPI)
+    if place.startswith("dir:"):
+        return DirectoryRegistry(Path(place.removeprefix("dir:")), SimpleDirectory())
+    return PackageIndex(config, services, Endpoints.of(place, config.pypi_index))
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """`index_given` is False for an index derived from the upload URL."""
+
+    upload: httpx.URL
+    index: httpx.URL
+    index_given: bool
+
+    @classmethod
+    def of(cls, registry: str, index: str) -> Endpoints:
+        upload = require_safe(registry, name="pypi-registry")
+        return cls(
+            upload, require_safe(index or derived_index(registry), name="pypi-index"), bool(index)
+        )
+
+
+def derived_index(registry: str) -> str:
+    """The simple index that belongs to an upload URL."""
+    address = registry.rstrip("/") + "/"
+    return _INDEXES.get(address) or address.removesuffix("/legacy/").rstrip("/") + "/simple/"
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What the files of one upload share. They are read in `turn`, so that they leave in the order
+    they were given in: with one upload at a time every run is the same.
+    """
+
+    basic: login.Basic
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class PackageIndex:
+    """PyPI, or a server that speaks as it does. Implements `interface.Registry`."""
+
+    def __init__(self, config: Config, services: Services, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._http = services.http
+        self._redact = services.credentials.redact
+        self._login = login.choose(config, services, endpoints.upload)
+        self._circuit = Circuit(str(endpoints.upload))
+        self._policy = RetryPolicy(
+            config.max_retries, config.retry_base_delay_s, circuit=Circuit(str(endpoints.index))
+        )
+        # A package takes one upload slot and has several files. With as many requests as slots
+        # there are never more than `concurrency` uploads under way, however one counts them.
+        self._slots = asyncio.Semaphore(config.concurrency)
+
+    @property
+    def url(self) -> str:
+        return str(self._endpoints.upload)
+
+    def check_credentials(self) -> None:
+        self._login.check()
+
+    async def lookup(self, package: Package) -> Published | None:
+        asked = self._endpoints
+        response = await self._page(package, asked.index)
+        if response.status_code == 404 and _is_devpi(response) and not asked.index_given:
+            # Its index is not where others have theirs: https://devpi.net/docs/
+            index = _below(asked.upload, "+simple/")
+            self._endpoints = replace(asked, index=index, index_given=True)
+            response = await self._page(package, index)
+        if response.status_code == 404 or self._is_elsewhere(response):
+            return None
+        what = f"{package.id} {package.version}: {response.request.url}"
+        answers.explain(response, what, redact=self._redact)
+        try:
+            listed = simple_index.parse(response.content, response.headers.get("Content-Type", ""))
+        except ValueError as error:
+            raise Transient(f"{what}: not a page of a simple index ({error})") from error
+        return simple_index.published(listed, package, url=self._project_url(package))
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        call = _Call(await self._login.get())
+        # Side by side, and none is cut off in mid-air because another one failed.
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._store(f"{package.id} {package.version}", artifact, call))
+                for artifact in artifacts
+            ]
+        errors = [error for task in tasks if (error := task.result()) is not None]
+        if errors:
+            raise answers.most_telling(errors)
+
+    async def _store(self, what: str, artifact: Artifact, call: _Call) -> PackageError | None:
+        try:
+            with contents.opened(artifact) as file:
+                response = await self._send(file, call)
+            answers.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
+        except PackageError as error:
+            return error
+        return None
+
+    async def _send(self, file: Contents, call: _Call) -> httpx.Response:
+        async with call.turn:
+            # Beside the loop, and never left behind with the descriptor closed under it.
+            form = await finish(asyncio.to_thread(form_of, file))
+        response = await self._post(file, form, call.basic)
+        if answers.says_token_is_stale(response) and self._login.renew(call.basic):
+            response = await self._post(file, form, await self._login.get())
+        return response
+
+    async def _post(self, file: Contents, form: Form, basic: login.Basic) -> httpx.Response:
+        request = self._http.build_request(
+            "POST",
+            self._endpoints.upload,
+            data=form,
+            files={
+                "content": (
+                    file.artifact.filename,
+                    cast("IO[bytes]", file),
+                    "application/octet-stream",
+                )
+            },
+            headers={"Authorization": basic.header},
+            timeout=_UPLOAD_TIMEOUT,
+        )
+        async with self._slots:
+            return await send(self._http, request, circuit=self._circuit)
+
+    async def _page(self, package: Package, index: httpx.URL) -> httpx.Response:
+        headers = dict(simple_index.HEADERS)
+        # The index may be private too; but no other server than the one they are for ever sees
+        # the credentials, pypi.org's own index included.
+        basic = self._login.for_reading()
+        if basic is not None and same_origin(index, self._endpoints.upload):
+            headers["Authorization"] = basic.header
+        url = _below(index, f"{package.id.name}/")
+        return await request_with_retry(
+            self._http, "GET", url, headers=headers, policy=self._policy
+        )
+
+    def _is_elsewhere(self, response: httpx.Response) -> bool:
+        """Private indexes send those who ask for what they do not have on to pypi.org.
+
+        https://docs.gitlab.com/user/packages/pypi_repository/#forward-requests-to-pypiorg
+        """
+        return response.url.host in _PUBLIC and self._endpoints.index.host not in _PUBLIC
+
+    def _project_url(self, package: Package) -> str:
+        index = self._endpoints.index
+        if index.host in _PUBLIC:
+            return f"https://{index.host}/project/{package.id.name}/{package.version}/"
+        return str(_below(index, f"{package.id.name}/"))
+
+
+def _is_devpi(response: httpx.Response) -> bool:
+    return "X-DEVPI-API-VERSION" in response.headers
+
+
+def _below(url: httpx.URL, path: str) -> httpx.URL:
+    return url.copy_with(path=f"{url.path.rstrip('/')}/{path}")

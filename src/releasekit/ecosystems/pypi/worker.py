@@ -1,0 +1,322 @@
+"""Runs inside a build environment, with the standard library alone, and calls PEP 517 hooks.
+
+One worker serves every package that is built in its environment: a request is a line of JSON on
+stdin, its answer a line on the stdout it was started with. Each request runs in a forked child,
+so that one build cannot change directory, modules or state under another, and yet finds the build
+backend imported: what the first builds import, the worker imports too.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import traceback
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Their hooks keep nothing from one call to the next, so that sdist and wheel can share a process;
+# it saves a third of the time. All others get a process for each hook, as pip and build do it.
+REENTRANT = frozenset({"hatchling.build", "uv_build", "flit_core.buildapi"})
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Server:
+    """The builds under way, and the pipes of requests and answers."""
+
+    def __init__(self, requests: int, answers: int) -> None:
+        self._requests = requests
+        self._answers = answers
+        self._builds: dict[int, Build] = {}
+
+    def serve(self) -> None:
+        """Until the requests end; the builds still running then are ended with them."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._requests, selectors.EVENT_READ)
+            buffer = b""
+            while True:
+                for key, _ in selector.select():
+                    if key.fd == self._requests:
+                        chunk = os.read(self._requests, 65536)
+                        if not chunk:
+                            self.kill()
+                            return
+                        *lines, buffer = (buffer + chunk).split(b"\n")
+                        for line in lines:
+                            self._take(json.loads(line), selector)
+                    elif not self._builds[key.fd].read():
+                        selector.unregister(key.fd)
+                        self._answer(self._builds.pop(key.fd))
+
+    def kill(self, number: int | None = None) -> None:
+        """One build, or all."""
+        for build in self._builds.values():
+            if number in {None, build.id}:
+                os.kill(build.pid, signal.SIGKILL)
+
+    def _take(self, request: Request, selector: selectors.BaseSelector) -> None:
+        if "cancel" in request:
+            self.kill(request["cancel"])
+            return
+        build = Build(request, close=self._answers)
+        self._builds[build.fd] = build
+        selector.register(build.fd, selectors.EVENT_READ)
+
+    def _answer(self, build: Build) -> None:
+        data = json.dumps(build.answer()).encode() + b"\n"
+        while data:
+            data = data[os.write(self._answers, data) :]
+
+
+class Build:
+    """One request in its own process, which closes the descriptor that is only the worker's."""
+
+    def __init__(self, request: Request, *, close: int) -> None:
+        self.id = request["id"]
+        self._received = b""
+        self.fd, write_end = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:  # pragma: no cover - ends without a word of what it ran
+            os.close(close)
+            _child(request, write_end)
+        os.close(write_end)
+
+    def read(self) -> bool:
+        """False at the end of what the child has to say."""
+        chunk = os.read(self.fd, 65536)
+        self._received += chunk
+        return bool(chunk)
+
+    def answer(self) -> Answer:
+        os.close(self.fd)
+        _, status = os.waitpid(self.pid, 0)
+        if self._received and status == 0:
+            said = json.loads(self._received)
+            _warm_up(said.pop("modules"))
+            return {"id": self.id, **said}
+        code = os.waitstatus_to_exitcode(status)
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        return {"id": self.id, "error": f"its build {how}"}
+
+
+def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as above
+    status = 1
+    try:
+        null = os.open(os.devnull, os.O_RDONLY)
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for fd, copy in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(fd, copy)
+        os.environ.update(request["environment"])
+        before = set(sys.modules)
+        answer = OPERATIONS[request["operation"]](request)
+        answer["modules"] = _reusable(set(sys.modules) - before)
+        sys.stdout.flush()
+        with os.fdopen(write_end, "wb") as pipe:
+            pipe.write(json.dumps(answer).encode())
+        status = 0
+    except BaseException:  # noqa: BLE001 - the end of this process; setup.py may call sys.exit()
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _reusable(names: set[str]) -> list[str]:
+    """The modules that belong to the environment or to Python, not to one source tree."""
+    ours = tuple(
+        path for path in (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")) if path
+    )
+    return sorted(
+        name
+        for name in names
+        if (spec := getattr(sys.modules.get(name), "__spec__", None)) is not None
+        and spec.name == name
+        and str(spec.origin).startswith(ours)
+    )
+
+
+def _warm_up(names: list[str]) -> None:
+    for name in names:
+        if name not in sys.modules:
+            try:
+                importlib.import_module(name)
+            except Exception:  # noqa: BLE001, S112 - third-party code, and only an optimisation
+                continue
+    if names:
+        # A collection in a child would copy every page it shares with this process.
+        # https://docs.python.org/3/library/gc.html#gc.freeze
+        gc.freeze()
+
+
+class Hooks:
+    """The PEP 517 hooks of one source tree; the current directory is the tree.
+
+    https://peps.python.org/pep-0517/#build-backend-interface
+    """
+
+    def __init__(self, request: Request, source: Path) -> None:
+        os.chdir(source)
+        self._settings = request["config_settings"]
+        in_tree = [(source / entry).resolve() for entry in request["backend_path"]]
+        for entry in in_tree:
+            if not entry.is_relative_to(source.resolve()):
+                raise SystemExit(f"build-system.backend-path leads out of the source tree: {entry}")
+        sys.path[:0] = map(str, in_tree)
+        module, _, attributes = request["backend"].partition(":")
+        backend: Any = importlib.import_module(module)
+        if in_tree and not any(
+            Path(backend.__file__).resolve().is_relative_to(entry) for entry in in_tree
+        ):
+            raise SystemExit(f"the build backend {module} does not come from its backend-path")
+        for attribute in filter(None, attributes.split(".")):
+            backend = getattr(backend, attribute)
+        self._backend = backend
+        if module.startswith("hatchling"):
+            _hide(request["hidden"])
+
+    def requires(self, kind: str) -> list[str]:
+        """What get_requires_for_build_{kind} asks for, [] when the backend has no such hook."""
+        hook: Callable[[Any], list[str]] | None
+        hook = getattr(self._backend, f"get_requires_for_build_{kind}", None)
+        return list(hook(self._settings)) if hook else []
+
+    def build(self, kind: str, into: Path) -> Path:
+        hook: Callable[[str, Any], str] = getattr(self._backend, f"build_{kind}")
+        return into / hook(str(into), self._settings)
+
+    def metadata(self, into: Path) -> str:
+        """The text of METADATA, from the wheel itself where the backend has no such hook."""
+        hook: Callable[[str, Any], str] | None
+        hook = getattr(self._backend, "prepare_metadata_for_build_wheel", None)
+        if hook:
+            text: str = (into / hook(str(into), self._settings) / "METADATA").read_text("utf-8")
+            return text
+        with zipfile.ZipFile(self.build("wheel", into)) as wheel:
+            name = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+            return str(wheel.read(name), "utf-8")
+
+
+def sdist(request: Request) -> Answer:
+    """An sdist of the tree, and its wheel where the same process may go on."""
+    source, into = Path(request["source"]), Path(request["into"])
+    with _tidy(source):
+        hooks = Hooks(request, source)
+        if missing := _missing(hooks.requires("sdist"), request["installed"]):
+            return {"requires": missing}
+        built = hooks.build("sdist", into)
+    _refuse_hidden(built, request["hidden"])
+    if request["backend"] in REENTRANT and not request["backend_path"]:
+        return {"sdist": built.name, **wheel({**request, "source": str(built)})}
+    return {"sdist": built.name}
+
+
+def wheel(request: Request) -> Answer:
+    """A wheel of an sdist."""
+    with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
+        with tarfile.open(request["source"]) as archive:
+            _extract(archive, Path(scratch).resolve())
+        (unpacked,) = Path(scratch).iterdir()
+        hooks = Hooks(request, unpacked)
+        if missing := _missing(hooks.requires("wheel"), request["installed"]):
+            return {"requires": missing}
+        return {"wheel": hooks.build("wheel", Path(request["into"])).name}
+
+
+def _extract(archive: tarfile.TarFile, into: Path) -> None:
+    # The filter refuses paths and links that lead out, devices, and odd permissions. It came with
+    # Python 3.11.4: https://docs.python.org/3/library/tarfile.html#tarfile.data_filter
+    if hasattr(tarfile, "data_filter"):
+        archive.extractall(into, filter="data")
+        return
+    for member in archive:
+        inside = (into / member.name).resolve().is_relative_to(into)
+        if not inside or not (member.isreg() or member.isdir()):
+            raise tarfile.ExtractError(f"{member.name} is no file inside of the sdist")
+    archive.extractall(into)  # noqa: S202 (just checked)
+
+
+def metadata(request: Request) -> Answer:
+    """The METADATA of the wheel the tree would be built into now."""
+    source = Path(request["source"])
+    with _tidy(source), tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
+        hooks = Hooks(request, source)
+        if missing := _missing(hooks.requires("wheel"), request["installed"]):
+            return {"requires": missing}
+        return {"metadata": hooks.metadata(Path(scratch))}
+
+
+OPERATIONS: dict[str, Callable[[Request], Answer]] = {
+    "sdist": sdist,
+    "wheel": wheel,
+    "metadata": metadata,
+}
+
+
+def _missing(wanted: list[str], installed: list[str]) -> list[str]:
+    return sorted(set(wanted) - set(installed))
+
+
+@contextmanager
+def _tidy(source: Path) -> Iterator[None]:
+    """Removes the *.egg-info and build/ directories that setuptools leaves in the tree."""
+    before = set(_litter(source))
+    try:
+        yield
+    finally:
+        for path in _litter(source):
+            if path not in before:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _litter(source: Path) -> list[Path]:
+    return [*source.glob("*.egg-info"), *source.glob("*/*.egg-info"), *source.glob("build")]
+
+
+def _hide(hidden: str) -> None:
+    """Keep our state directory, which ignores itself, out of what hatchling walks over: it reads
+    no .gitignore but the root's. https://hatch.pypa.io/latest/config/build/#file-selection
+    """
+    config: Any = importlib.import_module("hatchling.builders.config")
+    if hidden.startswith(".") and "/" not in hidden:
+        config.EXCLUDED_DIRECTORIES = config.EXCLUDED_DIRECTORIES | {hidden}
+
+
+def _refuse_hidden(built: Path, hidden: str) -> None:
+    if not hidden:
+        return
+    with tarfile.open(built) as archive:
+        for name in archive.getnames():
+            if PurePosixPath(*PurePosixPath(name).parts[1:]).is_relative_to(hidden):
+                raise SystemExit(
+                    f"{built.name} holds {name}, our state directory: "
+                    f"add {hidden}/ to the .gitignore beside its pyproject.toml"
+                )
+
+
+def main() -> None:  # pragma: no cover - it moves the descriptors of the whole process
+    # Whatever a backend prints goes to its package's log, never between the answers.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    # Or its lines come after the traceback that ends them.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    Server(0, answers).serve()
+
+
+if __name__ == "__main__":  # pragma: no cover
+    main()

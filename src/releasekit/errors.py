@@ -1,0 +1,143 @@
+"""Everything that can go wrong on purpose: one tree, each class with the exit code it leads to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message: `, did you mean 'x'?`, or nothing when nothing comes close."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only mistakes pay for it)
+
+    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+# The exit code of a run that was cancelled, which is no error of the tree below.
+INTERRUPTED: Final = 130
+
+
+class ReleasekitError(Exception):
+    """`str(error)` is one line for the user: what, which package or key, which value.
+
+    `hint` says what to do about it, and is printed below.
+    """
+
+    exit_code: ClassVar[int] = 1
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        if hint:
+            self.hint = hint
+
+
+class ConfigError(ReleasekitError):
+    """An input, a flag, or a line of a configuration or manifest file that cannot be used."""
+
+    exit_code = 2
+
+
+class PlanError(ReleasekitError):
+    """The plan is impossible: a cycle, an unknown dependency, a version that is not there."""
+
+    exit_code = 3
+
+
+class Cycle(PlanError):
+    """`names` are the members in the order they need each other, starting with the smallest."""
+
+    def __init__(self, message: str, *, names: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.names = names
+
+
+class UnknownDependency(PlanError):
+    """Something depends on a name that nothing in the plan has."""
+
+
+class MissingCredentials(PlanError):
+    """Something has to be uploaded and nothing says as whom."""
+
+
+class LockHeld(ReleasekitError):
+    """Another run owns this ecosystem of this workspace."""
+
+    exit_code = 4
+
+
+class PackageError(ReleasekitError):
+    """Ends one package; the others go on."""
+
+
+class BuildFailed(PackageError):
+    """`log` holds the last lines of the build's output, redacted."""
+
+    def __init__(self, message: str, *, log: tuple[str, ...] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.log = log
+
+
+class CommandFailed(BuildFailed):
+    """A child process ended with a non-zero exit status or was killed."""
+
+
+class Rejected(PackageError):
+    """The registry said no and would say no again: final, never retried."""
+
+
+class Denied(Rejected):
+    """401 or 403: the registry does not accept our credentials for this."""
+
+
+class DigestMismatch(PackageError):
+    """The registry holds other bytes under this version: final, never retried."""
+
+
+class Undecided(PackageError):
+    """Nobody can say whether the registry has our bytes; the next run resolves it first."""
+
+
+class Transient(PackageError):
+    """Worth another attempt. `retry_after` is in seconds, None when the registry named no time.
+
+    `ambiguous` is True when the request may have taken effect all the same (the connection broke
+    after the first byte was sent, a time-out, a 5xx): ask the registry before any verdict.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        ambiguous: bool = False,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+        self.ambiguous = ambiguous
+
+
+class JournalError(ReleasekitError):
+    """The journal is damaged before its tail."""
+
+    exit_code = 3
+
+
+class JournalNewer(JournalError):
+    """Written by a version that knew more than this one: sound, and not to be touched."""
+
+
+class JournalUnwritable(JournalError):
+    """The disk is full, broken or read-only: nothing new may begin."""
+
+    exit_code = 1
+
+
+class StateError(ReleasekitError):
+    """What is on disk and what the journal says differ; nothing was changed."""
+
+    exit_code = 3

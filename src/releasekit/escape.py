@@ -1,0 +1,93 @@
+"""Text from a repository or a registry, made harmless for the place where it is shown.
+
+A package name, a build log or a registry's answer may hold anything. What leaves this module can
+neither break the structure around it (a table, a tag, a code fence, a graph) nor reach the
+terminal or the runner as a command.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# A character reference never counts as Markdown structure, and reads the same inside HTML:
+# https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
+# GitHub turns "@name" into a mention after rendering, so the zero-width space has to stay in.
+_MARKDOWN = {ord(char): f"&#{ord(char)};" for char in "\\`*_{}[]()<>&|~!#$\"'"} | {
+    ord("@"): "&#64;&#8203;",
+}
+_AUTOLINK = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
+_LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
+_NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
+_BACKTICKS = re.compile(r"`{3,}")
+
+
+def visible(text: str) -> str:
+    """`text` on one line, with control characters and bidirectional overrides spelled out.
+
+    https://trojansource.codes explains why the latter must not reach a reader.
+    """
+    if text.isprintable():
+        return text
+    return "".join(map(_visible_character, text))
+
+
+def _visible_character(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if char.isspace() else char.encode("unicode_escape").decode("ascii")
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters. Clip first, escape afterwards: markup is never cut."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def markdown(text: str) -> str:
+    """For the middle of a line of Markdown or HTML, table cells included."""
+    escaped = visible(text).translate(_MARKDOWN)
+    return _AUTOLINK.sub(lambda match: f"&#{ord(match[0])};", escaped)
+
+
+def code(text: str) -> str:
+    """`text` in a monospaced font; a backtick span could not hold a pipe or a backtick."""
+    return f"<code>{markdown(text)}</code>"
+
+
+def link(text: str, url: str) -> str:
+    """`text`, leading to `url` if that is a plain web address."""
+    shown = markdown(text)
+    return f'<a href="{url.translate(_MARKDOWN)}">{shown}</a>' if _LINK.fullmatch(url) else shown
+
+
+def fence(lines: Iterable[str], language: str = "") -> str:
+    """A fenced code block; its fence is longer than any run of backticks in `lines`.
+
+    https://spec.commonmark.org/0.31.2/#fenced-code-blocks
+    """
+    body = [visible(line) for line in lines]
+    longest = max((len(run) for line in body for run in _BACKTICKS.findall(line)), default=2)
+    marks = "`" * (longest + 1)
+    return "\n".join([marks + language, *body, marks])
+
+
+def mermaid(text: str) -> str:
+    """A quoted Mermaid label, ASCII only.
+
+    Mermaid reads Markdown, HTML and `#entities;` inside quotes, so only harmless characters stay:
+    https://mermaid.js.org/syntax/flowchart.html#special-characters-that-break-syntax
+    """
+    return '"' + _NOT_FOR_MERMAID.sub("_", clip(text, 80)) + '"'
+
+
+def log_line(text: str) -> str:
+    """For a line of a CI log: the runner finds no command in it.
+
+    It takes "::" at the start of a line and "##[" anywhere:
+    https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+    """
+    line = visible(text).replace("##[", "# #[")
+    return re.sub(r"^\s*::", ": :", line)

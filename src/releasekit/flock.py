@@ -1,0 +1,59 @@
+"""flock(2), and what Windows has in its place: mandatory, exclusive, not inherited."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+if sys.platform == "win32":
+    import msvcrt
+
+    # Far behind the text of the file, which stays readable for everybody.
+    LOCKED_BYTE = 1 << 30
+
+    def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+        """Without waiting. Closing the last copy of the descriptor gives the lock back."""
+        del shared  # there is no such lock
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def exclusive(descriptor: int) -> Iterator[None]:
+        """Wait for the lock (up to 10 s, then OSError) and give it back at the end."""
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+        try:
+            yield
+        finally:
+            os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def try_lock(descriptor: int, *, shared: bool = False) -> bool:
+        """Without waiting. Closing the last copy of the descriptor gives the lock back."""
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def exclusive(descriptor: int) -> Iterator[None]:
+        """Wait for the lock, which nobody keeps for longer than one write, and give it back."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)

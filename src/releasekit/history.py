@@ -1,0 +1,275 @@
+"""What the journal of earlier runs says: bytes in, one frozen `History` out, no effects.
+
+A line is one record: a JSON object whose last member is the CRC-32 of everything before it. Each
+record also says up to which byte of the file its writer knew everything to be on the disk. So the
+reader tells a tail that was never promised (it is dropped, what is left is an exact prefix) from
+damage to something promised (an error: nothing is guessed over).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from releasekit.errors import JournalError, JournalNewer
+from releasekit.model import Artifact, Outcome, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from releasekit.model import Package
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """The promise, made before the first byte was sent, to upload exactly these files.
+
+    `digests` maps filename to sha256.
+    """
+
+    run_id: str
+    registry: str
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What is remembered of one version of one package.
+
+    `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory;
+    whether they are still there, unchanged, is for the caller to see. `uncertain`: an upload was
+    begun and nobody has found out since what the registry has.
+    """
+
+    version: str
+    run_id: str = ""
+    commit: str = ""
+    fingerprint: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    intent: Intent | None = None
+    outcome: Outcome | None = None
+    reason: str = ""
+    uncertain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """`result` is what `run_ended` said; empty when the run was cut off or still goes on."""
+
+    id: str
+    plan_digest: str
+    commit: str
+    tool: str
+    started_at: str
+    ecosystems: frozenset[str]
+    result: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Runs are oldest first. `durations` holds seconds of the last success of every node.
+
+    `intact` is the length in bytes of what this was folded from, `torn` of the tail dropped.
+    """
+
+    runs: tuple[Run, ...] = ()
+    entries: Mapping[tuple[PackageId, str], Entry] = field(default_factory=dict)
+    durations: Mapping[str, float] = field(default_factory=dict)
+    intact: int = 0
+    torn: int = 0
+
+    def last_run(self, ecosystems: Collection[str] = ()) -> Run | None:
+        """The last run of any of these ecosystems; of any at all when none is named."""
+        for run in reversed(self.runs):
+            if not ecosystems or not run.ecosystems.isdisjoint(ecosystems):
+                return run
+        return None
+
+    def entry(self, package: Package) -> Entry | None:
+        return self.entries.get((package.id, package.version))
+
+
+def encode(record: Mapping[str, object]) -> bytes:
+    """One line. ASCII only, so that no text can break the line or the terminal that shows it."""
+    body = json.dumps(record, separators=(",", ":")).encode("ascii")[:-1]
+    return body + _seal(body) + b"\n"
+
+
+def fold(data: bytes, *, state_directory: Path, where: str = "journal") -> History:
+    """Raises JournalError for damage before the tail, and for whatever this version cannot read."""
+    lines = data.split(b"\n")
+    crc32 = zlib.crc32
+    sound = [line[-_SEAL:] == b',"crc":"%08x"}' % crc32(line[:-_SEAL]) for line in lines[:-1]]
+    count = sound.index(False) if False in sound else len(sound)
+    intact = sum(map(len, lines[:count])) + count
+    rest = [line for line, good in zip(lines[count:], sound[count:], strict=False) if good]
+    promised = (record.get("durable") for record in _parse(rest, where))
+    if any(isinstance(size, int) and size > intact for size in promised):
+        raise JournalError(
+            f"{where}: line {count + 1} is damaged, and it had been written for good",
+            hint="`releasekit doctor --fix` sets the journal aside; what is published is then "
+            "read from the registries alone.",
+        )
+    folding, number = _Fold(state_directory), 0
+    try:
+        for record in _parse(lines[:count], where):
+            number += 1
+            folding.apply(record)
+    except _UNREADABLE as error:
+        raise JournalError(f"{where}: line {number} is not a record: {error}") from error
+    return folding.history(intact, len(data) - intact)
+
+
+_SEAL = len(b',"crc":"00000000"}')
+
+
+def _seal(body: bytes) -> bytes:
+    return b',"crc":"%08x"}' % zlib.crc32(body)
+
+
+def _parse(lines: Sequence[bytes], where: str) -> Iterator[Mapping[str, Any]]:
+    # Many lines in one call are parsed three times as fast as one in each; all of them in one call
+    # would keep them all in memory.
+    for start in range(0, len(lines), 256):
+        chunk = lines[start : start + 256]
+        try:
+            records = json.loads(b"[" + b",".join(chunk) + b"]")
+        except ValueError as error:
+            raise JournalError(f"{where}: not written by releasekit: {error}") from error
+        if len(records) != len(chunk) or not all(type(record) is dict for record in records):
+            raise JournalError(f"{where}: not written by releasekit")
+        yield from records
+
+
+class _Fold:
+    """Everything read so far; one method per event, named after it."""
+
+    def __init__(self, state_directory: Path) -> None:
+        self._state_directory = state_directory
+        self._sequence: dict[str, int] = {}
+        self._runs: dict[str, Run] = {}
+        # Fields of an Entry; replacing frozen ones over and over would be half of the time.
+        self._entries: dict[tuple[str, str], dict[str, Any]] = {}
+        self._durations: dict[str, float] = {}
+
+    def apply(self, record: Mapping[str, Any]) -> None:
+        """Raises an error of `_UNREADABLE` for whatever no record of this schema says."""
+        event, run = record["event"], record["run"]
+        if record["v"] > SCHEMA:
+            raise JournalNewer(
+                f"a journal of schema {record['v']}; this version knows {SCHEMA} at most",
+                hint="A newer releasekit wrote it: use that version or a later one.",
+            )
+        if event not in _EVENTS:
+            raise ValueError(f"unknown event {event!r}")
+        for name, kind in _EVENTS[event]:
+            if type(record[name]) is not kind:
+                raise TypeError(f"{name} of {event} is {record[name]!r}")
+        if record["seq"] != self._sequence.get(run, 0):
+            raise ValueError("a record before this one is missing, or this one is here twice")
+        self._sequence[run] = record["seq"] + 1
+        getattr(self, event)(record)
+
+    def history(self, intact: int, torn: int) -> History:
+        return History(
+            runs=tuple(self._runs.values()),
+            entries={
+                (PackageId.parse(package), version): Entry(**fields)
+                for (package, version), fields in self._entries.items()
+            },
+            durations=self._durations,
+            intact=intact,
+            torn=torn,
+        )
+
+    def run_started(self, record: Mapping[str, Any]) -> None:
+        self._runs[record["run"]] = Run(
+            id=record["run"],
+            plan_digest=record["plan"],
+            commit=record["commit"],
+            tool=record["tool"],
+            started_at=record["started_at"],
+            ecosystems=frozenset(record["ecosystems"]),
+        )
+
+    def step_started(self, record: Mapping[str, Any]) -> None:
+        """For the trace only."""
+
+    def step_ended(self, record: Mapping[str, Any]) -> None:
+        if "error" not in record:
+            self._durations[record["node"]] = record["duration_s"]
+
+    def built(self, record: Mapping[str, Any]) -> None:
+        # An intent of earlier bytes stays until somebody has found out what became of it.
+        self._entry(record).update(
+            run_id=record["run"],
+            commit=self._runs[record["run"]].commit,
+            fingerprint=record["fingerprint"],
+            artifacts=tuple(map(self._artifact, record["artifacts"])),
+            outcome=None,
+            reason="",
+        )
+
+    def intent(self, record: Mapping[str, Any]) -> None:
+        intent = Intent(
+            run_id=record["run"], registry=record["registry"], digests=record["digests"]
+        )
+        self._entry(record).update(intent=intent, outcome=None, reason="", uncertain=True)
+
+    def outcome(self, record: Mapping[str, Any]) -> None:
+        entry, outcome = self._entry(record), Outcome(record["outcome"])
+        entry.update(outcome=outcome, reason=record["reason"])
+        if outcome.done or (outcome is Outcome.FAILED and _is_of(entry.get("intent"), record)):
+            entry["uncertain"] = False
+
+    def run_ended(self, record: Mapping[str, Any]) -> None:
+        run = record["run"]
+        self._runs[run] = replace(self._runs[run], result=record["result"])
+
+    def _entry(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        key = record["package"], record["version"]
+        return self._entries.setdefault(key, {"version": record["version"]})
+
+    def _artifact(self, record: Mapping[str, Any]) -> Artifact:
+        path = record["path"]
+        if path.startswith("/") or ".." in path.split("/") or "\\" in path or ":" in path:
+            raise ValueError(f"{path} is not inside the state directory")
+        return Artifact(
+            path=Path(f"{self._state_directory}/{path}"),
+            size=record["size"],
+            digests=record["digests"],
+        )
+
+
+def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:
+    """Whether a verdict may be about this intent: "failed" of a later run may be its build's."""
+    return intent is not None and intent.run_id == record["run"]
+
+
+# What each event carries, besides `v run seq at durable event`. A step also has its `attempt`, if
+# it is not the first, and its `error`, if there was one.
+_EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
+    "run_started": [
+        ("plan", str),
+        ("commit", str),
+        ("tool", str),
+        ("started_at", str),
+        ("ecosystems", list),
+    ],
+    "step_started": [("node", str)],
+    "step_ended": [("node", str), ("duration_s", float)],
+    "built": [("package", str), ("version", str), ("fingerprint", str), ("artifacts", list)],
+    "intent": [("package", str), ("version", str), ("registry", str), ("digests", dict)],
+    "outcome": [("package", str), ("version", str), ("outcome", str), ("reason", str)],
+    "run_ended": [("result", str)],
+}
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)

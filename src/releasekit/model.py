@@ -1,0 +1,238 @@
+"""The values that flow from discovery to the report: frozen, free of effects, shared by all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class PackageId:
+    """`name` is in its ecosystem's canonical form (PEP 503 for pypi)."""
+
+    ecosystem: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.ecosystem}:{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        ecosystem, _, name = text.partition(":")
+        return cls(ecosystem, name)
+
+
+class DependencyKind(StrEnum):
+    RUNTIME = "runtime"
+    OPTIONAL = "optional"
+    BUILD = "build"  # the dependent cannot even be built before this one is
+    EXTRA = "extra"  # declared in releasekit.toml, not in a manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """An edge to another package of the same workspace; `requirement` as its manifest spells it."""
+
+    on: PackageId
+    kind: DependencyKind = DependencyKind.RUNTIME
+    requirement: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """`directory` and `manifest` are absolute, resolved and inside the workspace.
+
+    `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
+    repository; it is empty for everything that is published. `inherits` are the files outside
+    `directory` that its manifest takes requirements from; they are pinned like it.
+    """
+
+    id: PackageId
+    version: str
+    directory: Path
+    manifest: Path
+    dependencies: tuple[Dependency, ...] = ()
+    unpublishable: str = ""
+    inherits: tuple[Path, ...] = ()
+
+    @property
+    def manifests(self) -> tuple[Path, ...]:
+        """Everything that says what it requires."""
+        return (self.manifest, *self.inherits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One built file. `digests` maps algorithm to lowercase hex and always holds "sha256"."""
+
+    path: Path
+    size: int
+    digests: Mapping[str, str]
+
+    @property
+    def filename(self) -> str:
+        return self.path.name
+
+    @property
+    def sha256(self) -> str:
+        return self.digests["sha256"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What a registry shows of one version.
+
+    `files` maps each filename to its digest as "algorithm:value", in the registry's own algorithm.
+    `complete` says whether a client of that registry finds everything a release of it normally has
+    (a source distribution and a wheel, for instance); False means some files are still missing.
+    """
+
+    files: Mapping[str, str]
+    complete: bool = True
+    url: str = ""
+
+
+class Action(StrEnum):
+    """What a run is going to do about one package."""
+
+    PUBLISH = "publish"  # build, upload, confirm
+    UPLOAD = "upload"  # the bytes of an earlier run are at hand: upload what is missing, confirm
+    KEEP = "keep"  # there already
+    REFUSE = "refuse"  # other bytes are there under this version: final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One package of a plan.
+
+    `artifacts` are the stored bytes of an earlier run, if there are any; `begun` says that it may
+    have sent some of them. `published` is what the registry showed while planning. `fingerprint`
+    is the sha256 (hex) of everything that makes this step what it is: version, dependencies,
+    manifest, registry.
+    """
+
+    package: Package
+    action: Action
+    reason: str
+    fingerprint: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    published: Published | None = None
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in publish order: dependencies first, ties by name.
+
+    `commit` names the state of the sources: a git commit, with `+dirty.<hash>` behind it when
+    tracked files differ from it, or empty outside git. `digest` is the sha256 (hex) over the commit
+    and every step's fingerprint; it does not cover what the registries hold. `registries` maps
+    each ecosystem to the URL its packages go to, `versions` ecosystem and canonical name to the
+    version this workspace has, of packages outside the plan too. `notes` are sentences about what
+    to expect, of time for instance.
+    """
+
+    steps: tuple[Step, ...]
+    private: tuple[Package, ...]
+    commit: str
+    digest: str
+    registries: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def edges(self) -> dict[PackageId, frozenset[PackageId]]:
+        """In-plan dependencies of every planned package."""
+        planned = {step.package.id for step in self.steps}
+        return {
+            step.package.id: frozenset(
+                dependency.on
+                for dependency in step.package.dependencies
+                if dependency.on in planned
+            )
+            for step in self.steps
+        }
+
+
+class Outcome(StrEnum):
+    """How a package ends: exactly one of these for every package of a plan."""
+
+    PUBLISHED = "published"
+    ALREADY_PUBLISHED = "already-published"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    BLOCKED = "blocked"
+    REMOVED = "removed"
+    CANCELLED = "cancelled"
+
+    @property
+    def done(self) -> bool:
+        return self is Outcome.PUBLISHED or self is Outcome.ALREADY_PUBLISHED
+
+
+Phase = Literal["build", "upload", "confirm"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One attempt at one phase; seconds since the run started."""
+
+    phase: Phase
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something a watcher of the run may show; `at_s` is in seconds since the run started.
+
+    `state` is "started" and "ended" for an attempt at a phase, "retrying" when it will be tried
+    again after `delay_s`, and "settled", with `outcome`, when the package has come to its end.
+    """
+
+    package: PackageId
+    state: Literal["started", "ended", "retrying", "settled"]
+    at_s: float
+    phase: Phase | None = None
+    attempt: int = 1
+    delay_s: float = 0.0
+    outcome: Outcome | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one package. `log` holds the last lines of a failed build, redacted."""
+
+    package: Package
+    outcome: Outcome
+    reason: str
+    hint: str = ""
+    log: tuple[str, ...] = ()
+    attempts: int = 0
+    duration_s: float = 0.0
+    url: str = ""
+    artifacts: tuple[Artifact, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A finished run; `results` holds every planned package once, in publish order.
+
+    `started_at` is UTC in ISO 8601. `private` are the packages that are never published.
+    """
+
+    run_id: str
+    plan_digest: str
+    commit: str
+    started_at: str
+    duration_s: float
+    dry_run: bool = False
+    results: tuple[Result, ...] = ()
+    private: tuple[Package, ...] = ()
+    edges: Mapping[PackageId, frozenset[PackageId]] = field(default_factory=dict)

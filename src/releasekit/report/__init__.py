@@ -1,0 +1,39 @@
+"""A finished run or a plan, as text: results file, outputs, job summary, tables, graphs.
+
+Everything here is a pure function of a `Report` or a `Plan`; writing is the caller's.
+"""
+
+from __future__ import annotations
+
+from releasekit.report.joined import join
+from releasekit.report.outputs import checksums, outputs, plan_outputs
+from releasekit.report.plans import (
+    plan_headline,
+    plan_json,
+    plan_mermaid,
+    plan_summary,
+    plan_table,
+)
+from releasekit.report.results import load_results, results_json
+from releasekit.report.summary import results_table, summary
+from releasekit.report.verdict import Verdict, exit_code, headline, verdict
+
+__all__ = [
+    "Verdict",
+    "checksums",
+    "exit_code",
+    "headline",
+    "join",
+    "load_results",
+    "outputs",
+    "plan_headline",
+    "plan_json",
+    "plan_mermaid",
+    "plan_outputs",
+    "plan_summary",
+    "plan_table",
+    "results_json",
+    "results_table",
+    "summary",
+    "verdict",
+]

@@ -1,0 +1,151 @@
+"""The reports of several jobs as one: every package of the plan once, with the truth about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit.errors import ConfigError
+from releasekit.model import Outcome, Package, PackageId, Report, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from releasekit.model import Plan
+
+# What holds when jobs disagree about a package. One that saw it on the registry is right, a doubt
+# must not be turned into "failed", and a job that had no part in it has nothing to say.
+_RANK = (
+    Outcome.PUBLISHED,
+    Outcome.ALREADY_PUBLISHED,
+    Outcome.UNKNOWN,
+    Outcome.FAILED,
+    Outcome.BLOCKED,
+    Outcome.CANCELLED,
+    Outcome.REMOVED,
+)
+
+
+def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
+    """One report over jobs that each published a part of one release.
+
+    A package that `plan`, or another package's dependencies, name and no report accounts for is
+    "unknown": its job did not run, or its results were lost. Raises ConfigError when there is
+    nothing to join, or when the reports are of different commits.
+    """
+    _check_same_release(reports)
+    started = min(map(_started, reports))
+    runs = [_shifted(report, (_started(report) - started).total_seconds()) for report in reports]
+    edges = _edges(runs, plan)
+    results = _best(result for run in runs for result in run.results)
+    versions = {step.package.id: step.package for step in plan.steps} if plan else {}
+    for name in edges.keys() - results.keys():
+        results[name] = _lost(versions.get(name) or _unseen(name))
+    private = {package.id: package for run in runs for package in run.private}
+    return Report(
+        run_id="+".join(sorted({run.run_id for run in runs})),
+        plan_digest=_plan_digest(reports, plan),
+        commit=runs[0].commit,
+        started_at=min(reports, key=_started).started_at,
+        duration_s=max(run.duration_s for run in runs),
+        dry_run=runs[0].dry_run,
+        results=tuple(results[name] for name in _publish_order(edges)),
+        private=tuple(private[name] for name in sorted(private)),
+        edges=edges,
+    )
+
+
+def _check_same_release(reports: Sequence[Report]) -> None:
+    if not reports:
+        raise ConfigError(
+            "no results file to join",
+            hint="Download the results.json artifacts of the publish jobs first.",
+        )
+    hint = "Join only the results.json files of the jobs of one workflow run."
+    commits = sorted({report.commit for report in reports})
+    if len(commits) > 1:
+        raise ConfigError(
+            f"the results files are of different commits: {', '.join(commits)}", hint=hint
+        )
+    if len({report.dry_run for report in reports}) > 1:
+        raise ConfigError("some of the results files are of a dry run, some are not", hint=hint)
+
+
+def _plan_digest(reports: Sequence[Report], plan: Plan | None) -> str:
+    """Empty where each job planned its own part: then there was no plan of the whole."""
+    if plan:
+        return plan.digest
+    digests = {report.plan_digest for report in reports}
+    return digests.pop() if len(digests) == 1 else ""
+
+
+def _started(report: Report) -> datetime:
+    return datetime.fromisoformat(report.started_at)
+
+
+def _shifted(report: Report, by_s: float) -> Report:
+    """`report` on the clock of the first job; its duration then counts from there too."""
+    return replace(
+        report,
+        duration_s=report.duration_s + by_s,
+        results=tuple(
+            replace(
+                result,
+                spans=tuple(
+                    replace(span, start_s=span.start_s + by_s, end_s=span.end_s + by_s)
+                    for span in result.spans
+                ),
+            )
+            for result in report.results
+        ),
+    )
+
+
+def _edges(runs: Iterable[Report], plan: Plan | None) -> dict[PackageId, frozenset[PackageId]]:
+    edges = plan.edges() if plan else {}
+    for run in runs:
+        for name, dependencies in run.edges.items():
+            edges[name] = edges.get(name, frozenset()) | dependencies
+    for dependency in frozenset[PackageId]().union(*edges.values()):
+        edges.setdefault(dependency, frozenset())
+    return edges
+
+
+def _best(results: Iterable[Result]) -> dict[PackageId, Result]:
+    best: dict[PackageId, Result] = {}
+    for result in results:
+        other = best.setdefault(result.package.id, result)
+        if _RANK.index(result.outcome) < _RANK.index(other.outcome):
+            best[result.package.id] = result
+    return best
+
+
+def _unseen(name: PackageId) -> Package:
+    return Package(id=name, version="", directory=Path(), manifest=Path())
+
+
+def _lost(package: Package) -> Result:
+    return Result(
+        package=package,
+        outcome=Outcome.UNKNOWN,
+        reason="no results file accounts for it: its job did not run, or its results were lost",
+        hint="Run the publish job of this package again; it asks the registry first.",
+    )
+
+
+def _publish_order(edges: dict[PackageId, frozenset[PackageId]]) -> list[PackageId]:
+    sorter = TopologicalSorter(edges)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(map(str, error.args[1]))
+        raise ConfigError(f"the results files hold a dependency cycle: {cycle}") from error
+    order: list[PackageId] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        order += ready
+        sorter.done(*ready)
+    return order

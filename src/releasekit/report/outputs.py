@@ -1,0 +1,119 @@
+"""The action's outputs; lists are JSON on one line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from releasekit.escape import clip, visible
+from releasekit.model import Action, Outcome
+from releasekit.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from releasekit.model import Plan, Report, Result
+
+# The outputs of a job are at most 1 MB, and other steps want some of it:
+# https://docs.github.com/actions/how-tos/write-workflows/choose-what-workflows-do/pass-job-outputs
+_BUDGET: Final = 450_000
+
+# What was left out on purpose needs no follow-up step; results.json names it.
+_LISTED: Final = (
+    Outcome.PUBLISHED,
+    Outcome.ALREADY_PUBLISHED,
+    Outcome.FAILED,
+    Outcome.UNKNOWN,
+    Outcome.BLOCKED,
+    Outcome.CANCELLED,
+)
+
+
+def outputs(report: Report) -> dict[str, str]:
+    """What a run tells the steps after it.
+
+    `published` says whether this run put anything on a registry. Where a very large release would
+    pass GitHub's limit, first the checksums and then the long fields are left out (results.json
+    has them); the lists of packages stay complete.
+    """
+    found = _outputs(report, brief=False)
+    if _size(found) > _BUDGET:
+        found["checksums"] = ""
+    if _size(found) > _BUDGET:
+        found = _outputs(report, brief=True) | {"checksums": ""}
+    return found
+
+
+def _size(found: dict[str, str]) -> int:
+    return sum(map(len, found.values()))
+
+
+def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
+    new = any(result.outcome is Outcome.PUBLISHED for result in report.results)
+    return {
+        "result": verdict(report),
+        "published": "true" if new else "false",
+        "ecosystems": _ecosystems(result.package.id.ecosystem for result in report.results),
+        **{
+            f"{outcome}-packages": _json(
+                [
+                    _row(result, brief=brief)
+                    for result in report.results
+                    if result.outcome is outcome
+                ]
+            )
+            for outcome in _LISTED
+        },
+        "checksums": checksums(report),
+    }
+
+
+def _row(result: Result, *, brief: bool) -> dict[str, object]:
+    row: dict[str, object] = {
+        "name": result.package.id.name,
+        "version": result.package.version,
+        "ecosystem": result.package.id.ecosystem,
+    }
+    if brief:
+        return row
+    return row | {
+        "url": result.url,
+        "reason": clip(visible(result.reason), 500),
+        "attempts": result.attempts,
+        "duration_s": round(result.duration_s, 3),
+    }
+
+
+def checksums(report: Report) -> str:
+    """Every artifact on a registry, as `sha256sum --check` reads it; no final line end."""
+    return "\n".join(
+        f"{artifact.sha256}  {visible(artifact.filename)}"
+        for result in report.results
+        if result.outcome.done
+        for artifact in result.artifacts
+    )
+
+
+def plan_outputs(plan: Plan) -> dict[str, str]:
+    """`matrix` has one row per ecosystem with work; its `packages` is that input's own format."""
+    work: dict[str, list[str]] = {}
+    for step in plan.steps:
+        if step.action is not Action.KEEP:
+            work.setdefault(step.package.id.ecosystem, []).append(step.package.id.name)
+    rows = [
+        {"ecosystem": ecosystem, "packages": "\n".join(names)}
+        for ecosystem, names in sorted(work.items())
+    ]
+    return {
+        "matrix": _json({"include": rows}),
+        "has-work": "true" if rows else "false",
+        "ecosystems": _ecosystems(step.package.id.ecosystem for step in plan.steps),
+    }
+
+
+def _ecosystems(names: Iterable[str]) -> str:
+    return _json(sorted(set(names)))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,168 @@
+"""A plan, before anything happens: a table, a graph, the plan file, a job summary."""
+
+from __future__ import annotations
+
+import json
+import os.path
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from releasekit import escape
+from releasekit.model import Action
+from releasekit.report.markdown import (
+    LIMIT_BYTES,
+    details,
+    first_fitting,
+    package_cells,
+    private_section,
+    table,
+)
+from releasekit.report.mermaid import drawable, flowchart
+from releasekit.report.text import columns, packages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Package, Plan, Published, Step
+
+PLAN_SCHEMA: Final = 1
+
+_WORDS: Final = {
+    Action.PUBLISH: "to build and publish",
+    Action.UPLOAD: "to upload as built before",
+    Action.KEEP: "already published",
+    Action.REFUSE: "refused",
+}
+_STYLES: Final = {
+    Action.PUBLISH: "done",
+    Action.UPLOAD: "done",
+    Action.KEEP: "kept",
+    Action.REFUSE: "failed",
+}
+_ROWS: Final = (2_000, 300, 30)  # of a table in a summary; fewer until it fits
+
+
+def plan_headline(plan: Plan) -> str:
+    if not plan.steps:
+        return "No package to publish"
+    counts = Counter(step.action for step in plan.steps)
+    parts = [f"{counts[action]} {_WORDS[action]}" for action in Action if counts[action]]
+    return f"{packages(len(plan.steps))}: {', '.join(parts)}"
+
+
+def plan_table(plan: Plan) -> str:
+    """For a terminal or a log: the steps in publish order, then what is never published."""
+    rows = [
+        (str(step.package.id), step.package.version, step.action.value, step.reason)
+        for step in plan.steps
+    ]
+    rows += [
+        (str(package.id), package.version, "never", package.unpublishable)
+        for package in plan.private
+    ]
+    lines = [*columns([("package", "version", "action", "why"), *rows]), ""] if rows else []
+    return "\n".join([*lines, plan_headline(plan), *map(escape.visible, plan.notes)])
+
+
+def plan_mermaid(plan: Plan) -> str:
+    """The graph, whatever its size; packages to publish are green, those kept grey."""
+    return flowchart(
+        {
+            step.package.id: (f"{step.package.id} {step.package.version}", _STYLES[step.action])
+            for step in plan.steps
+        },
+        plan.edges(),
+    )
+
+
+def plan_json(plan: Plan, root: Path) -> str:
+    """The plan file; its paths are relative to `root`."""
+    document = {
+        "schema": PLAN_SCHEMA,
+        "digest": plan.digest,
+        "commit": plan.commit,
+        "registries": dict(sorted(plan.registries.items())),
+        "notes": list(plan.notes),
+        "packages": [_step(step, root) for step in plan.steps],
+        "private": [
+            _package(package, root) | {"reason": package.unpublishable} for package in plan.private
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _package(package: Package, root: Path) -> dict[str, object]:
+    return {
+        "ecosystem": package.id.ecosystem,
+        "name": package.id.name,
+        "version": package.version,
+        "directory": _relative(package.directory, root),
+        "manifest": _relative(package.manifest, root),
+        "dependencies": [
+            {
+                "on": str(dependency.on),
+                "kind": dependency.kind.value,
+                "requirement": dependency.requirement,
+            }
+            for dependency in package.dependencies
+        ],
+    }
+
+
+def _step(step: Step, root: Path) -> dict[str, object]:
+    return _package(step.package, root) | {
+        "action": step.action.value,
+        "reason": step.reason,
+        "fingerprint": step.fingerprint,
+        "artifacts": [
+            {
+                "path": _relative(artifact.path, root),
+                "size": artifact.size,
+                "digests": dict(artifact.digests),
+            }
+            for artifact in step.artifacts
+        ],
+        "published": _published(step.published),
+    }
+
+
+def _published(published: Published | None) -> dict[str, object] | None:
+    if published is None:
+        return None
+    return {
+        "files": dict(published.files),
+        "complete": published.complete,
+        "url": published.url,
+    }
+
+
+def _relative(path: Path, root: Path) -> str:
+    # The state directory may lie outside the workspace, where Path.relative_to would give up.
+    return os.path.relpath(path, root).replace(os.sep, "/")
+
+
+def plan_summary(plan: Plan, *, limit_bytes: int = LIMIT_BYTES) -> str:
+    """The job summary of `mode: plan`; says less rather than pass the limit."""
+    return first_fitting((_summary(plan, rows) for rows in _ROWS), limit_bytes)
+
+
+def _summary(plan: Plan, rows: int) -> str:
+    lines = [f"## {plan_headline(plan)}", ""]
+    lines += [line for note in plan.notes for line in (escape.markdown(note), "")]
+    if plan.steps:
+        cells = [
+            (
+                *package_cells(step.package),
+                _WORDS[step.action],
+                escape.markdown(escape.clip(step.reason, 300)),
+            )
+            for step in plan.steps[:rows]
+        ]
+        lines += [*table(("Package", "Version", "Action", "Why"), cells), ""]
+        if len(plan.steps) > rows:
+            lines += [f"… and {len(plan.steps) - rows} more, in the plan file.", ""]
+        chart = plan_mermaid(plan)
+        if drawable(chart):
+            lines += details("Publish order", [escape.fence(chart.splitlines(), "mermaid")])
+    lines += private_section(plan.private, rows)
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,105 @@
+"""A JSON object of a file somebody else may have written, read with names in the error messages."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar, cast
+
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+_MAX_CHARACTERS = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`where` is the file and the path to this object in it: "results.json: packages[3]"."""
+
+    where: str
+    values: Mapping[str, object]
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> Self:
+        if len(text) > _MAX_CHARACTERS:
+            raise ConfigError(f"{where}: larger than {_MAX_CHARACTERS} characters")
+        try:
+            values: object = json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{where}: not valid JSON: {error}") from error
+        return cls._of(values, where)
+
+    @classmethod
+    def _of(cls, values: object, where: str) -> Self:
+        if not isinstance(values, dict):
+            raise ConfigError(f"{where}: must be an object, not {_shown(values)}")
+        return cls(where, cast("dict[str, object]", values))
+
+    def text(self, key: str) -> str:
+        value = self._get(key)
+        return value if isinstance(value, str) else self._wrong(key, "text")
+
+    def flag(self, key: str) -> bool:
+        value = self._get(key)
+        return value if isinstance(value, bool) else self._wrong(key, "true or false")
+
+    def count(self, key: str) -> int:
+        value = self._get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+        return self._wrong(key, "a whole number")
+
+    def seconds(self, key: str) -> float:
+        value = self._get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = float(value) if abs(value) < 1e15 else math.inf
+            if 0 <= number < math.inf:
+                return number
+        return self._wrong(key, "a number of seconds")
+
+    def choice(self, key: str, kind: type[_Choice]) -> _Choice:
+        value = self.text(key)
+        try:
+            return kind(value)
+        except ValueError:
+            return self._wrong(key, "one of " + ", ".join(kind))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self._list(key)
+        if not all(isinstance(value, str) for value in values):
+            return self._wrong(key, "a list of texts")
+        return tuple(cast("list[str]", values))
+
+    def records(self, key: str) -> tuple[Self, ...]:
+        return tuple(
+            self._of(value, f"{self.where}: {key}[{index}]")
+            for index, value in enumerate(self._list(key))
+        )
+
+    def _list(self, key: str) -> list[object]:
+        value = self._get(key)
+        return value if isinstance(value, list) else self._wrong(key, "a list")
+
+    def _get(self, key: str) -> object:
+        if key not in self.values:
+            raise ConfigError(f"{self.where}: {key!r} is missing")
+        return self.values[key]
+
+    def _wrong(self, key: str, expected: str) -> NoReturn:
+        raise ConfigError(
+            f"{self.where}: {key!r} must be {expected}, not {_shown(self.values[key])}"
+        )
+
+
+def _refuse(constant: str) -> NoReturn:
+    # Python reads NaN and Infinity, JSON has neither: https://www.rfc-editor.org/rfc/rfc8259#section-6
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]

@@ -1,0 +1,170 @@
+"""results.json: what a run leaves behind for other programs, and for `mode: report`.
+
+docs/results.schema.json is its schema and docs/results.md its description.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast, get_args
+
+from releasekit.errors import ConfigError
+from releasekit.model import (
+    Artifact,
+    Outcome,
+    Package,
+    PackageId,
+    Phase,
+    Report,
+    Result,
+    Span,
+)
+from releasekit.report.record import Record
+from releasekit.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCHEMA: Final = 1
+
+
+def results_json(report: Report) -> str:
+    """Every package once, in publish order."""
+    document = {
+        "schema": SCHEMA,
+        "run_id": report.run_id,
+        "plan_digest": report.plan_digest,
+        "commit": report.commit,
+        "started_at": report.started_at,
+        "duration_s": round(report.duration_s, 3),
+        "dry_run": report.dry_run,
+        "result": verdict(report),
+        "packages": [
+            _row(result, report.edges.get(result.package.id, frozenset()))
+            for result in report.results
+        ],
+        "private": [
+            {
+                "ecosystem": package.id.ecosystem,
+                "name": package.id.name,
+                "version": package.version,
+                "reason": package.unpublishable,
+            }
+            for package in report.private
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]:
+    return {
+        "ecosystem": result.package.id.ecosystem,
+        "name": result.package.id.name,
+        "version": result.package.version,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "hint": result.hint,
+        "attempts": result.attempts,
+        "duration_s": round(result.duration_s, 3),
+        "url": result.url,
+        "dependencies": [str(package) for package in sorted(dependencies)],
+        "artifacts": [
+            {"filename": artifact.filename, "sha256": artifact.sha256, "size": artifact.size}
+            for artifact in result.artifacts
+        ],
+        "spans": [
+            {"phase": span.phase, "start_s": round(span.start_s, 3), "end_s": round(span.end_s, 3)}
+            for span in result.spans
+        ],
+        "log": list(result.log),
+    }
+
+
+def load_results(text: str, where: str = "results.json") -> Report:
+    """The report `text` was written from; paths are lost, an artifact's is its filename.
+
+    Raises ConfigError naming `where` (the file) and the key.
+    """
+    record = Record.parse(text, where)
+    if record.count("schema") != SCHEMA:
+        raise ConfigError(
+            f"{where}: schema {record.count('schema')} is not known here, only {SCHEMA}",
+            hint="Let the report job use the version of the action the publish jobs used.",
+        )
+    rows = record.records("packages")
+    results = tuple(_result(row) for row in rows)
+    twice = [name for name, count in Counter(r.package.id for r in results).items() if count > 1]
+    if twice:
+        raise ConfigError(f"{where}: {twice[0]} is listed more than once")
+    return Report(
+        run_id=record.text("run_id"),
+        plan_digest=record.text("plan_digest"),
+        commit=record.text("commit"),
+        started_at=_moment(record, "started_at"),
+        duration_s=record.seconds("duration_s"),
+        dry_run=record.flag("dry_run"),
+        results=results,
+        private=tuple(_package(row, row.text("reason")) for row in record.records("private")),
+        edges={
+            result.package.id: frozenset(map(PackageId.parse, row.texts("dependencies")))
+            for result, row in zip(results, rows, strict=True)
+        },
+    )
+
+
+def _moment(record: Record, key: str) -> str:
+    text = record.text(key)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ConfigError(
+            f"{record.where}: {key!r} must be an ISO 8601 time in UTC, not {text[:60]!r}"
+        )
+    return text
+
+
+def _package(row: Record, unpublishable: str = "") -> Package:
+    return Package(
+        id=PackageId(row.text("ecosystem"), row.text("name")),
+        version=row.text("version"),
+        directory=Path(),
+        manifest=Path(),
+        unpublishable=unpublishable,
+    )
+
+
+def _result(row: Record) -> Result:
+    return Result(
+        package=_package(row),
+        outcome=row.choice("outcome", Outcome),
+        reason=row.text("reason"),
+        hint=row.text("hint"),
+        log=row.texts("log"),
+        attempts=row.count("attempts"),
+        duration_s=row.seconds("duration_s"),
+        url=row.text("url"),
+        artifacts=tuple(
+            Artifact(
+                path=Path(artifact.text("filename")),
+                size=artifact.count("size"),
+                digests={"sha256": artifact.text("sha256")},
+            )
+            for artifact in row.records("artifacts")
+        ),
+        spans=tuple(
+            Span(phase=_phase(span), start_s=span.seconds("start_s"), end_s=span.seconds("end_s"))
+            for span in row.records("spans")
+        ),
+    )
+
+
+def _phase(span: Record) -> Phase:
+    phase = span.text("phase")
+    if phase not in get_args(Phase):
+        raise ConfigError(f"{span.where}: 'phase' must be one of {', '.join(get_args(Phase))}")
+    return cast("Phase", phase)

@@ -1,0 +1,229 @@
+"""The job summary of a finished run, and the table a terminal or a log ends with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.escape import clip, code, fence, link, log_line, markdown
+from releasekit.model import Outcome
+from releasekit.report.markdown import (
+    LIMIT_BYTES,
+    details,
+    first_fitting,
+    package_cells,
+    private_section,
+    table,
+)
+from releasekit.report.mermaid import drawable, flowchart
+from releasekit.report.text import columns, seconds
+from releasekit.report.timeline import timeline
+from releasekit.report.verdict import headline, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.model import Report, Result
+
+_ORDER: Final = (
+    Outcome.FAILED,
+    Outcome.UNKNOWN,
+    Outcome.BLOCKED,
+    Outcome.CANCELLED,
+    Outcome.REMOVED,
+    Outcome.PUBLISHED,
+    Outcome.ALREADY_PUBLISHED,
+)
+_STYLES: Final = {
+    Outcome.PUBLISHED: "done",
+    Outcome.ALREADY_PUBLISHED: "kept",
+    Outcome.FAILED: "failed",
+    Outcome.UNKNOWN: "doubt",
+    Outcome.BLOCKED: "blocked",
+    Outcome.REMOVED: "kept",
+    Outcome.CANCELLED: "doubt",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Detail:
+    """How much a summary says. `chars` bounds each reason and hint, `logs` the build logs."""
+
+    rows: int
+    chars: int
+    logs: int
+    pictures: bool
+
+
+# Each step is what a reader misses least. The last one stays below 300 kB even when every
+# character has to be escaped.
+_DETAILS: Final = (
+    _Detail(rows=2_000, chars=1_000, logs=9, pictures=True),
+    _Detail(rows=2_000, chars=300, logs=9, pictures=False),
+    _Detail(rows=500, chars=300, logs=3, pictures=False),
+    _Detail(rows=100, chars=200, logs=0, pictures=False),
+    _Detail(rows=15, chars=200, logs=0, pictures=False),
+)
+
+
+def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
+    """Markdown; says less, in whole sections, rather than pass the limit."""
+    return first_fitting((_summary(report, detail) for detail in _DETAILS), limit_bytes)
+
+
+def _summary(report: Report, detail: _Detail) -> str:
+    undone = [result for result in ordered(report) if not result.outcome.done]
+    done = [result for result in ordered(report) if result.outcome.done]
+    lines = [f"## {headline(report)}", "", *_how_to_finish(report)]
+    lines += _undone_section(undone, detail)
+    lines += _logs(undone, detail)
+    lines += _done_section(done, detail)
+    lines += _files(report, detail)
+    if detail.pictures:
+        lines += _pictures(report)
+    lines += private_section(report.private, detail.rows)
+    lines += [_signature(report)]
+    return "\n".join(lines) + "\n"
+
+
+def ordered(report: Report) -> list[Result]:
+    """What needs attention first; otherwise in publish order."""
+    return sorted(report.results, key=lambda result: _ORDER.index(result.outcome))
+
+
+def failures_last(report: Report) -> list[Result]:
+    """The other way round, and still in publish order: the end of a log is read first."""
+    return sorted(report.results, key=lambda result: -_ORDER.index(result.outcome))
+
+
+def _how_to_finish(report: Report) -> list[str]:
+    if all(result.outcome.done for result in report.results) or report.dry_run:
+        return []
+    cancelled = verdict(report) == "cancelled"
+    first = "The run was cancelled." if cancelled else "Solve what is named below first."
+    then = "published packages are left alone, and only what is missing is uploaded"
+    return [f"{first} Then run it again to finish: {then}.", ""]
+
+
+def _undone_section(results: Sequence[Result], detail: _Detail) -> list[str]:
+    if not results:
+        return []
+    rows = [
+        (
+            *package_cells(result.package),
+            f"**{result.outcome}**",
+            markdown(clip(result.reason, detail.chars)),
+            markdown(clip(result.hint, detail.chars)),
+        )
+        for result in results[: detail.rows]
+    ]
+    heading = ("Package", "Version", "Outcome", "Why", "What to do")
+    return [*table(heading, rows), "", *_more(results, detail)]
+
+
+def _done_section(results: Sequence[Result], detail: _Detail) -> list[str]:
+    if not results:
+        return []
+    rows = [
+        (
+            *package_cells(result.package),
+            link(result.outcome, result.url) if len(result.url) <= 300 else result.outcome,
+            str(result.attempts),
+            seconds(result.duration_s),
+        )
+        for result in results[: detail.rows]
+    ]
+    heading = ("Package", "Version", "Outcome", "Attempts", "Time")
+    return [*table(heading, rows), "", *_more(results, detail)]
+
+
+def _more(rows: Sequence[object], detail: _Detail) -> list[str]:
+    left = len(rows) - detail.rows
+    return [f"… and {left} more, in the results file.", ""] if left > 0 else []
+
+
+def _logs(results: Sequence[Result], detail: _Detail) -> list[str]:
+    with_log = [result for result in results if result.log][: detail.logs]
+    return [
+        line
+        for result in with_log
+        for line in details(
+            f"Last lines of {package_cells(result.package)[0]}",
+            [fence(clip(line, 500) for line in result.log[-40:])],
+        )
+    ]
+
+
+def _files(report: Report, detail: _Detail) -> list[str]:
+    rows = [
+        (code(clip(artifact.filename, 200)), str(artifact.size), code(artifact.sha256[:64]))
+        for result in report.results
+        for artifact in result.artifacts
+    ]
+    if not rows:
+        return []
+    shown = table(("File", "Bytes", "SHA-256"), rows[: detail.rows])
+    return details("Files", [*shown, "", *_more(rows, detail)])
+
+
+def _pictures(report: Report) -> list[str]:
+    lines: list[str] = []
+    if any(report.edges.values()):
+        lines += details("Dependency graph", _graph(report))
+    bars = timeline(report)
+    if bars:
+        lines += details("Timeline", [fence(bars)])
+    return lines
+
+
+def _graph(report: Report) -> list[str]:
+    labels = {
+        result.package.id: (
+            f"{result.package.id} {result.package.version}: {result.outcome}",
+            _STYLES[result.outcome],
+        )
+        for result in report.results
+    }
+    chart = flowchart(labels, report.edges)
+    if drawable(chart):
+        return [fence(chart.splitlines(), "mermaid")]
+    rows = [
+        (code(clip(str(name), 100)), ", ".join(code(clip(str(d), 100)) for d in sorted(needs)[:20]))
+        for name, needs in sorted(report.edges.items())[:1_000]
+        if needs
+    ]
+    return table(("Package", "Needs"), rows)
+
+
+def _signature(report: Report) -> str:
+    parts = [f"Took {seconds(report.duration_s)}", f"run {code(clip(report.run_id, 100))}"]
+    if report.commit:
+        parts.append(f"commit {code(clip(report.commit, 100))}")
+    return ", ".join(parts)
+
+
+def results_table(report: Report) -> str:
+    """Plain text, for a log."""
+    rows = [
+        (str(result.package.id), result.package.version, result.outcome.value, result.reason)
+        for result in failures_last(report)
+    ]
+    lines = [*columns([("package", "version", "outcome", "why"), *rows]), ""] if rows else []
+    return "\n".join([*lines, *remarks(report), headline(report)])
+
+
+def remarks(report: Report) -> list[str]:
+    """Below the results: what a dry run would have uploaded, and what to do about failures."""
+    files = [
+        (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
+        for result in report.results
+        for artifact in result.artifacts
+        if report.dry_run and not result.outcome.done
+    ]
+    hints = [
+        log_line(f"{result.package.id}: {result.hint}") for result in ordered(report) if result.hint
+    ]
+    return [
+        *(["would be uploaded:", *columns(files), ""] if files else []),
+        *([*hints, ""] if hints else []),
+    ]

@@ -1,0 +1,35 @@
+"""Plain-text pieces shared by tables, sentences and the timeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.escape import log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def packages(count: int) -> str:
+    return f"{count} package" if count == 1 else f"{count} packages"
+
+
+def seconds(duration_s: float) -> str:
+    """As short as a reader needs it: "0.4 s", "12 s", "3 min 5 s", "2 h 10 min"."""
+    if duration_s < 10:
+        return f"{duration_s:.1f} s"
+    minutes, rest = divmod(round(duration_s), 60)
+    if not minutes:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """`rows` as lines with aligned columns; the last column is as wide as it likes."""
+    shown = [[log_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
+    ]

@@ -1,0 +1,45 @@
+"""Who waited for whom: one bar a package, in characters that every viewer shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from releasekit.escape import clip
+from releasekit.report.text import columns, seconds
+
+if TYPE_CHECKING:
+    from releasekit.model import Phase, Report, Result
+
+_MARKS: Final[dict[Phase, str]] = {"build": "=", "upload": "#", "confirm": "."}
+_WIDTH: Final = 60
+_ROWS: Final = 60
+
+
+def timeline(report: Report) -> list[str]:
+    """Lines for a code block, by start; the longest-running packages where there are too many."""
+    timed = [result for result in report.results if result.spans]
+    if not timed:
+        return []
+    end_s = max(report.duration_s, *(span.end_s for result in timed for span in result.spans))
+    longest = sorted(timed, key=_busy_s, reverse=True)[:_ROWS]
+    longest.sort(key=lambda result: (min(span.start_s for span in result.spans), result.package.id))
+    rows = [
+        (clip(str(result.package.id), 40), f"|{_bar(result, end_s)}|", seconds(_busy_s(result)))
+        for result in longest
+    ]
+    legend = "= build   # upload   . confirm"
+    return [*columns(rows), "", f"{legend}   whole width: {seconds(end_s)}"]
+
+
+def _busy_s(result: Result) -> float:
+    return sum(span.end_s - span.start_s for span in result.spans)
+
+
+def _bar(result: Result, end_s: float) -> str:
+    cells = [" "] * _WIDTH
+    scale = _WIDTH / end_s if end_s else 0.0
+    for span in result.spans:
+        first = min(round(span.start_s * scale), _WIDTH - 1)
+        last = max(first + 1, min(round(span.end_s * scale), _WIDTH))
+        cells[first:last] = _MARKS[span.phase] * (last - first)
+    return "".join(cells)

@@ -1,0 +1,78 @@
+"""What a run came to: one word for the outputs, one sentence for people, one exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal
+
+from releasekit.model import Outcome
+from releasekit.report.text import packages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.model import Report
+
+Verdict = Literal["success", "partial", "failure", "cancelled", "noop"]
+
+_EXIT_CODES: Final[Mapping[Verdict, int]] = {
+    "success": 0,
+    "noop": 0,
+    "partial": 1,
+    "failure": 1,
+    "cancelled": 130,
+}
+
+_INCOMPLETE: Final = (
+    (Outcome.FAILED, "failed"),
+    (Outcome.UNKNOWN, "unknown"),
+    (Outcome.BLOCKED, "blocked"),
+    (Outcome.CANCELLED, "cancelled"),
+    (Outcome.REMOVED, "left out"),
+)
+
+
+def verdict(report: Report) -> Verdict:
+    """`partial` when some of the packages are on their registry, whoever put them there.
+
+    `cancelled` means that running again is enough; where a package failed, there is more to do.
+    A dry run publishes nothing: what it would have uploaded is "removed", and counts as success.
+    """
+    outcomes = Counter(result.outcome for result in report.results)
+    if outcomes[Outcome.CANCELLED] and not outcomes[Outcome.FAILED]:
+        return "cancelled"
+    ready = Outcome.REMOVED if report.dry_run else Outcome.PUBLISHED
+    present = outcomes[ready] + outcomes[Outcome.ALREADY_PUBLISHED]
+    if present < len(report.results):
+        return "partial" if present else "failure"
+    return "success" if outcomes[ready] else "noop"
+
+
+def exit_code(report: Report) -> int:
+    """0 only when every package of the plan is where it should be."""
+    return _EXIT_CODES[verdict(report)]
+
+
+def headline(report: Report) -> str:
+    """The truth of the release in one plain sentence, without a final stop."""
+    outcomes = Counter(result.outcome for result in report.results)
+    total = len(report.results)
+    already = outcomes[Outcome.ALREADY_PUBLISHED]
+    if not total:
+        return "No package to publish"
+    if already == total:
+        return f"{_all(total)} already published, nothing to do"
+    if report.dry_run:
+        first = (
+            f"Dry run: {outcomes.pop(Outcome.REMOVED, 0)} of {packages(total)} would be published"
+        )
+    elif outcomes[Outcome.PUBLISHED] == total:
+        first = f"{_all(total)} published"
+    else:
+        first = f"{outcomes[Outcome.PUBLISHED]} of {packages(total)} published"
+    rest = [(already, "already there"), *((outcomes[kind], word) for kind, word in _INCOMPLETE)]
+    return ", ".join([first, *(f"{count} {word}" for count, word in rest if count)])
+
+
+def _all(count: int) -> str:
+    return "The package is" if count == 1 else f"All {count} packages are"

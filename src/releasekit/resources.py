@@ -1,0 +1,97 @@
+"""Lifetimes in asyncio: cleanups that end, and tasks that end with what owns them. Each guarantee
+is one of the standard library's, named beside the code that rests on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Coroutine
+    from types import TracebackType
+
+T = TypeVar("T")
+
+
+async def finish(awaitable: Awaitable[T]) -> T:
+    """Wait for `awaitable` to its end, however often the caller is cancelled meanwhile.
+
+    Its result is returned, or its error raised, and the cancellation reaches the caller at its next
+    `await` (or when its task ends). Before Python 3.13 a time-out that strikes here and whose block
+    ends without another `await` is delivered after the block: leave one in between.
+    """
+    inner = asyncio.ensure_future(awaitable)
+    interrupted = False
+    while not inner.done():
+        try:
+            # Unlike `await inner`, a cancelled wait() leaves what it waits for alone.
+            # https://docs.python.org/3/library/asyncio-task.html#asyncio.wait
+            await asyncio.wait((inner,))
+        except asyncio.CancelledError:
+            interrupted = True
+    caller = asyncio.current_task()
+    if interrupted and caller is not None:
+        # As TaskGroup.__aexit__ does it: the number of open cancellations, by which timeout() and
+        # TaskGroup tell their own from others', stays what it was.
+        # https://docs.python.org/3/library/asyncio-task.html#asyncio.Task.uncancel
+        caller.uncancel()
+        caller.cancel()
+    return inner.result()
+
+
+class Stage(Enum):
+    OPEN = auto()
+    CLOSING = auto()  # takes no new tasks; those it owns are ending
+    CLOSED = auto()  # all it ever owned is done
+
+
+class Lifetime:
+    """An `asyncio.TaskGroup` that a resource owns, and whose stage can be asked.
+
+    It closes when its `async with` block is left or one of its tasks fails. From then on `start`
+    refuses. It is closed only when every task is done, also under repeated cancellation: that is
+    TaskGroup's promise, https://docs.python.org/3/library/asyncio-task.html#task-groups.
+    """
+
+    def __init__(self) -> None:
+        self._group = asyncio.TaskGroup()
+        self._stage = Stage.CLOSED
+
+    @property
+    def stage(self) -> Stage:
+        return self._stage
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._stage = Stage.OPEN
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stage = Stage.CLOSING
+        try:
+            await self._group.__aexit__(kind, error, traceback)
+        finally:
+            self._stage = Stage.CLOSED
+
+    def start(self, coroutine: Coroutine[object, object, T]) -> asyncio.Task[T]:
+        """RuntimeError unless open; the coroutine is closed then, not left behind unawaited."""
+        if self._stage is not Stage.OPEN:
+            coroutine.close()
+            raise RuntimeError(f"nothing can be started: {self._stage.name.lower()}")
+        return self._group.create_task(self._owned(coroutine))
+
+    async def _owned(self, coroutine: Coroutine[object, object, T]) -> T:
+        try:
+            return await coroutine
+        except asyncio.CancelledError:
+            raise  # ends this task only, by TaskGroup's rules
+        except BaseException:
+            self._stage = Stage.CLOSING
+            raise

@@ -1,0 +1,113 @@
+"""What a child process prints: pipes, lines, the last of them, and a log file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from typing import IO, TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+
+TAIL_LINES: Final = 40
+# A line without an end is cut, so that a progress bar cannot fill the memory.
+MAX_LINE: Final = 64 * 1024
+HELD_BACK: Final = 8 * 1024
+MAX_OUTPUT: Final = 16 * 1024 * 1024
+MAX_LOG: Final = 64 * 1024 * 1024
+
+
+class Stream(asyncio.Protocol):
+    """The read end of a pipe. asyncio's own pipes cannot be closed while a grandchild that left
+    the group still holds the other end: https://github.com/python/cpython/issues/119710
+    """
+
+    def __init__(self, take: Callable[[bytes], None], *, keep: bytearray | None = None) -> None:
+        self._take = take
+        self._keep = keep
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def open(self, ours: ExitStack) -> int:
+        """The write end, for the child; `ours` closes our copy of it."""
+        read_end, write_end = os.pipe()
+        ours.callback(os.close, write_end)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: self, os.fdopen(read_end, "rb", buffering=0)
+        )
+        return write_end
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._keep is not None and len(self._keep) <= MAX_OUTPUT:
+            self._keep += data
+        self._take(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
+        self._take(b"")
+        self.closed.set_result(None)
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class Splitter:
+    """Cuts bytes into lines; an empty chunk ends the last one."""
+
+    def __init__(
+        self,
+        line: Callable[[str], None],
+        *,
+        redact: Callable[[str], str] = str,
+        limit: int = MAX_LINE,
+    ) -> None:
+        self._line = line
+        self._redact = redact
+        self._limit = limit
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        first = len(self._rest)
+        self._rest += data
+        while (end := self._rest.find(b"\n", first)) >= 0:
+            self._emit(bytes(self._rest[:end]).removesuffix(b"\r"))
+            del self._rest[: end + 1]
+            first = 0
+        if not data and self._rest:
+            self._emit(bytes(self._rest))
+            self._rest.clear()
+        elif len(self._rest) > self._limit:
+            # What is held back may be the first half of a secret.
+            text = self._redact(self._rest.decode(errors="replace"))
+            self._line(text[:-HELD_BACK])
+            self._rest = bytearray(text[-HELD_BACK:].encode())
+
+    def _emit(self, raw: bytes) -> None:
+        self._line(self._redact(raw.decode(errors="replace")))
+
+
+class Output:
+    """What both streams of a child print: its last lines, and all of it in `log` if that is set."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self._room = MAX_LOG
+        self.log: IO[bytes] | None = None
+
+    def splitter(self) -> Splitter:
+        return Splitter(self._add, redact=self._redact)
+
+    def tail(self) -> tuple[str, ...]:
+        return tuple(self._lines)
+
+    def _add(self, line: str) -> None:
+        self._lines.append(line)
+        if self.log is None or self._room < 0:
+            return
+        data = line.encode() + b"\n"
+        self._room -= len(data)
+        self.log.write(data if self._room >= 0 else b"[the log is cut here: it is full]\n")

@@ -1,0 +1,216 @@
+"""A repository of a user, and a runner without GitHub: nektos/act, on this machine, no Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+PROJECT: Final = Path(__file__).parents[2]
+ACT: Final = Path(sys.executable).with_name("act")
+UV: Final = Path(sys.executable).with_name("uv")
+OWN_NAME: Final = "OWNER/releasekit-action@v1"
+# How a machine reaches its package indexes; a runner's steps see nothing else of this environment.
+NETWORK: Final = re.compile(r"(PIP|UV|SSL)_\w+|\w+_PROXY|\w+_proxy|REQUESTS_CA_BUNDLE")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a workflow did, from act's events."""
+
+    status: int
+    events: tuple[Mapping[str, Any], ...]
+
+    def job(self, job: str) -> str:
+        """ "success", "failure", or nothing when it did not run."""
+        results = [e["jobResult"] for e in self.events if e["jobID"] == job and "jobResult" in e]
+        return results[-1] if results else ""
+
+    def outputs(self, job: str, step: str) -> dict[str, str]:
+        """What later steps and jobs see of a step: empty outputs left out."""
+        return {
+            event["name"]: event["arg"]
+            for event in self._of(job, step)
+            if event.get("command") == "set-output" and event["arg"]
+        }
+
+    def summary(self, job: str, step: str) -> str:
+        found = [e["content"] for e in self._of(job, step) if e.get("command") == "summary"]
+        return found[-1] if found else ""
+
+    def log(self, job: str, step: str = "") -> str:
+        return "".join(
+            event["msg"]
+            for event in self.events
+            if event["jobID"] == job
+            and event.get("raw_output")
+            and (not step or event["stepID"][0] == step)
+        )
+
+    @property
+    def everything(self) -> str:
+        return json.dumps(self.events)
+
+    def _of(self, job: str, step: str) -> Iterable[Mapping[str, Any]]:
+        return (e for e in self.events if e["jobID"] == job and e.get("stepID") == [step])
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A git repository, and a directory beside it for what the runner needs.
+
+    `with_uv` decides whether a uv is on the steps' PATH.
+    """
+
+    root: Path
+    beside: Path
+    with_uv: bool = True
+
+    def run(self, *arguments: str) -> Run:
+        """`act ARGUMENTS` with everything remote replaced by a stub."""
+        git(self.root, "add", "--all")
+        git(self.root, "commit", "--quiet", "--allow-empty", "--message", "Work")
+        argv = [str(ACT), *arguments, "-P", "ubuntu-latest=-self-hosted", "--no-cache-server"]
+        argv += ["--json", "--local-repository", f"{OWN_NAME}={own_action(self.beside)}"]
+        for name, stub in stubs(self.beside).items():
+            argv += ["--local-repository", f"{name}={stub}"]
+        passed = {name: value for name, value in os.environ.items() if NETWORK.fullmatch(name)}
+        passed.setdefault("UV_CACHE_DIR", uv_cache())
+        for name, value in passed.items():
+            argv += ["--env", f"{name}={value}"]
+        home = self.beside / "home"
+        home.mkdir(exist_ok=True)
+        done = subprocess.run(
+            argv,
+            cwd=self.root,
+            env={"HOME": str(home), "PATH": self._path()},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        lines = (line for line in done.stdout.splitlines() if line.startswith("{"))
+        events = tuple(event for event in map(json.loads, lines) if "jobID" in event)
+        assert events, done.stdout + done.stderr
+        return Run(done.returncode, events)
+
+    def workflow(self, text: str) -> None:
+        path = self.root / ".github/workflows/test.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def _path(self) -> str:
+        """Only this machine's own programs, and uv if asked for: none of a virtual environment."""
+        programs = self.beside / "programs"
+        if not programs.exists():
+            programs.mkdir()
+            for name in ("git", "bash", "python3"):
+                (programs / name).symlink_to(real_program(name))
+        if self.with_uv and not (programs / "uv").exists():
+            (programs / "uv").symlink_to(UV)
+        return f"{programs}:/usr/bin:/bin"
+
+
+def real_program(name: str) -> str:
+    if name == "python3":
+        return str(Path(sys.base_prefix, "bin", "python3"))
+    found = shutil.which(name)
+    assert found, f"{name} is not on PATH"
+    return found
+
+
+@cache
+def uv_cache() -> str:
+    """The cache of whoever runs the tests: no download for each of them."""
+    done = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def git(root: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.org"]
+    subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
+
+
+def own_action(beside: Path) -> Path:
+    """This action as a release has it, somewhere with a space in its path."""
+    place = beside / "the action"
+    if not place.exists():
+        place.mkdir()
+        copy_action(place)
+    return place
+
+
+def copy_action(place: Path) -> None:
+    for name in ("action.yml", "entrypoint.sh", "requirements.lock"):
+        shutil.copy2(PROJECT / name, place)
+    shutil.copytree(
+        PROJECT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__", "tests")
+    )
+
+
+def stubs(beside: Path) -> dict[str, Path]:
+    """Stands for the actions that examples use: the artifacts are directories here."""
+    store = beside / "artifacts"
+    upload = f"""\
+        mkdir -p "{store}/$NAME"
+        # Of a directory, its content is uploaded.
+        if [ -d "$FROM" ]; then cp -R "$FROM/." "{store}/$NAME/"
+        else cp "$FROM" "{store}/$NAME/"
+        fi
+        """
+    download = f"""\
+        mkdir -p "$TO"
+        if [ "$NAME" ]; then cp -R "{store}/$NAME/." "$TO/"
+        else cp -R "{store}"/$PATTERN "$TO/"
+        fi
+        """
+    fetch = f"""\
+        if [ -e "{beside}/offline" ]; then echo no connection; exit 1; fi
+        mkdir "{beside}/fetched" && ln -s "{UV}" "{beside}/fetched/uv"
+        echo "{beside}/fetched" >>"$GITHUB_PATH"
+        """
+    scripts = {
+        "actions/upload-artifact": upload,
+        "actions/download-artifact": download,
+        "astral-sh/setup-uv": fetch,
+    }
+    found = {}
+    for name, script in scripts.items():
+        place = beside / "stubs" / name.replace("/", "-")
+        place.mkdir(parents=True, exist_ok=True)
+        inputs = {"NAME": "name", "FROM": "path", "TO": "path", "PATTERN": "pattern"}
+        step = {
+            "shell": "bash",
+            "run": script,
+            "env": {variable: f"${{{{ inputs.{name} }}}}" for variable, name in inputs.items()},
+        }
+        document = {
+            "name": name,
+            "description": "A stub",
+            "inputs": {name: {"description": name, "default": ""} for name in inputs.values()},
+            "runs": {"using": "composite", "steps": [step]},
+        }
+        (place / "action.yml").write_text(yaml.safe_dump(document), encoding="utf-8")
+        found[_pinned(name)] = place
+    return found
+
+
+def _pinned(name: str) -> str:
+    """`name@commit` as action.yml or an example has it."""
+    for path in (PROJECT / "action.yml", *(PROJECT / "docs/examples").glob("*.yml")):
+        match = re.search(rf"{name}@\w+", path.read_text(encoding="utf-8"))
+        if match:
+            return match[0]
+    raise AssertionError(f"{name} is used nowhere")

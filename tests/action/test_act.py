@@ -1,0 +1,190 @@
+"""The real action in real workflows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from action.runner import PROJECT, Repository, copy_action
+from integration.servers import pypiserver
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ORDER = ["acme-core", "acme-stamp", "acme-text", "acme-web", "acme-cli"]
+
+
+def names(outputs: dict[str, str], outcome: str) -> list[str]:
+    return [package["name"] for package in json.loads(outputs[f"{outcome}-packages"])]
+
+
+def example(name: str, repository: Repository) -> None:
+    text = (PROJECT / "docs/examples" / name).read_text(encoding="utf-8")
+    repository.workflow(text)
+
+
+def test_the_checked_out_action_publishes_and_says_so(repository: Repository) -> None:
+    """`uses: ./`, the way this repository's own workflows run it."""
+    copy_action(repository.root)
+    registry = repository.beside / "registry"
+    repository.workflow(
+        f"""
+on: push
+jobs:
+  publish:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v7
+      - id: first
+        uses: ./
+        with:
+          mode: publish
+          registry: dir:{registry}
+      - id: second
+        uses: ./
+        with:
+          mode: publish
+          registry: dir:{registry}
+"""
+    )
+    run = repository.run("push")
+    assert run.job("publish") == "success", run.log("publish")
+    first = run.outputs("publish", "first")
+    assert first["result"] == "success"
+    assert first["published"] == "true"
+    assert sorted(names(first, "published")) == sorted(ORDER)
+    assert first["failed-packages"] == first["blocked-packages"] == "[]"
+    assert len(first["checksums"].splitlines()) == 2 * len(ORDER)
+    summary = run.summary("publish", "first")
+    assert all(name in summary for name in ORDER)
+    assert "```mermaid" in summary
+    print(json.dumps(first, indent=1), summary, sep="\n\n")  # noqa: T201 - shown by `make act`
+    second = run.outputs("publish", "second")
+    assert (second["result"], second["published"]) == ("noop", "false")
+    assert names(second, "already-published") == names(first, "published")
+    assert {path.name for path in (registry / "pypi/simple").iterdir()} >= set(ORDER)
+
+
+def test_started_by_hand_against_a_real_server(repository: Repository, tmp_path: Path) -> None:
+    """workflow_dispatch inputs, variables and a secret; R34: nobody gets to see the secret."""
+    example("by-hand.yml", repository)
+    with pypiserver(tmp_path / "server") as server:
+        arguments = ["workflow_dispatch", "-s", f"REGISTRY_TOKEN={server.password}"]
+        arguments += ["--var", f"REGISTRY_URL={server.upload_url}"]
+        arguments += ["--var", f"REGISTRY_USERNAME={server.username}"]
+        arguments += ["--input", "packages=acme-core,acme-stamp"]
+        dry = repository.run(*arguments, "--input", "dry-run=true")
+        assert dry.job("publish") == "success", dry.log("publish")
+        assert list((tmp_path / "server/packages").iterdir()) == []
+        real = repository.run(*arguments, "--input", "dry-run=false")
+    assert real.job("publish") == "success", real.log("publish")
+    assert sorted(names(real.outputs("publish", "release"), "published")) == [
+        "acme-core",
+        "acme-stamp",
+    ]
+    assert "The release ended as success and published [{" in real.log("publish")
+    uploaded = {path.name for path in (tmp_path / "server/packages").iterdir()}
+    assert {"acme_core-1.2.0.tar.gz", "acme_core-1.2.0-py3-none-any.whl"} <= uploaded
+    assert len(uploaded) == 4
+    for run in (dry, real):
+        shown = [event for event in run.events if event.get("command") != "add-mask"]
+        leaks = [event for event in shown if server.password in json.dumps(event)]
+        assert leaks == []
+
+
+def test_published_on_a_tag(repository: Repository) -> None:
+    """The example as it stands, with the registry in releasekit.toml."""
+    registry = repository.beside / "registry"
+    (repository.root / "releasekit.toml").write_text(f"registry = 'dir:{registry}'\n")
+    example("publish.yml", repository)
+    run = repository.run("push")
+    assert run.job("publish") == "success", run.log("publish")
+    assert sorted(names(run.outputs("publish", "1"), "published")) == sorted(ORDER)
+
+
+def test_a_plan_becomes_a_matrix_and_one_report(repository: Repository) -> None:
+    """The example as it stands, with the registry in releasekit.toml."""
+    registry = repository.beside / "registry"
+    (repository.root / "releasekit.toml").write_text(f"registry = 'dir:{registry}'\n")
+    example("matrix.yml", repository)
+    run = repository.run("push")
+    assert run.job("plan") == "success", run.log("plan")
+    planned = run.outputs("plan", "plan")
+    assert planned["has-work"] == "true"
+    rows = json.loads(planned["matrix"])["include"]
+    assert rows == [{"ecosystem": "pypi", "packages": "\n".join(ORDER)}]
+    assert run.job("publish") == "success", run.log("publish")
+    assert run.job("report") == "success", run.log("report")
+    assert "acme-cli" in run.summary("report", "2")
+    assert sorted(names(run.outputs("report", "2"), "published")) == sorted(ORDER)
+    # Nothing left to do: the matrix would be empty, and its job does not run.
+    shutil.rmtree(repository.beside / "artifacts")
+    again = repository.run("push")
+    assert again.outputs("plan", "plan")["has-work"] == "false"
+    assert again.job("publish") == again.job("report") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("mode: publsh", 'input mode (RELEASEKIT_MODE) = "publsh" is not known, did you mean \'pu'),
+        ("dry-run: yes please", "input dry-run (RELEASEKIT_DRY_RUN)"),
+        ("working-directory: nowhere", "nowhere does not exist"),
+    ],
+)
+def test_a_wrong_input_fails_with_one_annotation(
+    repository: Repository, given: str, says: str
+) -> None:
+    repository.workflow(
+        f"""
+on: push
+jobs:
+  publish:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v7
+      - id: release
+        uses: OWNER/releasekit-action@v1
+        with:
+          {given}
+"""
+    )
+    run = repository.run("push")
+    assert run.job("publish") == "failure"
+    assert run.outputs("publish", "release") == {"result": "failure"}
+    errors = [e for e in run.events if e.get("command") == "error"]
+    assert len(errors) == 1
+    assert says in run.everything.replace('\\"', '"')
+    assert "Traceback" not in run.log("publish")
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_without_uv_the_action_fetches_it_or_does_without(
+    repository: Repository, *, offline: bool
+) -> None:
+    bare = dataclasses.replace(repository, with_uv=False)
+    if offline:
+        (repository.beside / "offline").touch()
+    bare.workflow(
+        f"""
+on: push
+jobs:
+  plan:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v7
+      - id: plan
+        uses: OWNER/releasekit-action@v1
+        with:
+          registry: dir:{repository.beside}/registry
+"""
+    )
+    run = bare.run("push")
+    assert run.job("plan") == "success", run.log("plan")
+    assert ("no connection" in run.log("plan")) == offline
+    assert (repository.beside / "fetched/uv").exists() != offline
+    assert run.outputs("plan", "plan")["has-work"] == "true"

@@ -1,0 +1,134 @@
+"""action.yml, workflows, scripts and lock files: true, current, and clean by every linter."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from action.runner import PROJECT
+from releasekit.inputs import DECLARED, SECRETS
+from releasekit.report import outputs, plan_outputs
+from sample_runs import mixed_plan, partial_report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BIN = Path(sys.executable).parent
+WORKFLOWS = sorted((PROJECT / ".github/workflows").glob("*.yml"))
+EXAMPLES = sorted((PROJECT / "docs/examples").glob("*.yml"))
+ACTION: dict[str, Any] = yaml.safe_load((PROJECT / "action.yml").read_text(encoding="utf-8"))
+SCRIPTS = ["entrypoint.sh", ".ci/run"]
+
+
+def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+    """A tool of this environment, which finds the others of it: actionlint uses shellcheck."""
+    return subprocess.run(
+        [BIN / argv[0], *argv[1:]],
+        cwd=PROJECT,
+        env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["actionlint", *WORKFLOWS, *EXAMPLES],
+        [
+            "zizmor",
+            "--offline",
+            "--persona=pedantic",
+            "--config=.github/zizmor.yml",
+            "action.yml",
+            ".github",
+            *EXAMPLES,
+        ],
+        ["check-jsonschema", "--builtin-schema=vendor.github-actions", "action.yml"],
+        ["check-jsonschema", "--builtin-schema=vendor.github-workflows", *WORKFLOWS, *EXAMPLES],
+        ["check-jsonschema", "--builtin-schema=vendor.dependabot", ".github/dependabot.yml"],
+        ["shellcheck", *SCRIPTS],
+        ["python", "docs/generate.py", "--check"],
+        ["uv", "lock", "--check"],
+    ],
+    ids=lambda argv: " ".join(map(str, argv[:2])),
+)
+def test_it_is_clean(argv: list[str | Path]) -> None:
+    done = run(argv)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_requirements_lock_is_what_uv_lock_says() -> None:
+    path = PROJECT / "requirements.lock"
+    text = path.read_text(encoding="utf-8")
+    command = re.search(r"^#    uv (export .*)$", text, re.MULTILINE)
+    assert command
+    exported = run(["uv", *command[1].split()])
+    assert exported.stdout == text, "run make lock"
+    assert len(re.findall(r"^\S+==", text, re.MULTILINE)) < 25
+    assert all("--hash=sha256:" in line for line in text.splitlines() if line.startswith("    -"))
+
+
+def test_inputs_of_the_action_are_the_declared_ones() -> None:
+    declared = {**DECLARED, **SECRETS}
+    wanted = {name: each for name, each in declared.items() if "action" in each.places}
+    assert set(ACTION["inputs"]) == set(wanted)
+    for name, entry in ACTION["inputs"].items():
+        assert entry["description"] == wanted[name].description
+        # Another default could not be told from a choice, which beats releasekit.toml.
+        assert entry["default"] == ("plan" if name == "mode" else "")
+
+
+def test_each_input_is_passed_on_by_an_environment_variable() -> None:
+    """INPUT_* is not set for the steps of a composite action."""
+    environment = ACTION["runs"]["steps"][-1]["env"]
+    declared = {**DECLARED, **SECRETS}
+    assert environment == {
+        declared[name].variable: f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]
+    }
+
+
+def test_scripts_hold_no_expressions_and_the_last_one_execs() -> None:
+    """R28, R35: a pasted input would be code, and a shell in between would swallow signals."""
+    steps = ACTION["runs"]["steps"]
+    assert not any("${{" in step.get("run", "") for step in steps)
+    assert steps[-1]["run"] == 'exec "$GITHUB_ACTION_PATH/entrypoint.sh"'
+    assert "\nexec " in (PROJECT / "entrypoint.sh").read_text(encoding="utf-8")
+
+
+def test_outputs_of_the_action_are_the_ones_that_are_set() -> None:
+    said = {*outputs(partial_report()), *plan_outputs(mixed_plan()), "plan-file", "results-file"}
+    assert set(ACTION["outputs"]) == said
+    for name, entry in ACTION["outputs"].items():
+        assert entry["value"] == f"${{{{ steps.run.outputs.{name} }}}}"
+
+
+def test_uv_has_one_version() -> None:
+    lock = tomllib.loads((PROJECT / "uv.lock").read_text(encoding="utf-8"))
+    (locked,) = (each["version"] for each in lock["package"] if each["name"] == "uv")
+    fetched = next(step for step in ACTION["runs"]["steps"] if "setup-uv" in step.get("uses", ""))
+    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    assert fetched["with"]["version"] == locked
+    assert f"UV_VERSION := {locked}\n" in makefile
+
+
+def test_actions_of_others_are_pinned_to_a_commit() -> None:
+    for path in [PROJECT / "action.yml", *WORKFLOWS, *EXAMPLES]:
+        for used in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8")):
+            own = used in {"./", "OWNER/releasekit-action@v1"}
+            assert own or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", used), used
+
+
+def test_the_schema_of_results_is_a_schema() -> None:
+    document = json.loads((PROJECT / "docs/results.schema.json").read_text(encoding="utf-8"))
+    assert document["$schema"].startswith("https://json-schema.org/")

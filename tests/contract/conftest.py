@@ -1,0 +1,102 @@
+"""Every case of this suite, for every ecosystem and each of its registries."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, cast
+
+import pytest
+
+from contract import workbench
+from contract.case import WORKSPACE, Place
+from integration.tools import require_tool
+from releasekit.ecosystems import TARGETS
+from releasekit.errors import BuildFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from contract.case import Case
+    from releasekit.model import Artifact, Package
+
+# Ecosystems that are tested here before they are in TARGETS.
+CANDIDATES: Final[tuple[str, ...]] = ()
+DIRECTORY: Final = "directory"
+
+
+@dataclass(frozen=True)
+class Builds:
+    """All publishable packages in publish order and what they were built into, once and then from
+    other sources of the same version.
+    """
+
+    root: Path
+    packages: tuple[Package, ...]
+    artifacts: Mapping[str, tuple[Artifact, ...]]
+    others: Mapping[str, tuple[Artifact, ...]]
+
+
+def case_of(ecosystem: str) -> Case:
+    return cast("Case", importlib.import_module(f"contract.{ecosystem}").CASE)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    names = [*TARGETS, *CANDIDATES]
+    if "server" in metafunc.fixturenames or "place" in metafunc.fixturenames:
+        directory = () if "server" in metafunc.fixturenames else (DIRECTORY,)
+        pairs = [(name, kind) for name in names for kind in (*case_of(name).servers, *directory)]
+        ids = [f"{name}-{kind}" for name, kind in pairs]
+        metafunc.parametrize(("ecosystem", "kind"), pairs, ids=ids, scope="session")
+    elif "ecosystem" in metafunc.fixturenames:
+        metafunc.parametrize("ecosystem", names, scope="session")
+
+
+@pytest.fixture(scope="session")
+def case(ecosystem: str) -> Case:
+    return case_of(ecosystem)
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, case: Case, kind: str, tmp_path: Path) -> Place:
+    """Empty; a server, or a directory."""
+    if kind == DIRECTORY:
+        return Place(registry=f"dir:{tmp_path / 'registry'}")
+    return case.place(request.getfixturevalue(kind))
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, case: Case, kind: str) -> Place:
+    """Empty, with accounts, behind a recorder."""
+    return case.place(request.getfixturevalue(kind))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty directory for a workspace."""
+    directory = tmp_path / "a workspace"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture(scope="session")
+def builds(ecosystem: str, case: Case, tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    for tool in case.tools:
+        require_tool(tool)
+    roots = [tmp_path_factory.mktemp(f"{ecosystem}-{text}") for text in ("one", "two")]
+
+    async def build(root: Path, text: str) -> tuple[list[Package], dict[str, tuple[Artifact, ...]]]:
+        case.write(root, [replace(member, text=text) for member in WORKSPACE])
+        async with workbench.opened(ecosystem, case, root) as bench:
+            packages = await bench.publishable()
+            built: dict[str, tuple[Artifact, ...]] = {}
+            for package, result in (await bench.build(packages)).items():
+                assert not isinstance(result, BuildFailed), (str(result), result.log)
+                built[package.name] = result
+            return packages, built
+
+    packages, artifacts = asyncio.run(build(roots[0], "one"))
+    _, others = asyncio.run(build(roots[1], "two"))
+    return Builds(roots[0], tuple(packages), artifacts, others)

@@ -1,0 +1,96 @@
+"""A target of one ecosystem on one workspace, and the steps of a run on it without the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import fakes
+from releasekit import locks, steps
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems.interface import Services
+from releasekit.history import History
+from releasekit.net import http_client
+from releasekit.pins import EphemeralPin
+from releasekit.plan import in_order, make_plan, planned_versions
+from releasekit.process import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from contract.case import Case, Place
+    from releasekit.config import Config
+    from releasekit.ecosystems.interface import Ecosystem, Registry, Target
+    from releasekit.errors import BuildFailed
+    from releasekit.model import Artifact, Package, PackageId, Plan
+
+Built = dict["PackageId", "tuple[Artifact, ...] | BuildFailed"]
+
+
+@dataclass(frozen=True)
+class Workbench:
+    name: str
+    config: Config
+    target: Target
+
+    @property
+    def ecosystem(self) -> Ecosystem:
+        return self.target.ecosystem
+
+    @property
+    def registry(self) -> Registry:
+        return self.target.registry
+
+    async def packages(self) -> list[Package]:
+        """Sorted by name."""
+        found = await self.ecosystem.discover(self.config.root)
+        return sorted(found, key=lambda package: package.id)
+
+    async def publishable(self) -> list[Package]:
+        """Dependencies first."""
+        return in_order([it for it in await self.packages() if not it.unpublishable])
+
+    async def build(self, packages: Sequence[Package]) -> Built:
+        """As a run does it: batch by batch, with pinned manifests."""
+        locks.make_state_directory(self.config.state_directory)
+        into = self.config.state_directory / "dist" / self.name
+        versions = planned_versions(packages).get(self.name, {})
+        built: Built = {}
+        for batch in self.ecosystem.batches(packages):
+            pins = steps.pinned(self.ecosystem, batch, versions)
+            state = self.config.state_directory
+            with EphemeralPin(state, pins, ecosystem=self.name, root=self.config.root):
+                built.update(await self.ecosystem.build(batch, into))
+        return built
+
+    async def plan(self) -> Plan:
+        """Without a journal: what the registry alone tells."""
+        return await make_plan(self.config, {self.name: self.target}, History(), commit="")
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    name: str, case: Case, root: Path, place: Place | None = None, **changes: object
+) -> AsyncIterator[Workbench]:
+    """Reads are tried once. Without `place`, nothing of a registry is asked for."""
+    values: dict[str, object] = {"max_retries": 0, "retry_base_delay_s": 0.0}
+    values["ecosystem_tables"] = {name: getattr(case, "table", {})}
+    environment = dict(os.environ)
+    if place is not None:
+        values |= {"registries": {name: place.registry}, **place.changes}
+        environment |= place.environment
+    config = fakes.config(root, **values, **changes)
+    taken = snapshot(environment)
+    credentials = Credentials(taken, mask=lambda _: None)
+    async with (
+        Processes(environment=taken.environment, secrets=credentials.values) as processes,
+        http_client() as http,
+    ):
+        target = case.target(config, Services(taken.environment, http, processes, credentials))
+        try:
+            yield Workbench(name, config, target)
+        finally:
+            await target.ecosystem.aclose()

@@ -1,0 +1,217 @@
+"""Ways to break the release itself: the plan, the steps, the verdicts."""
+
+from __future__ import annotations
+
+from crash.mutations import Mutant
+
+COMPLETE = """\
+        if published is not None and published.complete:
+            return Action.KEEP, "on the registry already"
+        if entry is not None"""
+
+RELEASE_MUTANTS = (
+    # The decision
+    Mutant(
+        "what is there in part counts as there",
+        "decision",
+        COMPLETE,
+        COMPLETE.replace(" and published.complete", ""),
+    ),
+    Mutant("an upload begun elsewhere binds", "decision", " or entry.intent.registry != url:", ":"),
+    Mutant(
+        "bytes of other sources are sent",
+        "decision",
+        "entry.commit == commit and is_clean(commit) and intact(entry)",
+        "intact(entry)",
+    ),
+    Mutant(
+        "bytes of changed sources are sent",
+        "decision",
+        " and is_clean(commit) and intact(entry)",
+        " and intact(entry)",
+    ),
+    Mutant("damaged bytes are sent", "decision", "    if not intact(entry):\n", "    if False:\n"),
+    Mutant(
+        "sources may change in the middle of an upload",
+        "decision",
+        "    if entry.commit != commit:\n",
+        "    if False:\n",
+    ),
+    Mutant("other bytes are kept", "decision", "    if comparison.differing:\n", "    if False:\n"),
+    Mutant(
+        "an unknown digest counts as ours",
+        "decision",
+        "artifact.digests.get(algorithm) != value",
+        "artifact.digests.get(algorithm, value) != value",
+    ),
+    Mutant(
+        "a later build is taken for the first",
+        "decision",
+        "for artifact in entry.artifacts} != entry.intent.digests:",
+        "for artifact in entry.artifacts} == {}:",
+    ),
+    # The steps
+    Mutant(
+        "no look at the registry before another attempt",
+        "steps",
+        "        if life.attempts > 1:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "no intent before the first byte",
+        "steps",
+        "                await self._journal.intent(",
+        "                lambda: self._journal.intent(",
+    ),
+    Mutant(
+        "the intent is journalled without its files",
+        "steps",
+        "digests=digests)",
+        "digests={})",
+    ),
+    Mutant(
+        "a lost answer is forgotten",
+        "steps",
+        "life.doubt = str(error) if ambiguous else doubt",
+        'life.doubt = ""',
+    ),
+    Mutant(
+        "doubt is forgotten by the next attempt",
+        "steps",
+        "str(error) if ambiguous else doubt",
+        'str(error) if ambiguous else ""',
+    ),
+    Mutant(
+        "a refusal is the last word",
+        "steps",
+        "            life.visible = not self._missing(life)\n        except DigestMismatch",
+        "            pass\n        except DigestMismatch",
+    ),
+    Mutant(
+        "what an earlier run sent is forgotten",
+        "steps",
+        "            if life.step.begun and not life.doubt:\n",
+        "            if False:\n",
+    ),
+    Mutant(
+        "one attempt too many", "steps", "lives[0].attempts <= self._config.max_retries", "True"
+    ),
+    Mutant(
+        "accepted is as good as visible",
+        "steps",
+        "                while trouble := await self.look(life):\n",
+        "                while (trouble := await self.look(life)) and False:\n",
+    ),
+    Mutant(
+        "dependents go on in doubt",
+        "steps",
+        'if self._config.gate == "accepted" and not all(there):',
+        "if False:",
+    ),
+    Mutant(
+        "the manifests stay unpinned",
+        "steps",
+        "        if after != before:\n",
+        "        if False:\n",
+    ),
+    # The release
+    Mutant(
+        "dependents do not wait",
+        "publish",
+        "needs = {on for package in packages for on in self._edges[package] if on in sent_by}",
+        "needs: set[PackageId] = set()",
+    ),
+    Mutant(
+        "dependents wait for the upload only",
+        "publish",
+        'visible = self._config.gate == "visible"',
+        "visible = False",
+    ),
+    Mutant(
+        "uploads do not wait for their build",
+        "publish",
+        " | {built_by[package] for package in packages if package in built_by}",
+        "",
+    ),
+    Mutant(
+        "build dependencies are not built first",
+        "publish",
+        "if dependency.kind is DependencyKind.BUILD and dependency.on in batch_of",
+        "if False",
+    ),
+    Mutant(
+        "a stop goes on with what is left",
+        "publish",
+        '        if self._ending and phase != "confirm":\n',
+        "        if False:\n",
+    ),
+    Mutant(
+        "no last look when the run is ended",
+        "publish",
+        "        if self._ending:\n            doubtful",
+        "        if False:\n            doubtful",
+    ),
+    Mutant(
+        "an outcome is told before it is final",
+        "publish",
+        "        if not life.unconfirmed and all(",
+        "        if all(",
+    ),
+    Mutant("an end is told twice", "publish", "        self._told.add(package.id)\n", ""),
+    Mutant(
+        "a dry run uploads", "publish", "        if self._config.dry_run:\n", "        if False:\n"
+    ),
+    Mutant(
+        "what was refused is sent", "publish", "if life.step.action is Action.REFUSE:", "if False:"
+    ),
+    # The verdict
+    Mutant(
+        "failed, and it is there",
+        "life",
+        "    if life.unconfirmed:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "an own failure hides the one before",
+        "life",
+        "    if blockers:\n",
+        "    if blockers and life.error is None:\n",
+    ),
+    Mutant(
+        "other bytes are unknown",
+        "life",
+        "(life.conflict or life.step.action is Action.REFUSE)",
+        "life.step.action is Action.REFUSE",
+    ),
+    Mutant(
+        "cancelled dependencies block",
+        "life",
+        "if ended[on].outcome in BLOCKING",
+        "if not ended[on].outcome.done",
+    ),
+    # The plan
+    Mutant(
+        "left-out dependencies are not missed",
+        "plan",
+        "            if dependency.on not in planned and (there is None or not there.complete):\n",
+        "            if False:\n",
+    ),
+    Mutant(
+        "private dependencies are not missed",
+        "plan",
+        "        elif dependency.kind is not DependencyKind.OPTIONAL:\n",
+        "        elif False:\n",
+    ),
+    Mutant(
+        "bytes never sent are reported as published",
+        "plan",
+        "return entry.artifacts if action is Action.UPLOAD or the_same else ()",
+        "return entry.artifacts",
+    ),
+    Mutant(
+        "the digest does not see the manifest",
+        "plan",
+        "hashlib.sha256(path.read_bytes())",
+        "hashlib.sha256()",
+    ),
+)

@@ -1,0 +1,27 @@
+"""Tests that let broken code pass prove nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from crash.mutants import MUTANTS, try_out
+from integration.tools import require_tool
+
+if TYPE_CHECKING:
+    from crash.mutations import Mutant
+
+
+@pytest.fixture(autouse=True)
+def _strace() -> None:
+    require_tool("strace")
+
+
+def test_the_unchanged_code_passes() -> None:
+    assert try_out(None) == ""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_mutant_is_caught(mutant: Mutant) -> None:
+    assert try_out(mutant) != ""

@@ -1,0 +1,147 @@
+"""The real program against a real registry over TCP, ended at random instants and run again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration import servers
+from integration.tools import require_tool
+from workspaces import Program, Run, git, uv_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RUNS = int(os.environ.get("REAL_RUNS", "50"))
+FIRST = int(os.environ.get("FIRST_REAL_RUN", "0"))
+CHUNKS = 5
+
+PACKAGES = {"demo-a": (), "demo-b": ("demo-a",), "demo-c": ("demo-a",), "demo-d": ("demo-b",)}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+LOCKED = 4
+
+
+@dataclass
+class Scene:
+    """A workspace, a registry, and the program that leads from one to the other."""
+
+    workspace: Path
+    server: servers.IndexServer
+    packages: Path
+    program: Program
+
+    def argv(self) -> list[str]:
+        registry = ["--pypi-registry", self.server.upload_url]
+        more = ["--retry-base-delay", "0.05s", "--max-retries", "5"]
+        return self.program.argv("publish", self.workspace, *registry, *more)
+
+    def run(self) -> Run:
+        return self.program.run(*self.argv()[1:-2])
+
+    def afresh(self) -> None:
+        """Nothing published, nothing remembered."""
+        for path in self.packages.iterdir():
+            path.unlink()
+        self.forget()
+        self.server.recorder.forget()
+
+    def forget(self) -> None:
+        shutil.rmtree(self.workspace / ".releasekit", ignore_errors=True)
+
+    def ended(self, number: signal.Signals, after_s: float) -> int:
+        """The exit status of a run that got this signal, as a runner sends it: to one process."""
+        with (self.program.home / "log").open("ab") as log:
+            process = subprocess.Popen(
+                self.argv(),
+                env=self.program.full_environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+            try:
+                process.wait(after_s)
+            except subprocess.TimeoutExpired:
+                process.send_signal(number)
+            return process.wait(30)  # loaded machines are slow; what hangs, hangs for ever
+
+    def finished(self) -> Run:
+        """The same command again; what a killed run left running still holds the lock a moment."""
+        patience = time.monotonic() + 30
+        run = self.run()
+        while run.code == LOCKED and time.monotonic() < patience:
+            run = self.run()
+        return run
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    require_tool("pypi-server")
+    (tmp_path / "home").mkdir()
+    workspace = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    with servers.pypiserver(tmp_path / "server") as server:
+        server.recorder.lag_s = 0.05
+        program = Program(tmp_path / "home", server.environment)
+        yield Scene(workspace, server, tmp_path / "server" / "packages", program)
+
+
+def assert_all_is_well(scene: Scene, run: Run) -> None:
+    """Registry, report and working tree, each looked at for itself."""
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes) == set(PACKAGES)
+    assert set(run.outcomes.values()) <= {"published", "already-published"}
+    there = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in scene.packages.iterdir()
+    }
+    assert len(there) == 2 * len(PACKAGES), sorted(there)
+    for row in run.results["packages"]:
+        for artifact in row["artifacts"]:
+            assert there[artifact["filename"]] == artifact["sha256"], artifact
+    stored = [u.filename for u in scene.server.recorder.uploads if u.status == 200]
+    assert len(stored) == len(set(stored)), stored
+    assert git(scene.workspace, "status", "--porcelain") == ""
+
+
+def seeds(chunk: int) -> range:
+    return range(FIRST + chunk, FIRST + RUNS, CHUNKS)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_an_ended_run_is_finished_by_running_it_again(scene: Scene, chunk: int) -> None:
+    """R16, R18, R22, R27, R28"""
+    began = time.monotonic()
+    assert scene.run().code == 0
+    usual_s = time.monotonic() - began
+    for seed in seeds(chunk):
+        rng = random.Random(seed)
+        scene.afresh()
+        number = rng.choice(SIGNALS)
+        status = scene.ended(number, rng.uniform(0, usual_s))
+        if number is not signal.SIGKILL:
+            assert status in {0, 130, -number}, (seed, status)
+        assert_all_is_well(scene, scene.finished())
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_another_machine_finishes_it_from_the_registry_alone(scene: Scene, chunk: int) -> None:
+    """R19, R21: the state directory is lost; these builds are reproducible."""
+    began = time.monotonic()
+    assert scene.run().code == 0
+    usual_s = time.monotonic() - began
+    for seed in seeds(chunk):
+        scene.afresh()
+        scene.ended(signal.SIGKILL, random.Random(seed).uniform(0.3 * usual_s, usual_s))
+        git(scene.workspace, "checkout", "--quiet", ".")
+        scene.forget()
+        assert_all_is_well(scene, scene.finished())

@@ -1,0 +1,236 @@
+"""An ecosystem and a registry in memory, and the small values most tests need."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit.config import Config
+from releasekit.ecosystems.interface import Target
+from releasekit.errors import BuildFailed, MissingCredentials
+from releasekit.model import (
+    Action,
+    Artifact,
+    Dependency,
+    DependencyKind,
+    Package,
+    PackageId,
+    Plan,
+    Published,
+    Step,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+URL = "https://registry.example/"
+
+
+def package_id(name: str) -> PackageId:
+    return PackageId("fake", name)
+
+
+def package(
+    name: str,
+    *needs: str,
+    version: str = "1.0",
+    root: Path = Path("/workspace"),
+    unpublishable: str = "",
+    kind: DependencyKind = DependencyKind.RUNTIME,
+) -> Package:
+    return Package(
+        id=package_id(name),
+        version=version,
+        directory=root / name,
+        manifest=root / name / "manifest",
+        dependencies=tuple(Dependency(on=package_id(need), kind=kind) for need in needs),
+        unpublishable=unpublishable,
+    )
+
+
+def artifact(path: Path, content: bytes) -> Artifact:
+    digests = {"sha256": hashlib.sha256(content).hexdigest()}
+    return Artifact(path=path, size=len(content), digests=digests)
+
+
+def config(root: Path, **changes: object) -> Config:
+    values: dict[str, object] = {
+        "root": root,
+        "mode": "publish",
+        "ecosystems": (),
+        "packages": (),
+        "exclude_packages": (),
+        "plan_file": None,
+        "dry_run": False,
+        "concurrency": 5,
+        "build_concurrency": 2,
+        "max_retries": 2,
+        "retry_base_delay_s": 0.001,
+        "task_timeout_s": 600.0,
+        "deadline_s": None,
+        "failure_policy": "skip-dependents",
+        "gate": "visible",
+        "pin": "auto",
+        "trusted_publishing": "auto",
+        "registries": {},
+        "pypi_username": "__token__",
+        "pypi_index": "",
+        "npm_tag": "",
+        "npm_access": "",
+        "maven_username": "",
+        "state_directory": root / ".releasekit",
+        "results_file": None,
+        "format": "table",
+        "fix": False,
+        "summary": True,
+        "annotations": True,
+        "uv_path": "",
+        "index_url": "",
+        "find_links": (),
+        "ecosystem_tables": {},
+        "extra_dependencies": {},
+        **changes,
+    }
+    return Config(**values)  # type: ignore[arg-type]
+
+
+@dataclass
+class FakeEcosystem:
+    """Each package is one file, `NAME-VERSION.pkg`; a name in `broken` does not build.
+
+    `pin` replaces `@NAME` by `NAME==VERSION`. `seen` holds every manifest as its build saw it.
+    A build of what is `slow` lets everything else that may run go first.
+    """
+
+    packages: Sequence[Package] = ()
+    broken: Iterable[str] = ()
+    batch: bool = False
+    built: list[str] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    slow: Collection[str] = ()
+    hang: bool = False
+    number: int = 0
+
+    async def discover(self, root: Path) -> Sequence[Package]:
+        return self.packages
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        for name, version in versions.items():
+            manifest = manifest.replace(f"@{name}", f"{name}=={version}")
+        return manifest
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return [packages] if self.batch and packages else [[package] for package in packages]
+
+    async def build(
+        self, packages: Sequence[Package], into: Path
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        if self.hang:
+            await asyncio.Event().wait()
+        if any(package.id.name in self.slow for package in packages):
+            await asyncio.to_thread(time.sleep, 0.05)
+        return {package.id: self._build(package, into) for package in packages}
+
+    def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
+        name = package.id.name
+        if package.manifest.exists():
+            self.seen[name] = package.manifest.read_text()
+        if name in self.broken:
+            return BuildFailed(f"{name} does not build", log=("error: no",))
+        self.built.append(name)
+        self.number += 1  # no two builds are alike
+        content = f"{name} {package.version} build {self.number}".encode()
+        path = into / name / package.version / f"{name}-{package.version}.pkg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return (artifact(path, content),)
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass
+class FakeRegistry:
+    """`faults` maps a name to what its next uploads raise, one each; `lost` to what its next upload
+    raises after it has stored the files; `deaf` to what lookups raise once it has been uploaded.
+    `lag` counts the lookups that do not show it yet. `together` makes uploads wait for each other.
+    """
+
+    url: str = URL
+    files: dict[str, dict[str, str]] = field(default_factory=dict)
+    faults: dict[str, list[Exception | None]] = field(default_factory=dict)
+    lost: dict[str, Exception] = field(default_factory=dict)
+    deaf: dict[str, Exception] = field(default_factory=dict)
+    lag: dict[str, int] = field(default_factory=dict)
+    hang: set[str] = field(default_factory=set)
+    uploads: list[str] = field(default_factory=list)
+    in_flight: int = 0
+    peak: int = 0
+    together: asyncio.Barrier | None = None
+    credentials: bool = True
+    on_upload: Callable[[str], None] = lambda name: None
+
+    def check_credentials(self) -> None:
+        if not self.credentials:
+            raise MissingCredentials(f"{self.url}: no token")
+
+    async def lookup(self, package: Package) -> Published | None:
+        await asyncio.sleep(0)
+        name = package.id.name
+        if name in self.deaf and self.uploads.count(name):
+            raise self.deaf[name]
+        if self.lag.get(name, 0) > 0 and name in self.files:
+            self.lag[name] -= 1
+            return None
+        files = self.files.get(name)
+        return Published(files=dict(files), url=f"{self.url}{name}") if files else None
+
+    async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        name = package.id.name
+        self.uploads.append(name)
+        self.on_upload(name)
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        try:
+            await asyncio.sleep(0)
+            if self.together is not None:
+                await self.together.wait()
+            if name in self.hang:
+                await asyncio.Event().wait()
+            fault = self.faults[name].pop(0) if self.faults.get(name) else None
+            if fault is not None:
+                raise fault
+            self.store(name, artifacts)
+            if name in self.lost:
+                raise self.lost.pop(name)
+        finally:
+            self.in_flight -= 1
+
+    def store(self, name: str, artifacts: Iterable[Artifact]) -> None:
+        held = self.files.setdefault(name, {})
+        for file in artifacts:
+            held.setdefault(file.filename, f"sha256:{file.sha256}")
+
+
+def target(ecosystem: FakeEcosystem, registry: FakeRegistry) -> Mapping[str, Target]:
+    return {"fake": Target(ecosystem, registry)}
+
+
+def plan(*packages: Package, actions: Mapping[str, Action] | None = None) -> Plan:
+    steps = tuple(
+        Step(package=p, action=(actions or {}).get(p.id.name, Action.PUBLISH), reason="because")
+        for p in packages
+    )
+    versions = {"fake": {p.id.name: p.version for p in packages}}
+    return Plan(
+        steps=steps,
+        private=(),
+        commit="c0ffee",
+        digest="d" * 64,
+        registries={"fake": URL},
+        versions=versions,
+    )

@@ -1,0 +1,179 @@
+"""A double of the Central Portal's API, with the repository that its releases appear in.
+
+https://central.sonatype.org/publish/publish-portal-api/
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import threading
+import uuid
+import zipfile
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, urlsplit
+
+from integration.servers import PASSWORD, USERNAME, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from integration.recorder import Recorder
+
+_API: Final = "/api/v1/publisher/"
+
+
+@dataclass
+class Deployed:
+    """Its state changes each time somebody asks for it, not by a clock."""
+
+    files: dict[str, bytes]
+    automatic: bool
+    state: str = "PENDING"
+    errors: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass
+class PortalServer:
+    """`deployments` by id, as they came; `files` is what the repository shows."""
+
+    deployments: dict[str, Deployed] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    url: str = ""
+    repository: str = ""
+    recorder: Recorder | None = None
+    signatures: bool = True
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"RELEASEKIT_MAVEN_USERNAME": USERNAME, "RELEASEKIT_MAVEN_PASSWORD": PASSWORD}
+
+    def take(self, data: bytes, *, automatic: bool) -> str:
+        with zipfile.ZipFile(io.BytesIO(data)) as bundle:
+            files = {name: bundle.read(name) for name in bundle.namelist()}
+        identifier = str(uuid.uuid4())
+        self.deployments[identifier] = Deployed(files, automatic)
+        return identifier
+
+    def look(self, identifier: str) -> Deployed:
+        """Each look finds it one step further."""
+        found = self.deployments[identifier]
+        match found.state:
+            case "PENDING":
+                found.state = "VALIDATING"
+            case "VALIDATING":
+                found.errors = self.faults(found)
+                found.state = "FAILED" if found.errors else "VALIDATED"
+            case "VALIDATED" if found.automatic:
+                self.publish(identifier)
+            case "PUBLISHING":
+                found.state = "PUBLISHED"
+                self.files |= found.files
+            case _:
+                pass
+        return found
+
+    def publish(self, identifier: str) -> None:
+        assert self.deployments[identifier].state == "VALIDATED"
+        self.deployments[identifier].state = "PUBLISHING"
+
+    def faults(self, deployed: Deployed) -> dict[str, list[str]]:
+        """As the portal checks them: checksums, signatures, nothing that is there already."""
+        errors: dict[str, list[str]] = {}
+        for name, data in deployed.files.items():
+            if name.endswith((".md5", ".sha1", ".sha256", ".sha512", ".asc")):
+                continue
+            for algorithm in ("md5", "sha1"):
+                page = deployed.files.get(f"{name}.{algorithm}", b"").decode()
+                if page != hashlib.new(algorithm, data).hexdigest():
+                    errors.setdefault(name, []).append(f"Invalid '{algorithm}' checksum")
+            if self.signatures and f"{name}.asc" not in deployed.files:
+                errors.setdefault(name, []).append("Missing signature")
+            if name in self.files:
+                errors.setdefault(name, []).append("Component already exists")
+        return errors
+
+
+class _Handler(BaseHTTPRequestHandler):
+    portal: PortalServer
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+    def do_GET(self) -> None:
+        data = self.portal.files.get(self.path.removeprefix("/maven2/"))
+        self._answer(404 if data is None else 200, data or b"")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        parts = urlsplit(self.path)
+        pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+        if self.headers.get("Authorization") != f"Bearer {pair}":
+            self._answer(401, b"who are you?")
+            return
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        what = parts.path.removeprefix(_API)
+        self.portal.requests.append(f"{self.command} {what.partition('/')[0]}")
+        if what == "upload":
+            automatic = query["publishingType"] == "AUTOMATIC"
+            self._answer(201, self.portal.take(self._bundle(body), automatic=automatic).encode())
+        elif what == "status" and query["id"] in self.portal.deployments:
+            found = self.portal.look(query["id"])
+            answer = {"deploymentState": found.state, "errors": found.errors}
+            self._answer(200, json.dumps(answer).encode())
+        elif what.startswith("deployment/") and what[11:] in self.portal.deployments:
+            if self.command == "DELETE":
+                del self.portal.deployments[what[11:]]
+            else:
+                self.portal.publish(what[11:])
+            self._answer(204, b"")
+        else:
+            self._answer(404, b"")
+
+    do_DELETE = do_POST  # noqa: N815
+
+    def _bundle(self, body: bytes) -> bytes:
+        boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()
+        head, _, rest = body.partition(b"\r\n\r\n")
+        assert head.startswith(b"--" + boundary)
+        assert b'name="bundle"' in head
+        data, _, end = rest.rpartition(b"\r\n--" + boundary)
+        assert end.strip() == b"--"
+        return data
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        if status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def portal_server() -> Iterator[PortalServer]:
+    portal = PortalServer()
+
+    class Handler(_Handler):
+        pass
+
+    Handler.portal = portal
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        with recorded(f"http://127.0.0.1:{server.server_port}") as seen:
+            portal.url, portal.repository = seen.url, f"{seen.url}/maven2/"
+            portal.recorder = seen
+            yield portal
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

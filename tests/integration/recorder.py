@@ -1,0 +1,244 @@
+"""A reverse proxy that sees what a server sees: when each request came, how many at once.
+
+It can also be the bad day of a network: lag, 429, 503, resets, answers that get lost.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
+_FILENAME = re.compile(rb'name="content"; filename="([^"]+)"')
+_ATTACHMENT = re.compile(rb'"_attachments":\s*\{\s*"([^"]+\.tgz)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exchange:
+    """One request as the server saw it; seconds of the machine's monotonic clock.
+
+    `filename` is what an upload carries, `in_flight` how many uploads there were with this one.
+    `status` is None when no answer went out.
+    """
+
+    method: str
+    path: str
+    began_s: float
+    ended_s: float
+    status: int | None
+    filename: str
+    in_flight: int
+    headers: dict[str, str]
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Befalls the next request whose method and path match.
+
+    "lag": answered `delay_s` late; "status": answered without asking the server; "reset": cut off
+    before the server sees it; "lost": the server acts on it, and its answer never arrives.
+    """
+
+    kind: Literal["lag", "status", "reset", "lost"]
+    method: str = "POST"
+    path: str = ".*"
+    status: int = 503
+    headers: tuple[tuple[str, str], ...] = ()
+    delay_s: float = 0.0
+
+    def befalls(self, method: str, path: str) -> bool:
+        return method == self.method and re.fullmatch(self.path, path) is not None
+
+
+def _carried(method: str, path: str, body: bytes) -> str:
+    """The name of the file that a request uploads; empty for every other request."""
+    pattern = {"POST": _FILENAME, "PUT": _ATTACHMENT}.get(method)
+    if pattern and (found := pattern.search(body)):
+        return found[1].decode()
+    if (method, path) == ("PUT", "/api/v1/crates/new"):
+        crate = json.loads(body[4 : 4 + int.from_bytes(body[:4], "little")])
+        return f"{crate['name']}-{crate['vers']}.crate"
+    if method == "PUT" and path.endswith((".pom", ".jar", ".asc")):
+        return path.rpartition("/")[2]
+    return ""
+
+
+class Recorder:
+    """`url` is the proxy's, `exchanges` what went through so far, in order of arrival."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = urlsplit(upstream)
+        self.faults: deque[Fault] = deque()
+        self.lag_s = 0.0  # of every upload
+        self._lock = threading.Lock()
+        self._exchanges: list[Exchange] = []
+        self._uploading = 0
+        recorder = self
+
+        class Handler(_Handler):
+            pass
+
+        Handler.recorder = recorder
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        with self._lock:
+            return sorted(self._exchanges, key=lambda exchange: exchange.began_s)
+
+    @property
+    def uploads(self) -> list[Exchange]:
+        """Uploads in order of arrival."""
+        return [exchange for exchange in self.exchanges if exchange.filename]
+
+    @property
+    def uploading(self) -> int:
+        """The uploads in flight now."""
+        with self._lock:
+            return self._uploading
+
+    @property
+    def peak_uploads(self) -> int:
+        """The most uploads that were in flight at one instant."""
+        return max((exchange.in_flight for exchange in self.exchanges), default=0)
+
+    def forget(self) -> None:
+        with self._lock:
+            self._exchanges.clear()
+
+    def next_fault(self, method: str, path: str) -> Fault | None:
+        with self._lock:
+            for fault in self.faults:
+                if fault.befalls(method, path):
+                    self.faults.remove(fault)
+                    return fault
+        return None
+
+    def record(self, exchange: Exchange) -> None:
+        with self._lock:
+            self._exchanges.append(exchange)
+
+    @contextmanager
+    def counted(self, *, upload: bool) -> Iterator[int]:
+        """How many uploads are in flight, this one included."""
+        with self._lock:
+            self._uploading += upload
+            now = self._uploading
+        try:
+            yield now
+        finally:
+            with self._lock:
+                self._uploading -= upload
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that hangs up is what these tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    recorder: Recorder
+    protocol_version = "HTTP/1.1"
+    # Answers are small: without this each waits 40 ms for the acknowledgement of the one before.
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self._handle()
+
+    do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+    def _handle(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        filename = _carried(self.command, self.path, body)
+        began_s = time.monotonic()
+        with self.recorder.counted(upload=bool(filename)) as in_flight:
+            status = self._answer(body, upload=bool(filename))
+        self.recorder.record(
+            Exchange(
+                method=self.command,
+                path=self.path,
+                began_s=began_s,
+                ended_s=time.monotonic(),
+                status=status,
+                filename=filename,
+                in_flight=in_flight,
+                headers={name.lower(): value for name, value in self.headers.items()},
+                body=body,
+            )
+        )
+
+    def _answer(self, body: bytes, *, upload: bool) -> int | None:
+        fault = self.recorder.next_fault(self.command, self.path)
+        if fault is not None and fault.kind == "reset":
+            self._hang_up()
+            return None
+        if fault is not None and fault.kind == "status":
+            return self._reply(fault.status, [*fault.headers], b"the server has a bad day")
+        if upload and self.recorder.lag_s:
+            time.sleep(self.recorder.lag_s)
+        status, headers, answer = self._ask_server(body)
+        if fault is not None and fault.kind == "lost":
+            self._hang_up()
+            return None
+        if fault is not None:
+            time.sleep(fault.delay_s)
+        return self._reply(status, headers, answer)
+
+    def _ask_server(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        upstream = self.recorder.upstream
+        connection = http.client.HTTPConnection(upstream.hostname or "", upstream.port, timeout=60)
+        headers = {k: v for k, v in self.headers.items() if k.lower() != "connection"}
+        try:
+            connection.request(self.command, self.path, body or None, headers)
+            response = connection.getresponse()
+            return response.status, response.getheaders(), response.read()
+        finally:
+            connection.close()
+
+    def _reply(self, status: int, headers: list[tuple[str, str]], body: bytes) -> int:
+        self.send_response(status)
+        for name, value in headers:
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        # The answer to HEAD tells the length of a body that is not there.
+        length = dict(headers).get("Content-Length") if self.command == "HEAD" else None
+        self.send_header("Content-Length", length or str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        return status
+
+    def _hang_up(self) -> None:
+        """A reset instead of an orderly end."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True

@@ -1,0 +1,305 @@
+"""Crates through ./entrypoint.sh, to a registry with crates.io's rules, and back with cargo."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration import crates
+from integration.recorder import Fault
+from integration.servers import static_server
+from integration.tools import require_tool
+from workspaces import TWELVE, Program, git
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from integration.crates import CrateServer
+    from integration.recorder import Recorder
+    from workspaces import Run
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    require_tool("cargo")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return cargo_workspace(tmp_path / "a workspace")
+
+
+@pytest.fixture
+def program(tmp_path: Path, crate_server: CrateServer) -> Program:
+    """On a machine for which the server is crates.io."""
+    return machine(tmp_path / "home", crate_server)
+
+
+def machine(home: Path, server: CrateServer) -> Program:
+    server.cargo_config(home / "cargo")
+    return Program(home, {**toolchain(home), "RELEASEKIT_CARGO_TOKEN": crates.TOKEN})
+
+
+def toolchain(home: Path) -> dict[str, str]:
+    """An empty CARGO_HOME, and the compiler of this machine where rustup keeps it."""
+    rustup = os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup")
+    return {"CARGO_HOME": str(home / "cargo"), "RUSTUP_HOME": rustup}
+
+
+def cargo_workspace(root: Path, packages: Mapping[str, tuple[str, ...]] = TWELVE) -> Path:
+    """A git repository; half of the dependencies are inherited, and none says a version."""
+    shared = sorted({need for needs in packages.values() for need in needs})[::2]
+    lines = [f'{name} = {{ path = "crates/{name}" }}\n' for name in shared]
+    root.mkdir(parents=True)
+    (root / "Cargo.toml").write_text(
+        '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n\n'
+        '[workspace.package]\nversion = "1.0.0"\nedition = "2021"\nlicense = "MIT"\n\n'
+        f"[workspace.dependencies]\n{''.join(lines)}"
+    )
+    for name, needs in packages.items():
+        inherited = "".join(f"{need}.workspace = true\n" for need in needs if need in shared)
+        own = "".join(
+            f'{need} = {{ path = "../{need}" }}\n' for need in needs if need not in shared
+        )
+        source = root / "crates" / name / "src"
+        source.mkdir(parents=True)
+        calls = "".join(f" + {need.replace('-', '_')}::count()" for need in needs)
+        (source / "lib.rs").write_text(f"pub fn count() -> u32 {{\n    1{calls}\n}}\n")
+        (root / "crates" / name / "Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion.workspace = true\nedition.workspace = true\n'
+            f'license.workspace = true\ndescription = "Of a demo"\n\n'
+            f"[dependencies]  # of this workspace\n{inherited}{own}\n"
+            # Needs what needs it: cargo strips it, for it has no version.
+            f'[dev-dependencies]\ndemo-docs = {{ path = "../demo-docs" }}\n'
+        )
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Start")
+    return root
+
+
+def publish(program: Program, workspace: Path, server: CrateServer, *more: str) -> Run:
+    registry = ["--cargo-registry", server.index_url]
+    return program.run("publish", workspace, *registry, "--retry-base-delay", "0.05s", *more)
+
+
+def package_of(filename: str) -> str:
+    return filename.removesuffix("-1.0.0.crate")
+
+
+def assert_in_order(recorder: Recorder) -> None:
+    """Each package's first byte came after the index had shown its dependencies."""
+    began: dict[str, float] = {}
+    for upload in recorder.uploads:
+        began.setdefault(package_of(upload.filename), upload.began_s)
+    accepted = {
+        package_of(upload.filename): upload.ended_s
+        for upload in recorder.uploads
+        if upload.status in {200, None}  # None: an answer that got lost
+    }
+    for name, needs in TWELVE.items():
+        for need in needs:
+            looks = [
+                exchange.ended_s
+                for exchange in recorder.exchanges
+                if exchange.method == "GET"
+                and exchange.path.endswith(f"/{need}")
+                and exchange.status == 200
+                and accepted[need] < exchange.began_s
+            ]
+            assert looks, (name, need)
+            assert min(looks) < began[name], (name, need)
+
+
+def build_dependent(directory: Path, home: Path, *names: str, prepare: bool = True) -> int:
+    """A program that depends on `names`, added and run by a cargo that knows nothing yet; what it
+    counts.
+    """
+    environment = {**os.environ, **toolchain(home), "CARGO_TARGET_DIR": str(directory / "target")}
+    if prepare:
+        cargo("init", "--quiet", "--name", "dependent", directory, environment=environment)
+    manifest = ["--manifest-path", str(directory / "Cargo.toml")]
+    cargo("add", "--quiet", *manifest, *names, environment=environment)
+    calls = " + ".join(f"{name.replace('-', '_')}::count()" for name in names)
+    (directory / "src" / "main.rs").write_text(f'fn main() {{ println!("{{}}", {calls}); }}\n')
+    return int(cargo("run", "--quiet", *manifest, environment=environment))
+
+
+def cargo(*arguments: str | Path, environment: Mapping[str, str]) -> str:
+    done = subprocess.run(
+        [require_tool("cargo"), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def counted(name: str) -> int:
+    return 1 + sum(counted(need) for need in TWELVE[name])
+
+
+def test_twelve_crates_in_order_once_and_back(
+    crate_server: CrateServer, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R1, R2, R19, R22, R25"""
+    crate_server.crates.index_lag_s = 0.3
+    manifests = {path: path.read_bytes() for path in workspace.rglob("Cargo.toml")}
+    first = publish(program, workspace, crate_server, "--concurrency", "3")
+    assert first.code == 0, first.out + first.err
+    assert first.outcomes == dict.fromkeys(TWELVE, "published")
+    uploads = crate_server.recorder.uploads
+    assert len(uploads) == len({upload.filename for upload in uploads}) == len(TWELVE)
+    assert crate_server.recorder.peak_uploads <= 3
+    assert_in_order(crate_server.recorder)
+    assert {path: path.read_bytes() for path in manifests} == manifests
+    assert git(workspace, "status", "--porcelain") == ""
+
+    crate_server.recorder.forget()
+    second = publish(program, workspace, crate_server)
+    assert second.code == 0, second.out + second.err
+    assert second.results["result"] == "noop"
+    assert second.outcomes == dict.fromkeys(TWELVE, "already-published")
+    assert crate_server.recorder.uploads == []
+
+    crate_server.cargo_config(tmp_path / "fresh" / "cargo")
+    found = build_dependent(tmp_path / "dependent", tmp_path / "fresh", "demo-docs", "demo-lone")
+    assert found == counted("demo-docs") + counted("demo-lone")
+
+
+def test_a_killed_run_is_finished_with_the_bytes_it_had_built(
+    crate_server: CrateServer, workspace: Path, program: Program
+) -> None:
+    """R14, R18"""
+    crate_server.recorder.lag_s = 0.3
+    registry = ["--cargo-registry", crate_server.index_url, "--concurrency", "1"]
+    process = subprocess.Popen(
+        program.argv("publish", workspace, *registry),
+        env=program.full_environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    patience = time.monotonic() + 60
+    while len(crate_server.crates.files) < 4 and time.monotonic() < patience:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 4 <= len(crate_server.crates.files) < len(TWELVE)
+    before = dict(crate_server.crates.files)
+    built = {
+        path.name: path.read_bytes()
+        for path in (workspace / ".releasekit" / "dist").rglob("*.crate")
+    }
+    assert len(built) == len(TWELVE)
+    crate_server.recorder.lag_s = 0.0
+
+    run = publish(program, workspace, crate_server)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) <= {"published", "already-published"}
+    assert crate_server.crates.files == built
+    assert before.items() <= crate_server.crates.files.items()
+
+
+def test_a_bad_network_costs_nothing_but_time(
+    crate_server: CrateServer, workspace: Path, program: Program
+) -> None:
+    """R12, R15, R16: every kind of fault, and still everything is there exactly once."""
+    crate_server.recorder.faults.extend(
+        [
+            Fault(kind="status", method="PUT", status=503),
+            Fault(kind="status", method="PUT", status=429, headers=(("Retry-After", "0"),)),
+            Fault(kind="lost", method="PUT"),
+            Fault(kind="reset", method="PUT"),
+            Fault(kind="lost", method="PUT"),
+            Fault(kind="status", method="GET", status=502),
+        ]
+    )
+    run = publish(program, workspace, crate_server)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+    assert not crate_server.recorder.faults
+    assert len(crate_server.crates.files) == len(TWELVE)
+    assert_in_order(crate_server.recorder)
+
+
+def test_limits_of_the_registry_are_waited_for(
+    crate_server: CrateServer, workspace: Path, program: Program
+) -> None:
+    """R12: an HTTP date says when the next one may come, and nobody comes earlier."""
+    crate_server.crates.new_crates = crates.Bucket(9, 1.0)
+    run = publish(program, workspace, crate_server, "--max-retries", "8")
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+    refused = [it for it in crate_server.recorder.uploads if it.status == 429]
+    assert 1 <= len(refused) <= 8
+
+
+def test_a_fresh_machine_resumes_from_the_registry_alone(
+    crate_server: CrateServer, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R19: half of it is there, and what needs it is packaged against the registry."""
+    half = publish(program, workspace, crate_server, "--packages", "demo-base\ndemo-types\ndemo-io")
+    assert half.code == 0, half.out + half.err
+    elsewhere = tmp_path / "another machine"
+    subprocess.run(["git", "clone", "--quiet", workspace, elsewhere], check=True)
+    crate_server.recorder.forget()
+    run = publish(program, elsewhere, crate_server)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes["demo-base"] == "already-published"
+    names = {package_of(upload.filename) for upload in crate_server.recorder.uploads}
+    assert names == set(TWELVE) - {"demo-base", "demo-types", "demo-io"}
+
+
+def test_a_crate_that_cannot_be_packaged_blocks_its_dependents_only(
+    crate_server: CrateServer, workspace: Path, program: Program
+) -> None:
+    """R6"""
+    manifest = workspace / "crates" / "demo-http" / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace("[dep", 'readme = "nowhere.md"\n[dep', 1))
+    run = publish(program, workspace, crate_server)
+    assert run.code == 1
+    blocked = {"demo-auth", "demo-api", "demo-cli", "demo-docs"}
+    assert {name for name, how in run.outcomes.items() if how == "blocked"} == blocked
+    assert run.outcomes["demo-http"] == "failed"
+    assert "nowhere.md" in run.row("demo-http")["reason"]
+    assert run.outcomes["demo-lone"] == run.outcomes["demo-store"] == "published"
+
+
+def test_wrong_and_missing_credentials_are_one_clear_message(
+    crate_server: CrateServer, workspace: Path, program: Program
+) -> None:
+    stranger = Program(program.home, {**program.environment, "RELEASEKIT_CARGO_TOKEN": "wrong-one"})
+    run = publish(stranger, workspace, crate_server)
+    assert run.code == 1
+    assert run.outcomes["demo-base"] == "failed"
+    assert "cargo-token" in run.row("demo-base")["hint"]
+    assert "wrong-one" not in run.out + run.err + str(run.results)
+    nobody = Program(program.home, {**program.environment, "RELEASEKIT_CARGO_TOKEN": ""})
+    run = publish(nobody, workspace, crate_server)
+    assert run.code == 3
+    assert "RELEASEKIT_CARGO_TOKEN" in run.err
+
+
+def test_a_static_directory_serves_what_was_published(
+    workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R19: cargo builds from it through any web server."""
+    served = tmp_path / "served"
+    run = program.run("publish", workspace, "--registry", f"dir:{served}")
+    assert run.code == 0, run.out + run.err
+    again = program.run("publish", workspace, "--registry", f"dir:{served}")
+    assert again.results["result"] == "noop"
+    with static_server(served / "cargo") as url:
+        fresh = tmp_path / "fresh"
+        crates.write_config(fresh / "cargo", f"sparse+{url}/", replace=True)
+        found = build_dependent(tmp_path / "dependent", fresh, "demo-docs")
+    assert found == counted("demo-docs")

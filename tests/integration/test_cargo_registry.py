@@ -1,0 +1,276 @@
+"""What cargo itself sends, packages and builds from, beside what is done here in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from integration import crates
+from integration.servers import static_server
+from integration.test_cargo_publish import cargo, machine, toolchain
+from integration.tools import require_tool
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems import cargo as rust
+from releasekit.ecosystems.interface import Services
+from releasekit.errors import BuildFailed
+from releasekit.net import http_client
+from releasekit.process import Processes
+from workspaces import Program, git
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from integration.crates import CrateServer
+    from releasekit.model import Artifact, Package, PackageId
+
+MEMBERS: Mapping[str, str] = {
+    "plain": "",
+    "macros": '[lib]\nproc-macro = true\n[dependencies]\nplain = { path = "../plain" }\n',
+    "words": "",
+    "every-kind": """
+[features]
+default = ["std"]
+std = []
+fast = ["dep:renamed", "plain?/turbo"]
+
+[dependencies]
+plain = { path = "../plain", default-features = false, optional = true }
+renamed = { path = "../words", package = "words", version = ">=0.1, <2", optional = true }
+
+[target.'cfg(unix)'.dependencies]
+macros = { path = "../macros", features = [] }
+
+[build-dependencies]
+plain = { path = "../plain" }
+
+[dev-dependencies]
+top = { path = "../top" }
+""",
+    "top": '[dependencies]\nevery-kind = { path = "../every-kind", features = ["fast"] }\n',
+    "tool": 'publish = ["elsewhere"]\n',
+    "private": "publish = false\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    require_tool("cargo")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    for name, rest in MEMBERS.items():
+        source = root / "crates" / name / "src"
+        source.mkdir(parents=True)
+        (source / "lib.rs").write_text("//! Of a demo.\n")
+        (root / "crates" / name / "README.md").write_text(f"# {name}: “ours”\n")
+        (root / "crates" / name / "Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion.workspace = true\nedition = "2021"\n'
+            'license.workspace = true\ndescription = "Of a demo"\nreadme = "README.md"\n'
+            'authors = ["A <a@example.org>"]\nkeywords = ["demo"]\ncategories = ["no-std"]\n'
+            f'homepage = "https://example.org"\nrust-version = "1.70"\n{rest}'
+        )
+    plain = root / "crates" / "plain" / "Cargo.toml"
+    plain.write_text(plain.read_text() + "[features]\nturbo = []\n")
+    (root / "Cargo.toml").write_text(
+        '[workspace]\nmembers = ["crates/*"]\nexclude = ["crates/none"]\nresolver = "2"\n'
+        'default-members = ["crates/plain"]\n'
+        '[workspace.package]\nversion = "1.2.3"\nlicense = "MIT OR Apache-2.0"\n'
+    )
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Start")
+    return root
+
+
+@dataclass(frozen=True)
+class Built:
+    packages: Sequence[Package]
+    artifacts: Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]
+
+
+def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: str = "s") -> Built:
+    """Discovered and built as a run would, but for the pins, which stay in the tree."""
+
+    async def main() -> Built:
+        environment = {**os.environ, **toolchain(home)}
+        config = fakes.config(
+            workspace,
+            ecosystem_tables={"cargo": table},
+            registries={"cargo": f"dir:{home / 'registry'}"},
+            state_directory=home / state,
+        )
+        taken = snapshot(environment)
+        credentials = Credentials(taken, mask=lambda _: None)
+        async with Processes(environment=taken.environment) as processes, http_client() as http:
+            services = Services(taken.environment, http, processes, credentials)
+            ecosystem = rust.target(config, services).ecosystem
+            packages = [it for it in await ecosystem.discover(workspace) if not it.unpublishable]
+            versions = {it.id.name: it.version for it in packages}
+            for manifest in {path for package in packages for path in package.manifests}:
+                manifest.write_text(ecosystem.pin(manifest.read_text(), versions))
+            artifacts: dict[PackageId, tuple[Artifact, ...] | BuildFailed] = {}
+            for batch in ecosystem.batches(packages):
+                artifacts |= await ecosystem.build(batch, home / state / "dist")
+            await ecosystem.aclose()
+            return Built(packages, artifacts)
+
+    return asyncio.run(main())
+
+
+def test_the_graph_is_the_one_cargo_publishes_by(workspace: Path, tmp_path: Path) -> None:
+    """Renamed, optional, target-specific and build dependencies count; what cargo strips does
+    not, nor do packages that may not go there.
+    """
+    found = built(workspace, tmp_path, {})
+    edges = {it.id.name: {edge.on.name for edge in it.dependencies} for it in found.packages}
+    assert edges == {
+        "plain": set(),
+        "macros": {"plain"},
+        "words": set(),
+        "every-kind": {"plain", "macros", "words"},
+        "top": {"every-kind"},
+    }
+
+
+def test_the_upload_says_what_cargo_publish_says(
+    workspace: Path, tmp_path: Path, crate_server: CrateServer
+) -> None:
+    """The same document but for the order of its lists, and the same bytes behind it."""
+    home = tmp_path / "home"
+    program = machine(home, crate_server)
+    run = program.run("publish", workspace, "--cargo-registry", crate_server.index_url)
+    assert run.code == 0, run.out + run.err
+    ours, files = dict(crate_server.crates.requests), dict(crate_server.crates.files)
+    assert len(ours) == 5
+    built(workspace, home, {})  # leaves the pins in the tree, for cargo needs them too
+    with crates.crate_server() as other:
+        other.cargo_config(home / "cargo")
+        publish = ["publish", "--workspace", "--no-verify", "--allow-dirty", "--exclude", "tool"]
+        where = ["--manifest-path", str(workspace / "Cargo.toml"), "--registry", "local"]
+        environment = {**os.environ, **toolchain(home)}
+        cargo(*publish, *where, environment=environment)
+        theirs = other.crates.requests
+        assert theirs.keys() == ours.keys()
+        for filename, document in theirs.items():
+            assert _comparable(ours[filename]) == _comparable(document)
+        assert other.crates.files == files
+
+
+def _comparable(document: Mapping[str, object]) -> dict[str, object]:
+    """Without order, and without the home of dependencies: cargo takes a registry with a name for
+    another one than crates.io, which is what stands in the manifests.
+    """
+    dependencies = document["deps"]
+    assert isinstance(dependencies, list)
+    for dependency in dependencies:
+        assert dependency.pop("registry") in {None, "https://github.com/rust-lang/crates.io-index"}
+        dependency["target"] = str(dependency["target"]).replace(" ", "")
+        for nightly in ("artifact", "bindep_target", "lib"):
+            assert not dependency.pop(nightly, None)
+    ordered = sorted(dependencies, key=lambda it: (it["name"], it["kind"], it["target"]))
+    return {**document, "deps": ordered}
+
+
+def test_crates_are_the_same_bytes_every_time(workspace: Path, tmp_path: Path) -> None:
+    """R18 would hold without; but then a machine that was lost could not be replaced."""
+    first, second = (built(workspace, tmp_path, {}, state=it).artifacts for it in "ab")
+    assert first.keys() == second.keys()
+    for package, artifacts in first.items():
+        others = second[package]
+        assert not isinstance(artifacts, BuildFailed)
+        assert not isinstance(others, BuildFailed)
+        assert [it.sha256 for it in artifacts] == [it.sha256 for it in others]
+
+
+def test_what_does_not_compile_is_found_when_asked_for(workspace: Path, tmp_path: Path) -> None:
+    source = workspace / "crates" / "every-kind" / "src" / "lib.rs"
+    source.write_text("compile_error!();\n")
+    failed = {
+        package.name: str(result)
+        for package, result in built(workspace, tmp_path, {"verify": True}).artifacts.items()
+        if isinstance(result, BuildFailed)
+    }
+    assert failed.keys() == {"every-kind", "top"}
+    assert "every-kind, which it needs" in failed["top"]
+
+
+def test_a_stale_lock_file_stays_as_it_is(workspace: Path, tmp_path: Path) -> None:
+    """R25"""
+    environment = {**os.environ, **toolchain(tmp_path)}
+    where = ["--offline", "--manifest-path", str(workspace / "Cargo.toml")]
+    cargo("generate-lockfile", *where, environment=environment)
+    lock = workspace / "Cargo.lock"
+    before = lock.read_text()
+    lock.write_text(before.replace('"1.2.3"', '"1.2.2"'))
+    stale = lock.read_text()
+    result = built(workspace, tmp_path, {}).artifacts
+    assert not any(isinstance(it, BuildFailed) for it in result.values())
+    assert lock.read_text() == stale != before
+
+
+def test_a_private_registry_with_a_name_of_its_own(
+    tmp_path: Path, alternate_crate_server: CrateServer
+) -> None:
+    """Named by .cargo/config.toml. Its index is for those with a token only, so that somebody has
+    to log cargo in: a build never sees ours.
+    """
+    root = tmp_path / "workspace"
+    for name, need in (("lower", ""), ("upper", 'lower = { path = "../lower" REGISTRY }')):
+        directory = root / name
+        (directory / "src").mkdir(parents=True)
+        (directory / "src" / "lib.rs").write_text("pub fn count() -> u32 { 1 }\n")
+        (directory / "Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion = "1.0.0"\nedition = "2021"\nlicense = "MIT"\n'
+            'description = "Of a demo"\npublish = ["local"]\n[dependencies]\n'
+            + need.replace(" REGISTRY", ', registry = "local"')
+        )
+    (root / "Cargo.toml").write_text('[workspace]\nmembers = ["lower", "upper"]\nresolver = "2"\n')
+    index = f"sparse+{alternate_crate_server.index_url}"
+    crates.write_config(root / ".cargo", index, replace=False)
+    (root / "releasekit.toml").write_text('[cargo]\nregistry = "local"\n')
+    home = tmp_path / "home"
+    alternate_crate_server.cargo_config(home / "cargo", replace=False)
+    credentials = {"RELEASEKIT_CARGO_TOKEN": crates.TOKEN}
+    program = Program(home, {**toolchain(home), **credentials})
+    run = program.run("publish", root)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == dict.fromkeys(("lower", "upper"), "published")
+    assert program.run("publish", root).results["result"] == "noop"
+    (line,) = (line for _, line in alternate_crate_server.crates.lines["upper"])
+    assert line["deps"][0]["registry"] is None
+
+    environment = {**os.environ, **toolchain(home), "CARGO_TARGET_DIR": str(tmp_path / "target")}
+    dependent = tmp_path / "dependent"
+    cargo("init", "--quiet", "--name", "dependent", dependent, environment=environment)
+    manifest = ["--manifest-path", str(dependent / "Cargo.toml")]
+    cargo("add", "--quiet", *manifest, "--registry", "local", "upper", environment=environment)
+    cargo("build", "--quiet", *manifest, environment=environment)
+
+
+def test_a_directory_names_the_address_it_is_served_at(workspace: Path, tmp_path: Path) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    home = tmp_path / "home"
+    home.mkdir()
+    with static_server(served) as url:
+        (workspace / "releasekit.toml").write_text(f'[cargo]\ndirectory-url = "{url}/"\n')
+        program = Program(home, toolchain(home))
+        run = program.run("publish", workspace, "--cargo-registry", f"dir:{served}")
+        assert run.code == 0, run.out + run.err
+        assert url in (served / "config.json").read_text()
+        fresh = tmp_path / "fresh"
+        crates.write_config(fresh / "cargo", f"sparse+{url}/", replace=True)
+        environment = {**os.environ, **toolchain(fresh), "CARGO_TARGET_DIR": str(fresh / "target")}
+        dependent = tmp_path / "dependent"
+        cargo("init", "--quiet", "--name", "dependent", dependent, environment=environment)
+        manifest = ["--manifest-path", str(dependent / "Cargo.toml")]
+        cargo("add", "--quiet", *manifest, "top@1", environment=environment)
+        cargo("build", "--quiet", *manifest, environment=environment)

@@ -1,0 +1,171 @@
+"""The commands in one process, over the embedded directory registry: what they say and leave."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.__main__ import main
+from workspaces import git, uv_workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PACKAGES = {"demo-a": (), "demo-b": ("demo-a",), "demo-c": ()}
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in os.environ:
+        if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CI", "true")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return uv_workspace(tmp_path / "w", PACKAGES)
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> str:
+    return f"--registry=dir:{tmp_path / 'r'}"
+
+
+def test_a_plan_changes_nothing(
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(workspace), registry]) == 0
+    assert "3 packages" in capsys.readouterr().out
+    assert not (workspace / ".releasekit").exists()
+    assert not (workspace.parent / "r").exists()
+
+
+def test_a_plan_as_json_is_nothing_but_json(
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(workspace), registry, "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in document["packages"]] == ["demo-a", "demo-b", "demo-c"]
+
+
+def test_a_plan_as_a_graph(
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(workspace), registry, "--format", "mermaid"]) == 0
+    out = capsys.readouterr().out
+    assert "flowchart" in out
+    assert "demo-b" in out
+
+
+def test_on_a_runner_everything_is_told(
+    workspace: Path,
+    registry: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "output"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    manifest = workspace / "packages" / "demo-a" / "pyproject.toml"
+    manifest.write_text(manifest.read_text() + '[tool.hatch.build]\nhooks = "none"\n')
+    git(workspace, "commit", "--quiet", "--all", "--message", "Break")
+
+    assert main(["plan", str(workspace), registry]) == 0
+    output = (tmp_path / "output").read_text()
+    assert "has-work<<" in output
+    assert "plan-file<<" in output
+    assert (workspace / ".releasekit" / "plan.json").exists()
+
+    assert main(["publish", str(workspace), registry]) == 1
+    output, summary = (tmp_path / "output").read_text(), (tmp_path / "summary").read_text()
+    for name in ("result", "published", "failed-packages", "blocked-packages", "results-file"):
+        assert f"{name}<<" in output
+    assert "partial" in output
+    assert "demo-a" in summary
+    out = capsys.readouterr().out
+    assert "::error title=pypi%3Ademo-a 1.0.0 failed::" in out
+    assert "::group::" in out
+    assert git(workspace, "status", "--porcelain") == ""
+
+
+def test_summary_and_annotations_can_be_turned_off(
+    workspace: Path,
+    registry: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
+    (workspace / "packages" / "demo-a" / "src" / "demo_a" / "__init__.py").unlink()
+    main(["publish", str(workspace), registry, "--summary=false", "--annotations=false"])
+    assert not (tmp_path / "summary").exists()
+    assert "::error" not in capsys.readouterr().out
+
+
+def test_the_parts_of_a_release_are_joined(
+    workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R4: also what no job has reported is accounted for."""
+    plan_file = f"--plan-file={tmp_path / 'plan.json'}"
+    assert main(["plan", str(workspace), registry, plan_file]) == 0
+    part = ["publish", str(workspace), registry, plan_file]
+    for name in ("demo-a", "demo-c"):
+        where = f"--state-directory={tmp_path / 'parts' / name}"
+        assert main([*part, "--packages", name, where]) == 0
+    joined = ["report", str(workspace), f"--state-directory={tmp_path / 'parts'}"]
+    results = tmp_path / "joined.json"
+    assert main([*joined, plan_file, f"--results-file={results}"]) == 1
+    rows = json.loads(results.read_text())["packages"]
+    assert {row["name"]: row["outcome"] for row in rows} == {
+        "demo-a": "published",
+        "demo-b": "unknown",
+        "demo-c": "published",
+    }
+    assert "demo-b" in capsys.readouterr().out
+
+
+def test_results_are_written_where_they_are_asked_for(
+    workspace: Path, registry: str, tmp_path: Path
+) -> None:
+    wanted = tmp_path / "some where" / "results.json"
+    assert main(["publish", str(workspace), registry, f"--results-file={wanted}"]) == 0
+    kept = workspace / ".releasekit" / "results.json"
+    assert json.loads(wanted.read_text()) == json.loads(kept.read_text())
+
+
+def test_results_that_cannot_be_written_are_a_clear_error(
+    workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    wanted = tmp_path / "file" / "results.json"
+    assert main(["publish", str(workspace), registry, f"--results-file={wanted}"]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_doctor_finds_nothing_after_a_good_run(
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R30"""
+    assert main(["publish", str(workspace), registry]) == 0
+    assert main(["doctor", str(workspace)]) == 0
+    assert "nothing was left behind" in capsys.readouterr().out
+
+
+def test_doctor_finds_and_fixes(
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R30"""
+    assert main(["publish", str(workspace), registry]) == 0
+    journal = workspace / ".releasekit" / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes() + b'{"torn')
+    assert main(["doctor", str(workspace)]) == 1
+    assert "journal" in capsys.readouterr().out
+    assert main(["doctor", str(workspace), "--fix"]) == 0
+    assert "fixed:" in capsys.readouterr().out

@@ -1,0 +1,236 @@
+"""Releases made from real git repositories."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from go_workspaces import commit_and_push, forge, go_workspace
+from releasekit.ecosystems.go.ecosystem import Go
+from releasekit.ecosystems.go.module_zip import hash_of_mod
+from releasekit.ecosystems.go.objects import Bundle
+from releasekit.ecosystems.go.options import Options
+from releasekit.ecosystems.go.pushes import Together
+from releasekit.errors import BuildFailed, Transient
+from releasekit.model import Published
+from releasekit.process import Processes
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from releasekit.model import Artifact, Package
+
+HASHES = Published(files={"v1.0.0.zip": "h1:zip=", "v1.0.0.mod": "h1:mod="})
+PACKAGES = {"core": (), "text": ("core",), "web": ("text",)}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return go_workspace(tmp_path / "workspace", forge(tmp_path / "server"), PACKAGES).resolve()
+
+
+def build(
+    root: Path,
+    *names: str,
+    published: Published | Transient | None = None,
+    pin: str = "auto",
+    path: str | None = None,
+) -> dict[str, tuple[Artifact, ...] | BuildFailed]:
+    async def lookup(package: Package) -> Published | None:
+        if isinstance(published, Transient):
+            raise published
+        return published
+
+    async def main() -> Sequence[tuple[str, tuple[Artifact, ...] | BuildFailed]]:
+        environment = {**os.environ, "PATH": os.environ["PATH"] if path is None else path}
+        async with Processes(environment=environment) as processes:
+            ecosystem = Go(
+                fakes.config(root, pin=pin),
+                Options(version="1.0.0"),
+                processes=processes,
+                lookup=lookup,
+                together=Together(),
+            )
+            found = {it.id.name.rpartition("/")[2]: it for it in await ecosystem.discover(root)}
+            (batch,) = ecosystem.batches([found[name] for name in names])
+            into = root / ".releasekit" / "dist" / "go"
+            built = await ecosystem.build(batch, into)
+            assert ecosystem.batches([]) == []
+            await ecosystem.aclose()
+            return [(name, built[found[name].id]) for name in names]
+
+    return dict(asyncio.run(main()))
+
+
+def made(result: tuple[Artifact, ...] | BuildFailed) -> tuple[Artifact, ...]:
+    assert not isinstance(result, BuildFailed), (str(result), result.log)
+    return result
+
+
+def failure(result: tuple[Artifact, ...] | BuildFailed) -> BuildFailed:
+    assert isinstance(result, BuildFailed)
+    return result
+
+
+def file_of(result: tuple[Artifact, ...] | BuildFailed, name: str, tmp_path: Path) -> str:
+    """From the commit that the tag leads to."""
+    bundle = made(result)[0].path
+    bare = tmp_path / "fetched.git"
+    if not bare.exists():
+        git(tmp_path, "clone", "--quiet", "--bare", str(tmp_path / "workspace"), str(bare))
+    tag = Bundle.of(bundle.read_bytes()).name
+    git(bare, "fetch", "--quiet", str(bundle), f"refs/tags/{tag}:refs/tags/{tag}")
+    return git(bare, "show", f"{tag}:{name}")
+
+
+def test_the_same_commit_makes_the_same_bytes(root: Path) -> None:
+    """R18, R19: on another machine too."""
+    first = {name: made(it) for name, it in build(root, "core", "text", "web").items()}
+    digests = {name: [it.digests for it in artifacts] for name, artifacts in first.items()}
+    again = build(root, "core", "text", "web")
+    assert {name: [a.digests for a in made(it)] for name, it in again.items()} == digests
+
+
+def test_a_published_module_keeps_the_hashes_it_has_there(root: Path, tmp_path: Path) -> None:
+    built = build(root, "text", published=HASHES)["text"]
+    sums = file_of(built, "text/go.sum", tmp_path)
+    assert "github.com/acme/mono/core v1.0.0 h1:zip=\n" in sums
+    assert "github.com/acme/mono/core v1.0.0/go.mod h1:mod=\n" in sums
+
+
+def test_a_go_sum_that_knows_a_published_module_is_believed(root: Path, tmp_path: Path) -> None:
+    lines = (
+        "github.com/acme/mono/core v1.0.0 h1:a=\ngithub.com/acme/mono/core v1.0.0/go.mod h1:b=\n"
+    )
+    (root / "text" / "go.sum").write_text(lines)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Tidy")
+    built = build(root, "text", published=Transient("down"))["text"]
+    assert file_of(built, "text/go.sum", tmp_path) == lines
+
+
+def test_what_a_killed_run_built_counts_as_built(root: Path) -> None:
+    """R18: the rest of its modules become what they would have become."""
+    whole = build(root, "core", "text", "web")
+    (artifact, *_) = made(whole["web"])
+    again = build(root, "web")
+    assert [it.digests for it in made(again["web"])] == [it.digests for it in made(whole["web"])]
+    artifact.path.parent.joinpath("v1.0.0.zip").unlink()
+    for path in (root / ".releasekit").rglob("core/v1.0.0/v1.0.0.bundle"):
+        path.write_bytes(b"torn")
+    assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
+
+
+def test_what_a_run_built_of_another_commit_does_not_count(root: Path) -> None:
+    build(root, "core", "text")
+    git(root, "commit", "--allow-empty", "--quiet", "--message", "Later")
+    assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
+
+
+def test_what_a_new_release_needs_of_others_is_required_by_all(root: Path, tmp_path: Path) -> None:
+    """Else the go command would not build what a tag leads to before it changed go.mod."""
+    for name, version in {"core": "v1.5.0", "text": "v1.4.0", "web": "v1.6.0"}.items():
+        path = root / name / "go.mod"
+        path.write_text(f"{path.read_text()}\nrequire o.p/thing {version} // indirect\n")
+    sums = "o.p/thing v1.5.0 h1:t=\no.p/thing v1.5.0/go.mod h1:u=\n"
+    (root / "core" / "go.sum").write_text(sums)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Need more")
+    built = build(root, "core", "text", "web")
+    assert "\nrequire o.p/thing v1.5.0 // indirect\n" in file_of(
+        built["text"], "text/go.mod", tmp_path
+    )
+    assert file_of(built["text"], "text/go.sum", tmp_path).endswith(sums)
+    assert "o.p/thing v1.6.0" in file_of(built["web"], "web/go.mod", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("published", "says"),
+    [
+        (None, "neither its go.sum nor a proxy has them"),
+        (Published(files={"v1.0.0.zip": "git:1", "v1.0.0.mod": "git:1"}), "neither its go.sum"),
+        (Transient("it is down"), "it is down"),
+    ],
+)
+def test_hashes_nobody_knows_are_never_guessed(
+    root: Path, published: Published | Transient | None, says: str
+) -> None:
+    error = failure(build(root, "text", published=published)["text"])
+    assert says in str(error)
+    assert "go:github.com/acme/mono/text" in str(error)
+
+
+def test_what_needs_a_failed_build_fails_with_it(root: Path) -> None:
+    (root / "core" / "more.go").write_text("package core\n")
+    built = build(root, "core", "text", "web")
+    assert "core/more.go is not committed" in str(failure(built["core"]))
+    for name in ("text", "web"):
+        assert "which could not be built" in str(failure(built[name]))
+
+
+def test_without_pins_the_commit_itself_is_tagged(root: Path) -> None:
+    (artifact, _, mod, _) = made(build(root, "web", pin="none")["web"])
+    bundle = Bundle.of(artifact.path.read_bytes())
+    assert [it.kind for it in bundle.objects] == ["tag"]
+    assert bundle.needs == git(root, "rev-parse", "HEAD").strip()
+    assert mod.path.read_bytes() == (root / "web" / "go.mod").read_bytes()
+    assert hash_of_mod(mod.path.read_bytes()) == f"h1:{mod.digests['h1']}"
+
+
+def test_a_module_of_its_own_in_the_root_has_no_directory_in_its_tag(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "go.work").unlink()
+    (root / "go.mod").write_text(
+        "module github.com/acme/mono\n\nrequire github.com/acme/mono/core v0.0.0\n"
+    )
+    (root / "mono.go").write_text("package mono\n")
+    commit_and_push(root, forge(tmp_path / "another"), "Root")
+    built = build(root, "core", "mono")["mono"]
+    assert Bundle.of(made(built)[0].path.read_bytes()).name == "v1.0.0"
+    assert "mono/core v1.0.0\n" in file_of(built, "go.mod", tmp_path)
+    assert file_of(built, "text/text.go", tmp_path).startswith("// Package text")
+
+
+def test_what_is_not_committed_cannot_be_published(root: Path) -> None:
+    shutil.copytree(root / "core", root / "new")
+    (root / "new" / "go.mod").write_text("module github.com/acme/mono/new\n")
+    (root / "go.work").write_text((root / "go.work").read_text() + "use ./new\n")
+    assert "new/core.go is not committed" in str(failure(build(root, "new")["new"]))
+
+
+def test_a_go_mod_that_git_ignores_is_not_there(root: Path) -> None:
+    (root / ".gitignore").write_text("new/\n")
+    (root / "new").mkdir()
+    (root / "new" / "go.mod").write_text("module github.com/acme/mono/new\n")
+    (root / "go.work").write_text((root / "go.work").read_text() + "use ./new\n")
+    assert "HEAD has no new/go.mod" in str(failure(build(root, "new")["new"]))
+
+
+@pytest.mark.parametrize("arguments", [(), ("--object-format=sha256",)])
+def test_a_repository_without_a_usable_commit_is_one_clear_message(
+    root: Path, arguments: tuple[str, ...]
+) -> None:
+    shutil.rmtree(root / ".git")
+    git(root, "init", "--quiet", *arguments)
+    if arguments:
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", "Start")
+    error = failure(build(root, "core")["core"])
+    assert ("SHA-256" if arguments else "no commit") in str(error)
+
+
+def test_no_repository_at_all_is_one_clear_message(root: Path) -> None:
+    shutil.rmtree(root / ".git")
+    assert "is in no git repository" in str(failure(build(root, "core")["core"]))
+
+
+def test_without_git_the_message_says_what_to_install(root: Path, tmp_path: Path) -> None:
+    assert "git is not installed" in str(failure(build(root, "core", path=str(tmp_path))["core"]))

@@ -1,0 +1,238 @@
+"""Go modules: a real git remote, a real module proxy, and the real go command as their reader."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from go_workspaces import HOST, REMOTE, commit_and_push, go, go_environment, go_workspace
+from integration.servers import static_server
+from workspaces import PROJECT, TWELVE, Program, git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from integration.goproxy import GoProxy
+    from workspaces import Run
+
+NAMES = {name: f"{HOST}/{name}" for name in TWELVE}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, goproxy: GoProxy) -> Path:
+    return go_workspace(tmp_path / "a workspace", goproxy.forge)
+
+
+@pytest.fixture
+def program(tmp_path: Path, goproxy: GoProxy) -> Program:
+    (tmp_path / "home").mkdir()
+    return Program(tmp_path / "home", goproxy.environment)
+
+
+def publish(program: Program, workspace: Path, server: GoProxy, *more: str) -> Run:
+    return program.run(
+        "publish", workspace, "--go-proxy", server.url, "--retry-base-delay", "0.05s", *more
+    )
+
+
+def install(where: Path, proxy: str, *names: str, version: str = "v1.0.0") -> str:
+    """A new module that requires these and calls the last one, run; what it prints."""
+    where.mkdir()
+    environment = go_environment(where / "home", GOPROXY=proxy)
+    go(where, "mod", "init", "example.com/user", environment=environment)
+    go(where, "get", *(f"{NAMES[name]}@{version}" for name in names), environment=environment)
+    package = names[-1].replace("-", "")
+    (where / "main.go").write_text(
+        f'package main\n\nimport "fmt"\nimport "{NAMES[names[-1]]}"\n\n'
+        f"func main() {{ fmt.Println({package}.Name()) }}\n"
+    )
+    return go(where, "run", ".", environment=environment)
+
+
+def test_twelve_modules_in_one_push_and_back(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R1, R19, R25"""
+    before = git(workspace, "rev-parse", "HEAD", "HEAD^{tree}")
+    first = publish(program, workspace, goproxy)
+    assert first.code == 0, first.out + first.err
+    assert first.outcomes == dict.fromkeys(NAMES.values(), "published")
+    pushes = [push for push in goproxy.forge.pushes() if push]
+    assert [sorted(push) for push in pushes] == [
+        [f"refs/tags/{name}/v1.0.0" for name in sorted(TWELVE)]
+    ]
+    assert git(workspace, "status", "--porcelain") == ""
+    assert git(workspace, "rev-parse", "HEAD", "HEAD^{tree}") == before
+    assert git(workspace, "tag") == ""
+    git(goproxy.forge.bare, "fsck", "--strict")
+
+    second = publish(program, workspace, goproxy)
+    assert second.code == 0, second.out + second.err
+    assert second.results["result"] == "noop"
+    assert second.outcomes == dict.fromkeys(NAMES.values(), "already-published")
+    assert [push for push in goproxy.forge.pushes() if push] == pushes
+
+    printed = install(tmp_path / "user", goproxy.url, "demo-lone", "demo-solo", "demo-docs")
+    assert printed.startswith("demo-docs demo-cli demo-api")
+
+
+def test_nothing_is_asked_of_the_proxy_before_the_tag_is_there(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    """A proxy remembers that nothing is there."""
+    assert program.run("plan", workspace, "--go-proxy", goproxy.url).code == 0
+    assert goproxy.recorder.exchanges == []
+    publish(program, workspace, goproxy)
+    assert {exchange.status for exchange in goproxy.recorder.exchanges} == {200}
+
+
+def test_what_a_tag_names_builds_by_itself(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """Its go.mod requires the planned versions, and its go.sum is complete: nothing is written."""
+    assert publish(program, workspace, goproxy).code == 0
+    checkout = tmp_path / "checkout"
+    git(
+        tmp_path,
+        "clone",
+        "--quiet",
+        "--branch",
+        "demo-docs/v1.0.0",
+        str(goproxy.forge.bare),
+        "checkout",
+    )
+    environment = go_environment(
+        tmp_path / "go home", GOPROXY=goproxy.url, GOFLAGS="-mod=readonly -modcacherw"
+    )
+    for name in TWELVE:
+        git(checkout, "checkout", "--quiet", f"{name}/v1.0.0")
+        go(checkout / name, "build", "./...", environment=environment)
+        go(checkout / name, "mod", "verify", environment=environment)
+        assert git(checkout, "status", "--porcelain") == ""
+        assert "v0.0.0" not in (checkout / name / "go.mod").read_text()
+
+
+def test_a_moved_tag_is_refused(goproxy: GoProxy, workspace: Path, program: Program) -> None:
+    """R17: somebody else's tag appears between the plan and the push."""
+    built = program.run("publish", workspace, "--go-proxy", goproxy.url, "--dry-run")
+    assert built.code == 0, built.out + built.err
+    git(goproxy.forge.bare, "tag", "demo-http/v1.0.0", "main")
+    stranger = git(goproxy.forge.bare, "rev-parse", "demo-http/v1.0.0")
+    run = publish(program, workspace, goproxy)
+    assert run.outcomes[NAMES["demo-http"]] == "already-published"
+    assert git(goproxy.forge.bare, "rev-parse", "demo-http/v1.0.0") == stranger
+
+
+@pytest.mark.parametrize("delay_s", [0.4, 0.7, 1.0, 1.2, 1.4, 1.8])
+def test_a_killed_run_is_finished_by_the_next(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path, delay_s: float
+) -> None:
+    """R18, R21"""
+    goproxy.recorder.lag_s = 0.05
+    argv = program.argv("publish", workspace, "--go-proxy", goproxy.url)
+    with subprocess.Popen(
+        argv,
+        env=program.full_environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        time.sleep(delay_s)
+        os.killpg(process.pid, signal.SIGKILL)
+    run = publish(program, workspace, goproxy)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) <= {"published", "already-published"}
+    pushed = [tag for push in goproxy.forge.pushes() for tag in push]
+    assert sorted(pushed) == [f"refs/tags/{name}/v1.0.0" for name in sorted(TWELVE)]
+    assert install(tmp_path / "user", goproxy.url, "demo-docs").startswith("demo-docs")
+
+
+def test_only_what_changed_is_released_later(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """A module that is published already keeps its hashes, whatever its directory holds by now."""
+    assert publish(program, workspace, goproxy).code == 0
+    (workspace / "demo-base" / "later.go").write_text("package demobase\n")
+    (workspace / "demo-io" / "VERSION").write_text("1.1.0\n")
+    commit_and_push(workspace, goproxy.forge, "Later")
+    run = publish(program, workspace, goproxy)
+    assert run.code == 0, run.out + run.err
+    assert {name for name, how in run.outcomes.items() if how == "published"} == {NAMES["demo-io"]}
+    printed = install(tmp_path / "user", goproxy.url, "demo-io", version="v1.1.0")
+    assert printed == "demo-io demo-base\n"
+
+
+def test_a_directory_is_a_proxy(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    where = tmp_path / "served"
+    run = program.run("publish", workspace, "--registry", f"dir:{where}")
+    assert run.code == 0, run.out + run.err
+    again = program.run("publish", workspace, "--registry", f"dir:{where}")
+    assert again.results["result"] == "noop"
+    assert goproxy.forge.tags() == {}
+    assert install(tmp_path / "a", (where / "go").as_uri(), "demo-docs").startswith("demo-docs")
+    with static_server(where / "go") as url:
+        assert install(tmp_path / "b", url, "demo-docs").startswith("demo-docs")
+
+
+def test_a_remote_that_does_not_let_us_is_one_clear_message(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    hook = goproxy.forge.bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho tags are made by robots only >&2\nexit 1\n")
+    hook.chmod(0o755)
+    run = publish(program, workspace, goproxy)
+    assert run.code == 1
+    assert "tags are made by robots only" in run.row(NAMES["demo-base"])["reason"]
+    assert run.outcomes[NAMES["demo-docs"]] == "blocked"
+    assert goproxy.forge.tags() == {}
+
+
+def test_a_remote_that_is_not_there_is_one_clear_message(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    git(workspace, "remote", "set-url", "origin", REMOTE + "-nowhere-to-be-found.invalid/x")
+    (goproxy.forge.home / ".gitconfig").write_text("[protocol]\n\tallow = never\n")
+    run = publish(program, workspace, goproxy, "--max-retries", "0")
+    assert run.code == 1
+    assert "git remote origin" in run.err
+    assert "Traceback" not in run.err
+
+
+def test_uncommitted_code_is_never_published(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    (workspace / "demo-io" / "more.go").write_text("package demoio\n")
+    run = publish(program, workspace, goproxy)
+    assert run.code == 1
+    assert "demo-io/more.go is not committed" in run.row(NAMES["demo-io"])["reason"]
+    assert run.outcomes[NAMES["demo-store"]] == "blocked"
+    assert run.outcomes[NAMES["demo-net"]] == "published"
+
+
+def test_the_example_can_be_installed(tmp_path: Path) -> None:
+    """What is published has no `replace`, which `go install` would refuse, and a /v2."""
+    root = tmp_path / "polyglot"
+    shutil.copytree(PROJECT / "examples" / "polyglot" / "go", root / "go")
+    shutil.copy(PROJECT / "examples" / "polyglot" / "releasekit.toml", root)
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Start")
+    (tmp_path / "home").mkdir()
+    where = tmp_path / "served"
+    run = Program(tmp_path / "home").run(
+        "publish", root, "--ecosystem", "go", "--registry", f"dir:{where}"
+    )
+    assert run.code == 0, run.out + run.err
+    environment = go_environment(tmp_path / "user", GOPROXY=(where / "go").as_uri())
+    command = "example.com/acme/polyglot/go/cmd/greet@v0.1.0"
+    go(tmp_path, "install", command, environment=environment)
+    greet = tmp_path / "user" / "go" / "bin" / "greet"
+    assert subprocess.check_output([greet], text=True) == "hello from acme (acme)\n"

@@ -1,0 +1,246 @@
+"""Tags pushed to a git remote with accounts, on its bad days."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+import fakes
+from go_workspaces import REMOTE, Forge, forge, go_workspace
+from integration.git_server import git_server
+from integration.recorder import Fault, Recorder
+from integration.servers import PASSWORD, USERNAME, free_port, recorded
+from releasekit.credentials import Credentials, snapshot
+from releasekit.decision import compare
+from releasekit.ecosystems import go
+from releasekit.ecosystems.interface import Services, Target
+from releasekit.errors import BuildFailed, Denied, PackageError, Rejected, Transient
+from releasekit.net import http_client
+from releasekit.process import Processes
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from releasekit.model import Artifact, Package, Published
+
+T = TypeVar("T")
+PUSH = ("POST", r".*/git-receive-pack")
+WORKSPACE = {"core": (), "text": ("core",), "lone": ()}
+
+
+@dataclass(frozen=True)
+class Place:
+    root: Path
+    forge: Forge
+    recorder: Recorder
+
+    def login(self, origin: str = "", *, password: str = PASSWORD) -> None:
+        """git's own configuration: where the remote is, and as whom."""
+        host = (origin or self.recorder.url).removeprefix("http://")
+        (self.forge.home / ".gitconfig").write_text(
+            f'[url "http://{USERNAME}:{password}@{host}/mono.git"]\n\tinsteadOf = {REMOTE}\n'
+        )
+
+    def run(self, use: Callable[[Target, list[Package]], Awaitable[T]], **table: object) -> T:
+        async def main() -> T:
+            async with self._opened(table) as target:
+                found = await target.ecosystem.discover(self.root)
+                return await use(target, sorted(found, key=lambda package: package.id))
+
+        return asyncio.run(main())
+
+    @asynccontextmanager
+    async def _opened(self, table: dict[str, object]) -> AsyncIterator[Target]:
+        # Without a proxy: what is on the remote is what there is.
+        tables = {"go": {"version": "1.0.0", "proxy": False, **table}}
+        config = fakes.config(self.root, ecosystem_tables=tables, max_retries=0)
+        taken = snapshot({**os.environ, "GIT_CONFIG_GLOBAL": str(self.forge.home / ".gitconfig")})
+        credentials = Credentials(taken, mask=lambda _: None)
+        async with Processes(environment=taken.environment) as processes, http_client() as http:
+            yield go.target(config, Services(taken.environment, http, processes, credentials))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = forge(tmp_path / "server")
+    root = go_workspace(tmp_path / "workspace", made, WORKSPACE).resolve()
+    with git_server(tmp_path / "server") as origin, recorded(origin) as recorder:
+        found = Place(root, made, recorder)
+        found.login()
+        yield found
+
+
+async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
+    order = sorted(packages, key=lambda package: len(package.dependencies))
+    into = packages[0].directory.parent / ".releasekit" / "dist" / "go"
+    results = await target.ecosystem.build(order, into)
+    made = {}
+    for package, result in results.items():
+        assert not isinstance(result, BuildFailed), (str(result), result.log)
+        made[package.name.rpartition("/")[2]] = result
+    return made
+
+
+async def publish(target: Target, packages: list[Package]) -> None:
+    """Builds all three and uploads the first, `core`, which takes the others along."""
+    artifacts = await built(target, packages)
+    await target.registry.upload(packages[0], artifacts["core"])
+
+
+async def look(target: Target, packages: list[Package]) -> list[Published | None]:
+    return list(await asyncio.gather(*map(target.registry.lookup, packages)))
+
+
+def test_everything_goes_out_in_one_push(place: Place) -> None:
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        assert await look(target, packages) == [None, None, None]
+        target.registry.check_credentials()
+        for package in packages:
+            await target.registry.upload(package, artifacts[package.id.name.rpartition("/")[2]])
+        for package, published in zip(packages, await look(target, packages), strict=True):
+            ours = artifacts[package.id.name.rpartition("/")[2]]
+            assert compare(ours, published) == compare((), None)
+
+    place.run(use)
+    pushes = [seen for seen in place.recorder.exchanges if seen.path.endswith("/git-receive-pack")]
+    assert [seen.method for seen in pushes] == ["POST"]
+    assert sorted(place.forge.tags()) == ["core/v1.0.0", "lone/v1.0.0", "text/v1.0.0"]
+
+
+def test_one_look_at_the_remote_serves_all_who_ask(place: Place) -> None:
+    assert place.run(look) == [None, None, None]
+    asked = [seen for seen in place.recorder.exchanges if seen.status == 200]
+    assert len([seen for seen in asked if "/info/refs" in seen.path]) == 1
+
+
+def test_wrong_credentials_are_denied_without_being_shown(place: Place) -> None:
+    """R34"""
+    place.login(password="wrong-horse")
+    for use in (publish, look):
+        with pytest.raises(Denied) as caught:
+            place.run(use)
+        assert "wrong-horse" not in f"{caught.value!r} {caught.value.hint}"
+        assert "contents: write" in caught.value.hint
+        assert "\n" not in str(caught.value)
+    assert place.forge.tags() == {}
+
+
+def test_a_remote_that_is_down_is_no_verdict(place: Place) -> None:
+    """R15, R16"""
+    place.login(f"http://127.0.0.1:{free_port()}")
+    for use in (publish, look):
+        with pytest.raises(Transient) as caught:
+            place.run(use)
+        assert not caught.value.ambiguous
+
+
+@pytest.mark.parametrize(
+    ("fault", "ambiguous"),
+    [
+        (Fault(kind="status", method=PUSH[0], path=PUSH[1], status=503), True),
+        (Fault(kind="status", method=PUSH[0], path=PUSH[1], status=429), False),
+        (Fault(kind="reset", method=PUSH[0], path=PUSH[1]), True),
+    ],
+)
+def test_a_bad_day_is_worth_another_attempt(place: Place, fault: Fault, ambiguous: bool) -> None:
+    """R12"""
+    # curl tries once more by itself when an old connection is cut off.
+    place.recorder.faults.extend([fault] * 5)
+    with pytest.raises(Transient) as caught:
+        place.run(publish)
+    place.recorder.faults.clear()
+    assert caught.value.ambiguous is ambiguous
+    assert "go:github.com/acme/mono/core v1.0.0" in str(caught.value)
+    assert place.forge.tags() == {}
+    place.run(publish)
+    assert len(place.forge.tags()) == 3
+
+
+def test_an_answer_that_is_lost_is_ambiguous_and_the_remote_knows(place: Place) -> None:
+    """R15, R16: all of it is there, or nothing."""
+    place.recorder.faults.append(Fault(kind="lost", method=PUSH[0], path=PUSH[1]))
+    with pytest.raises(Transient) as caught:
+        place.run(publish)
+    assert caught.value.ambiguous
+    assert all(place.run(look))
+    before = place.forge.tags()
+    place.run(publish)
+    assert place.forge.tags() == before
+
+
+@pytest.mark.parametrize("name", ["core", "lone"])
+def test_a_tag_is_never_moved(place: Place, name: str) -> None:
+    """R17: the lookup shows whose it is, and what needs it stays here."""
+    git(place.forge.bare, "tag", f"{name}/v1.0.0", "main")
+    theirs = git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip()
+
+    async def use(target: Target, packages: list[Package]) -> dict[str, Published | None]:
+        artifacts = await built(target, packages)
+        text = packages[2]
+        first = packages[0] if name == "lone" else packages[1]
+        await target.registry.upload(first, artifacts[first.id.name.rpartition("/")[2]])
+        mine = next(it for it in packages if it.id.name.endswith(name))
+        await target.registry.upload(mine, artifacts[name])
+        found = await target.registry.lookup(mine)
+        assert compare(artifacts[name], found).differing
+        return {name: found, "text": await target.registry.lookup(text)}
+
+    found = place.run(use)
+    shown = found[name]
+    assert shown is not None
+    assert set(shown.files.values()) == {f"git:{theirs}"}
+    assert (found["text"] is None) is (name == "core")
+    assert git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip() == theirs
+
+
+def test_what_an_earlier_run_built_is_pushed_as_it_is(place: Place) -> None:
+    """R18: the bundle alone carries the tag and its commit; nothing is built again."""
+    artifacts = place.run(built)
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        for package in sorted(packages, key=lambda it: len(it.dependencies)):
+            name = package.id.name.rpartition("/")[2]
+            await target.registry.upload(package, artifacts[name])
+            published = await target.registry.lookup(package)
+            assert compare(artifacts[name], published) == compare((), None)
+
+    place.run(use)
+    git(place.forge.bare, "fsck", "--strict")
+
+
+def test_a_damaged_bundle_is_not_pushed(place: Place) -> None:
+    artifacts = place.run(built)["core"]
+    artifacts[0].path.write_bytes(b"# v2 git bundle\n")
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        await target.registry.upload(packages[0], artifacts[:1])
+
+    with pytest.raises(PackageError, match="not what was built"):
+        place.run(use)
+    whole = fakes.artifact(artifacts[0].path, b"# v2 git bundle\n")
+
+    async def again(target: Target, packages: list[Package]) -> None:
+        await target.registry.upload(packages[0], [whole])
+
+    with pytest.raises(Rejected, match="not a bundle"):
+        place.run(again)
+
+
+def test_a_module_that_go_would_not_find_is_not_tagged(place: Place) -> None:
+    (place.root / "lone" / "go.mod").write_text("module github.com/acme/mono/elsewhere\n")
+    git(place.root, "commit", "--all", "--quiet", "--message", "Rename")
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        await target.registry.upload(packages[1], artifacts["elsewhere"])
+
+    with pytest.raises(Rejected, match="would not look for it in lone"):
+        place.run(use)

@@ -1,0 +1,373 @@
+"""Maven packages through ./entrypoint.sh: real builds, a real repository, and back with mvn."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration import reactor
+from integration.maven_server import local_repository
+from integration.reactor import GROUP, NEEDS, VERSION
+from integration.recorder import Fault
+from integration.servers import static_server
+from integration.tools import require_tool
+from releasekit.ecosystems.maven import discover, document
+from releasekit.ecosystems.maven.options import Options
+from releasekit.ecosystems.maven.workspace import load
+from workspaces import Program, git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from integration.maven_server import MavenServer
+    from integration.portal import PortalServer
+    from integration.recorder import Exchange, Recorder
+    from workspaces import Run
+
+GET = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
+EFFECTIVE = "org.apache.maven.plugins:maven-help-plugin:3.5.1:effective-pom"
+NAMES = {f"{GROUP}:{artifact}" for artifact in NEEDS}
+
+
+@pytest.fixture(autouse=True)
+def _tools() -> None:
+    require_tool("mvn")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return reactor.write(tmp_path / "a workspace")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    (tmp_path / "home").mkdir()
+    return Program(tmp_path / "home", reactor.environment())
+
+
+def publish(
+    program: Program, workspace: Path, server: MavenServer, *more: str, **environment: str
+) -> Run:
+    known = Program(program.home, {**program.environment, **server.environment, **environment})
+    registry = ["--maven-registry", server.url, "--retry-base-delay", "0.05s"]
+    return known.run("publish", workspace, *registry, *more)
+
+
+def artifact_of(exchange: Exchange) -> str:
+    return exchange.path.split("/")[-3]
+
+
+def assert_in_order(recorder: Recorder) -> None:
+    """No byte of a package came before the repository had shown its dependencies whole."""
+    uploads = recorder.uploads
+    began = {name: min(it.began_s for it in uploads if artifact_of(it) == name) for name in NEEDS}
+    shown = {
+        name: min(
+            it.ended_s
+            for it in recorder.exchanges
+            if it.method == "GET" and it.status == 200 and it.path.endswith(".pom.sha1")
+            if artifact_of(it) == name
+        )
+        for name in NEEDS
+    }
+    for name, needs in NEEDS.items():
+        for need in needs:
+            assert shown[need] < began[name], (name, need)
+
+
+def fresh_repository(tmp_path: Path) -> Path:
+    """A local repository that holds plugins, and nothing of the release."""
+    path = tmp_path / "m2"
+    shutil.copytree(local_repository(), path, copy_function=os.link)
+    shutil.rmtree(path / "com" / "example", ignore_errors=True)
+    return path
+
+
+def test_a_release_in_order_once_and_back(
+    maven_server: MavenServer, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R1, R2, R19, R25"""
+    before = {path: path.read_bytes() for path in workspace.rglob("pom.xml")}
+    first = publish(program, workspace, maven_server, "--concurrency", "3")
+    assert first.code == 0, first.out + first.err
+    assert first.outcomes == dict.fromkeys(NAMES, "published")
+    uploads = maven_server.recorder.uploads
+    assert len(uploads) == len({upload.path for upload in uploads}) == 2 * 4 + 2
+    assert maven_server.recorder.peak_uploads <= 3
+    assert_in_order(maven_server.recorder)
+    assert {path: path.read_bytes() for path in before} == before
+    assert git(workspace, "status", "--porcelain", "--ignored") == "!! .releasekit/\n"
+
+    maven_server.recorder.forget()
+    began_s = time.monotonic()
+    second = publish(program, workspace, maven_server)
+    assert time.monotonic() - began_s < 10
+    assert second.results["result"] == "noop", second.out
+    assert [it for it in maven_server.recorder.exchanges if it.method != "GET"] == []
+
+    repository = fresh_repository(tmp_path)
+    coordinates = f"-Dartifact={GROUP}:acme-web:{VERSION}"
+    where = f"-DremoteRepositories=released::::{maven_server.url}"
+    reactor.mvn(tmp_path, GET, where, coordinates, repository=repository)
+    assert (repository / "com/example/acme/acme-core" / VERSION).is_dir()
+    reactor.dependent(tmp_path / "user", maven_server.url)
+    reactor.mvn(tmp_path / "user", "compile", repository=repository)
+
+
+def test_what_is_deployed_can_be_read_without_the_workspace(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    assert publish(program, workspace, maven_server).code == 0
+    home = maven_server.files / "com/example/acme"
+    for artifact in NEEDS:
+        directory = home / artifact / VERSION
+        page = (directory / f"{artifact}-{VERSION}.pom").read_text()
+        assert "${revision}" not in page
+        assert f"<version>{VERSION}</version>" in page
+        for path in directory.iterdir():
+            algorithm = path.name.rpartition(".")[2]
+            if algorithm in {"md5", "sha1", "sha256", "sha512"}:
+                data = path.with_suffix("").read_bytes()
+                assert path.read_text() == hashlib.new(algorithm, data).hexdigest()
+    metadata = (home / "acme-web" / "maven-metadata.xml").read_text()
+    assert f"<release>{VERSION}</release>" in metadata
+    page = (home / "acme-web" / VERSION / f"acme-web-{VERSION}.pom").read_text()
+    assert "<!-- of this workspace -->" in page
+    assert not (home / "acme-internal").exists()
+
+
+def test_the_next_release_is_merged_into_the_metadata(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    assert publish(program, workspace, maven_server).code == 0
+    config = workspace / ".mvn" / "maven.config"
+    config.write_text(config.read_text().replace(VERSION, "1.3.9"))
+    git(workspace, "commit", "--quiet", "--all", "--message", "An older line")
+    assert publish(program, workspace, maven_server).code == 0
+    page = (maven_server.files / "com/example/acme/acme-core/maven-metadata.xml").read_text()
+    assert page.index("<version>1.3.9<") < page.index(f"<version>{VERSION}<")
+    assert f"<latest>{VERSION}</latest>" in page
+
+
+def test_a_bad_network_costs_nothing_but_time(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    """R12, R15, R16"""
+    maven_server.recorder.faults.extend(
+        [
+            Fault(kind="status", status=503, method="PUT", path=r".*/acme-parent.*"),
+            Fault(
+                kind="status",
+                status=429,
+                method="PUT",
+                path=r".*/acme-core.*\.jar",
+                headers=(("Retry-After", "0"),),
+            ),
+            Fault(kind="lost", method="PUT", path=r".*/acme-core.*\.pom"),
+            Fault(kind="lost", method="PUT", path=r".*/acme-http.*\.jar"),
+            Fault(kind="lost", method="PUT", path=r".*/acme-text/maven-metadata\.xml"),
+            Fault(kind="reset", method="PUT", path=r".*/acme-web.*\.jar\.sha1"),
+            Fault(kind="lost", method="PUT", path=r".*/acme-bom.*\.pom\.sha1"),
+            Fault(kind="status", status=502, method="GET"),
+        ]
+    )
+    run = publish(program, workspace, maven_server)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+    assert not maven_server.recorder.faults
+    stored = [it.path for it in maven_server.recorder.uploads if it.status in {201, 204}]
+    assert len(stored) == len(set(stored))
+
+
+def test_wrong_credentials_are_one_clear_message(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    run = publish(program, workspace, maven_server, RELEASEKIT_MAVEN_PASSWORD="wrong-password")
+    assert run.code == 1
+    assert run.outcomes[f"{GROUP}:acme-parent"] == "failed"
+    assert run.outcomes[f"{GROUP}:acme-web"] == "blocked"
+    row = run.row(f"{GROUP}:acme-parent")
+    assert "maven-password" in row["reason"] + row["hint"]
+    assert "wrong-password" not in run.out + run.err + str(run.results)
+
+
+def test_missing_credentials_are_found_before_anything_is_built(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    run = program.run("publish", workspace, "--maven-registry", maven_server.url)
+    assert run.code == 3
+    assert "RELEASEKIT_MAVEN_PASSWORD" in run.err
+    assert not (workspace / ".releasekit" / "dist").exists()
+
+
+def test_a_killed_run_is_finished_by_the_next(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    """R14, R18: the second run sends what the first one built, and builds nothing."""
+    maven_server.recorder.faults.append(
+        Fault(kind="lag", method="PUT", path=r".*acme-http.*\.jar", delay_s=30)
+    )
+    known = Program(program.home, {**program.environment, **maven_server.environment})
+    argv = known.argv("publish", workspace, "--maven-registry", maven_server.url)
+    killed = subprocess.Popen(
+        argv, env=known.full_environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    patience = time.monotonic() + 120
+    jar = maven_server.files / f"com/example/acme/acme-http/{VERSION}/acme-http-{VERSION}.jar"
+    while not jar.exists() and time.monotonic() < patience:
+        time.sleep(0.05)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    log = workspace / ".releasekit" / "logs" / "build-maven.log"
+    built = log.stat().st_mtime_ns
+    run = publish(program, workspace, maven_server)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) <= {"published", "already-published"}
+    assert log.stat().st_mtime_ns == built
+    assert publish(program, workspace, maven_server).results["result"] == "noop"
+
+
+def test_a_static_directory_serves_what_was_published(
+    workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    served = tmp_path / "served"
+    run = program.run("publish", workspace, "--registry", f"dir:{served}")
+    assert run.code == 0, run.out + run.err
+    again = program.run("publish", workspace, "--registry", f"dir:{served}")
+    assert again.results["result"] == "noop"
+    repository = fresh_repository(tmp_path)
+    where = f"-DremoteRepositories=released::::{(served / 'maven').as_uri()}"
+    coordinates = f"-Dartifact={GROUP}:acme-web:{VERSION}"
+    reactor.mvn(tmp_path, GET, where, coordinates, repository=repository)
+    shutil.rmtree(repository / "com" / "example")
+    with static_server(served / "maven") as url:
+        reactor.dependent(tmp_path / "user", f"{url}/")
+        reactor.mvn(tmp_path / "user", "compile", repository=repository)
+
+
+@pytest.fixture
+def gnupg(tmp_path: Path) -> Iterator[Path]:
+    """A keyring with one key, which has no passphrase."""
+    home = tmp_path / "gnupg"
+    home.mkdir(mode=0o700)
+    gpg = [str(require_tool("gpg")), "--homedir", str(home), "--batch"]
+    make = ["--passphrase", "", "--quick-generate-key", "Releaser <releaser@example.invalid>"]
+    subprocess.run([*gpg, *make], check=True, capture_output=True)
+    yield home
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
+
+
+def test_what_is_signed_verifies_and_carries_sources_and_javadoc(
+    maven_server: MavenServer, workspace: Path, program: Program, gnupg: Path
+) -> None:
+    options = "[maven]\nsign = true\nsources = true\njavadoc = true\n"
+    (workspace / "releasekit.toml").write_text(options)
+    run = publish(program, workspace, maven_server, GNUPGHOME=str(gnupg))
+    assert run.code == 0, run.out + run.err
+    directory = maven_server.files / f"com/example/acme/acme-web/{VERSION}"
+    names = {".pom", ".jar", "-sources.jar", "-javadoc.jar"}
+    for name in names:
+        path = directory / f"acme-web-{VERSION}{name}"
+        verify = ["--verify", str(path) + ".asc", str(path)]
+        gpg = [str(require_tool("gpg")), "--homedir", str(gnupg), "--batch"]
+        subprocess.run([*gpg, *verify], check=True, capture_output=True)
+    assert publish(program, workspace, maven_server).results["result"] == "noop"
+
+
+def through_portal(
+    program: Program, workspace: Path, portal: PortalServer, *more: str, **environment: str
+) -> Run:
+    (workspace / "releasekit.toml").write_text(
+        '[maven]\napi = "portal"\nsign = true\nsources = true\njavadoc = true\n'
+        f'repository = "{portal.repository}"\n'
+    )
+    known = Program(program.home, {**program.environment, **portal.environment, **environment})
+    registry = ["--maven-registry", portal.url, "--retry-base-delay", "0.05s"]
+    return known.run("publish", workspace, *registry, *more)
+
+
+def test_the_portal_gets_one_bundle_which_is_checked_and_then_published(
+    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path
+) -> None:
+    """R1, R19: no package waits for another one, and none is visible before all of them are."""
+    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == dict.fromkeys(NAMES, "published")
+    (deployed,) = portal_server.deployments.values()
+    assert deployed.state == "PUBLISHED"
+    assert not deployed.automatic
+    poms = {name for name in deployed.files if name.endswith(".pom")}
+    assert len(poms) == len(NEEDS)
+    assert portal_server.requests.count("POST upload") == 1
+    assert portal_server.requests.count("POST deployment") == 1
+    again = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    assert again.results["result"] == "noop"
+    assert portal_server.requests.count("POST upload") == 1
+
+
+def test_what_the_portal_refuses_is_told_in_its_words_and_nothing_is_published(
+    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path
+) -> None:
+    taken = f"com/example/acme/acme-core/{VERSION}/acme-core-{VERSION}-javadoc.jar"
+    portal_server.files[taken] = b"somebody else's"
+    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    assert run.code == 1
+    assert "Component already exists" in run.out
+    assert set(run.outcomes.values()) <= {"failed", "blocked"}
+    assert portal_server.deployments == {}
+    assert list(portal_server.files) == [taken]
+
+
+@pytest.mark.parametrize("path", [".*upload.*", ".*/deployment/.*"])
+def test_an_answer_of_the_portal_that_gets_lost_publishes_nothing_twice(
+    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path, path: str
+) -> None:
+    """R15, R16"""
+    assert portal_server.recorder is not None
+    portal_server.recorder.faults.append(Fault(kind="lost", method="POST", path=path))
+    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+    states = [deployed.state for deployed in portal_server.deployments.values()]
+    assert states.count("PUBLISHED") == 1
+    assert set(states) <= {"PUBLISHED", "PENDING"}
+
+
+def test_a_build_that_fails_keeps_the_whole_release_from_the_portal(
+    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path
+) -> None:
+    """R6"""
+    (workspace / "text" / "src" / "main" / "java" / "acme" / "Text.java").write_text("nonsense")
+    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    assert run.code == 1
+    assert run.outcomes[f"{GROUP}:acme-text"] == "failed"
+    assert run.outcomes[f"{GROUP}:acme-web"] == "failed"
+    assert "one deployment" in run.row(f"{GROUP}:acme-core")["reason"]
+    assert portal_server.deployments == {}
+
+
+def test_what_is_discovered_is_what_maven_itself_has(workspace: Path, tmp_path: Path) -> None:
+    """Maven's effective models are the oracle: modules, versions, parents and dependencies."""
+    where = tmp_path / "effective.xml"
+    reactor.mvn(workspace, EFFECTIVE, f"-Doutput={where}")
+    models = document.read(where).children
+    theirs = {
+        f"{model.value('groupId')}:{model.value('artifactId')}": model.value("version")
+        for model in models
+    }
+    found = discover.packages(load(workspace.resolve(), Options()))
+    assert {package.id.name: package.version for package in found} == theirs
+    edges = {package.id.name: {it.on.name for it in package.dependencies} for package in found}
+    for model in models:
+        name = f"{model.value('groupId')}:{model.value('artifactId')}"
+        above = [parent for parent in [model.child("parent")] if parent is not None]
+        for needed in (*above, *model.all("dependencies", "dependency")):
+            assert f"{needed.value('groupId')}:{needed.value('artifactId')}" in edges[name]

@@ -1,0 +1,291 @@
+"""npm packages for real: npm and pnpm workspaces, verdaccio, directories, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from integration import verdaccio
+from integration.recorder import Fault
+from integration.servers import static_server
+from integration.tools import require_tool
+from workspaces import TWELVE, Program, git, npm_workspace, pnpm_workspace, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from integration.verdaccio import Verdaccio
+    from workspaces import Run
+
+NAMES = [f"@acme/{name}" for name in TWELVE]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    (tmp_path / "home").mkdir()
+    return Program(tmp_path / "home")
+
+
+@pytest.fixture(params=[npm_workspace, pnpm_workspace], ids=["npm", "pnpm"])
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    make: Callable[[Path], Path] = request.param
+    return make(tmp_path / "a workspace")
+
+
+def publish(
+    program: Program, workspace: Path, server: Verdaccio, *more: str, **environment: str
+) -> Run:
+    known = Program(program.home, {**server.environment, **environment})
+    registry = ["--npm-registry", server.url, "--retry-base-delay", "0.05s"]
+    return known.run("publish", workspace, *registry, *more)
+
+
+def packument(server: Verdaccio, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((server.storage / name / "package.json").read_text())
+    return found
+
+
+def install(registry: str, into: Path, names: Iterable[str], *, tool: str) -> None:
+    """With the real client, and all of them required by node."""
+    into.mkdir()
+    write_json(into / "package.json", {"name": "user", "private": True})
+    argv = ["npm", "install", "--no-audit", "--no-fund", "--cache", str(into / "cache")]
+    if tool == "pnpm":
+        argv = [*verdaccio.pnpm(), "add", "--store-dir", str(into / "store")]
+        argv += [f"--config.cache-dir={into / 'cache'}"]
+    require_tool("npm")
+    done = subprocess.run(
+        [*argv, "--registry", registry, *names],
+        cwd=into,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = "".join(
+        f"if (require({json.dumps(n)}) !== {json.dumps(n.partition('/')[2])}) throw 1;"
+        for n in names
+    )
+    subprocess.run(["node", "-e", checks], cwd=into, check=True)
+
+
+def assert_in_order(server: Verdaccio) -> None:
+    """Each package's first byte came after the registry had shown its dependencies."""
+    uploads = server.recorder.uploads
+    began = {upload.filename.rpartition("-1.0.0")[0]: upload.began_s for upload in uploads[::-1]}
+    for name, needs in TWELVE.items():
+        for need in needs:
+            looks = [
+                exchange.ended_s
+                for exchange in server.recorder.exchanges
+                if exchange.method == "GET"
+                and exchange.path == f"/@acme%2f{need}/1.0.0"
+                and exchange.status == 200
+            ]
+            assert looks, (name, need)
+            assert min(looks) < began[f"@acme/{name}"], (name, need)
+
+
+def test_twelve_packages_in_order_once_and_back(
+    npm_registry: Verdaccio, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R1, R2, R19, R25"""
+    first = publish(program, workspace, npm_registry, "--concurrency", "3")
+    assert first.code == 0, first.out + first.err
+    assert first.outcomes == dict.fromkeys(NAMES, "published")
+    assert len(npm_registry.recorder.uploads) == len(TWELVE)
+    assert npm_registry.recorder.peak_uploads <= 3
+    assert_in_order(npm_registry)
+    assert git(workspace, "status", "--porcelain") == ""
+
+    npm_registry.recorder.forget()
+    second = publish(program, workspace, npm_registry)
+    assert second.code == 0, second.out + second.err
+    assert second.results["result"] == "noop"
+    assert npm_registry.recorder.uploads == []
+    for tool in ("npm", "pnpm"):
+        install(npm_registry.url, tmp_path / tool, NAMES, tool=tool)
+
+
+def test_what_only_the_workspace_understands_is_not_published(
+    npm_registry: Verdaccio, workspace: Path, program: Program
+) -> None:
+    """R24"""
+    assert publish(program, workspace, npm_registry).code == 0
+    for name in TWELVE:
+        entry = packument(npm_registry, f"@acme/{name}")["versions"]["1.0.0"]
+        ranges = entry.get("dependencies", {})
+        assert set(ranges.values()) <= {"1.0.0", "^1.0.0", "~1.0.0"}
+        assert set(ranges) == {f"@acme/{need}" for need in TWELVE[name]}
+        # The registry shows what is in the tarball.
+        (tarball,) = (npm_registry.storage / "@acme" / name).glob("*.tgz")
+        with tarfile.open(tarball) as archive:
+            assert sorted(archive.getnames()) == ["package/index.js", "package/package.json"]
+            inside = archive.extractfile("package/package.json")
+            assert inside is not None
+            assert json.load(inside)["dependencies"] == ranges
+
+
+def test_a_bad_network_costs_nothing_but_time(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R12, R15, R16: every kind of fault once, and still everything is there exactly once."""
+    npm_registry.recorder.faults.extend(
+        [
+            Fault(kind="status", method="PUT", status=503),
+            Fault(kind="status", method="PUT", status=429, headers=(("Retry-After", "0"),)),
+            Fault(kind="lost", method="PUT"),
+            Fault(kind="reset", method="PUT"),
+            Fault(kind="status", method="PUT", status=409),
+            Fault(kind="lost", method="PUT"),
+            Fault(kind="status", status=502, method="GET"),
+        ]
+    )
+    run = publish(program, npm_workspace(tmp_path / "workspace"), npm_registry)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+    assert not npm_registry.recorder.faults
+    stored = [u.filename for u in npm_registry.recorder.uploads if u.status == 201]
+    assert len(stored) == len(set(stored))
+
+
+def test_a_killed_run_is_finished_by_the_next(
+    npm_registry: Verdaccio, workspace: Path, program: Program
+) -> None:
+    """R18, R19, R22: nothing twice, and every manifest as it was."""
+    npm_registry.recorder.lag_s = 0.3
+    known = Program(program.home, npm_registry.environment)
+    argv = known.argv("publish", workspace, "--npm-registry", npm_registry.url)
+    with (program.home / "output").open("wb") as output:
+        killed = subprocess.Popen(
+            argv, env=known.full_environment, stdout=output, stderr=output, start_new_session=True
+        )
+        patience = time.monotonic() + 60
+        while len(npm_registry.recorder.uploads) < 4:
+            assert killed.poll() is None
+            assert time.monotonic() < patience
+            time.sleep(0.02)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait()
+    run = publish(program, workspace, npm_registry)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published", "already-published"}
+    stored = [u.filename for u in npm_registry.recorder.uploads if u.status == 201]
+    assert len(stored) == len(set(stored))
+    # Those that were under way may have arrived after the kill.
+    assert all(packument(npm_registry, name)["versions"] for name in NAMES)
+    assert git(workspace, "status", "--porcelain") == ""
+
+
+def test_a_prerelease_and_a_backport_leave_latest_alone(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    root = npm_workspace(tmp_path / "workspace", {"core": (), "text": ("core",)})
+    expected = {}
+    for version, tag in [
+        ("1.4.0", "latest"),
+        ("2.0.0-beta.1", "beta"),
+        ("2.0.0", "latest"),
+        ("1.4.1", "release-1.x"),
+    ]:
+        for name in ("core", "text"):
+            path = root / "packages" / name / "package.json"
+            write_json(path, {**json.loads(path.read_text()), "version": version})
+        git(root, "commit", "--quiet", "--all", "--message", version)
+        run = publish(program, root, npm_registry)
+        assert run.code == 0, run.out + run.err
+        expected[tag] = version
+        for name in ("core", "text"):
+            assert packument(npm_registry, f"@acme/{name}")["dist-tags"] == expected
+    tagged = publish(program, root, npm_registry, "--npm-tag", "1.x")
+    assert tagged.code == 2
+    assert "npm-tag" in tagged.err
+
+
+def test_lifecycle_scripts_run_as_npm_runs_them_and_see_no_secret(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R34"""
+    root = npm_workspace(tmp_path / "workspace", {"core": ()})
+    path = root / "packages" / "core" / "package.json"
+    note = "node -e \"require('fs').appendFileSync('%s', process.env.npm_lifecycle_event + ' ')\""
+    scripts = {
+        event: note % "index.js" if event == "prepack" else note % "../../order.txt"
+        for event in ("prepublishOnly", "prepack", "prepare", "postpack")
+    }
+    scripts["prepack"] = "env > ../../seen.txt && echo '// made' >> index.js"
+    write_json(path, {**json.loads(path.read_text()), "scripts": scripts})
+    run = publish(program, root, npm_registry, GITHUB_TOKEN="ghs_canary")
+    assert run.code == 0, run.out + run.err
+    assert (root / "order.txt").read_text() == "prepublishOnly prepare postpack "
+    seen = (root / "seen.txt").read_text()
+    assert "npm_lifecycle_event=prepack" in seen
+    assert "ghs_canary" not in seen
+    assert npm_registry.token not in seen
+    (tarball,) = (npm_registry.storage / "@acme" / "core").glob("*.tgz")
+    with tarfile.open(tarball) as archive:
+        packed = archive.extractfile("package/index.js")
+        assert packed is not None
+        assert b"// made" in packed.read()
+
+
+def test_a_script_that_fails_shows_its_output_and_blocks_dependents(
+    npm_registry: Verdaccio, workspace: Path, program: Program
+) -> None:
+    """R6"""
+    path = workspace / "packages" / "demo-http" / "package.json"
+    broken = {"prepack": "echo the compiler is unhappy && exit 3"}
+    write_json(path, {**json.loads(path.read_text()), "scripts": broken})
+    run = publish(program, workspace, npm_registry)
+    assert run.code == 1
+    assert run.outcomes["@acme/demo-http"] == "failed"
+    blocked = {name for name, how in run.outcomes.items() if how == "blocked"}
+    assert blocked == {f"@acme/demo-{it}" for it in ("auth", "api", "cli", "docs")}
+    assert "the compiler is unhappy" in run.out
+
+
+@pytest.mark.parametrize("tool", ["npm", "pnpm"])
+def test_a_static_directory_serves_what_was_published(
+    workspace: Path, program: Program, tmp_path: Path, tool: str
+) -> None:
+    served = tmp_path / "served" / "npm"
+    served.mkdir(parents=True)
+    with static_server(served) as url:
+        if tool == "pnpm":
+            # npm puts its own registry's address in the place of npmjs.org's; others do not.
+            (workspace / "releasekit.toml").write_text(f'[npm]\ndirectory-url = "{url}"\n')
+        run = program.run("publish", workspace, "--registry", f"dir:{tmp_path / 'served'}")
+        assert run.code == 0, run.out + run.err
+        again = program.run("publish", workspace, "--registry", f"dir:{tmp_path / 'served'}")
+        assert again.results["result"] == "noop"
+        install(url, tmp_path / "into", NAMES, tool=tool)
+
+
+def test_our_tarballs_are_those_of_npm(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """To the byte: `npm pack` and `npm publish` of the same npm make the same."""
+    root = npm_workspace(tmp_path / "workspace", {"core": ()})
+    directory = root / "packages" / "core"
+    document = json.loads((directory / "package.json").read_text())
+    more = {"files": ["lib"], "bin": "lib/run.js", "main": "lib/index.js"}
+    write_json(directory / "package.json", {**document, **more})
+    for name in ("lib/run.js", "lib/index.js", "lib/.npmignore", "lib/secret.txt", "README.md"):
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text("secret.txt\n" if name.endswith("ignore") else "#!node\n")
+    argv = ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)]
+    subprocess.run([*argv, "--workspace", "@acme/core"], cwd=root, check=True)
+    assert publish(program, root, npm_registry).code == 0
+    ours = next((npm_registry.storage / "@acme" / "core").glob("*.tgz"))
+    assert ours.read_bytes() == (tmp_path / "acme-core-1.0.0.tgz").read_bytes()
+    entry = packument(npm_registry, "@acme/core")["versions"]["1.0.0"]
+    assert entry["bin"] == {"core": "lib/run.js"}

@@ -1,0 +1,246 @@
+"""The main job: a uv workspace, real builds, real registries, proved from the servers' side."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.recorder import Fault
+from integration.servers import free_port, static_server
+from integration.tools import require_tool
+from workspaces import TWELVE, Program, uv_workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from integration.recorder import Recorder
+    from integration.servers import IndexServer
+    from workspaces import Run
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return uv_workspace(tmp_path / "a workspace")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    (tmp_path / "home").mkdir()
+    return Program(tmp_path / "home")
+
+
+def publish(
+    program: Program, workspace: Path, server: IndexServer, *more: str, **environment: str
+) -> Run:
+    known = Program(program.home, {**server.environment, **environment})
+    registry = ["--pypi-registry", server.upload_url, "--pypi-index", server.index_url]
+    return known.run("publish", workspace, *registry, "--retry-base-delay", "0.05s", *more)
+
+
+def package_of(filename: str) -> str:
+    return filename.split("-", maxsplit=1)[0].replace("_", "-")
+
+
+def assert_in_order(recorder: Recorder) -> None:
+    """Each package's first byte came after the index had shown all files of its dependencies."""
+    began: dict[str, float] = {}
+    for upload in recorder.uploads:
+        began.setdefault(package_of(upload.filename), upload.began_s)
+    accepted = {
+        package_of(upload.filename): upload.ended_s
+        for upload in recorder.uploads
+        if upload.status in {200, None}  # None: an answer that got lost
+    }
+    for name, needs in TWELVE.items():
+        for need in needs:
+            assert accepted[need] < began[name], (name, need)
+            looks = [
+                exchange.ended_s
+                for exchange in recorder.exchanges
+                if exchange.method == "GET"
+                and f"/{need}/" in exchange.path
+                and exchange.status == 200
+                and accepted[need] < exchange.began_s
+            ]
+            assert looks, (name, need)
+            assert min(looks) < began[name], (name, need)
+
+
+def test_twelve_packages_in_order_once_and_back(
+    index_server: IndexServer, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R1, R2, R19"""
+    first = publish(program, workspace, index_server, "--concurrency", "3")
+    assert first.code == 0, first.out + first.err
+    assert first.outcomes == dict.fromkeys(TWELVE, "published")
+    uploads = index_server.recorder.uploads
+    assert len(uploads) == len({upload.filename for upload in uploads}) == 2 * len(TWELVE)
+    assert index_server.recorder.peak_uploads <= 3
+    assert_in_order(index_server.recorder)
+
+    index_server.recorder.forget()
+    second = publish(program, workspace, index_server)
+    assert second.code == 0, second.out + second.err
+    assert second.results["result"] == "noop"
+    assert second.outcomes == dict.fromkeys(TWELVE, "already-published")
+    assert index_server.recorder.uploads == []
+
+    uv = require_tool("uv")
+    environment = tmp_path / "installed"
+    python = environment / "bin" / "python"
+    subprocess.run([uv, "venv", "--quiet", environment], check=True)
+    install: list[str | Path] = [uv, "pip", "install", "--quiet", "--no-cache"]
+    index = ["--index-url", index_server.index_url]
+    subprocess.run([*install, "--python", python, *index, *TWELVE], check=True)
+    modules = [name.replace("-", "_") for name in TWELVE]
+    checks = "; ".join(f"import {m}; assert {m}.NAME.replace('-', '_') == {m!r}" for m in modules)
+    subprocess.run([python, "-I", "-c", checks], check=True)
+
+
+def test_in_repo_requirements_are_pinned_in_what_is_published_only(
+    pypiserver: IndexServer, workspace: Path, program: Program
+) -> None:
+    """R22, R24"""
+    manifests = {path: path.read_bytes() for path in workspace.rglob("pyproject.toml")}
+    assert publish(program, workspace, pypiserver).code == 0
+    assert {path: path.read_bytes() for path in manifests} == manifests
+    (wheel,) = [
+        upload
+        for upload in pypiserver.recorder.uploads
+        if upload.filename.startswith("demo_http-") and upload.filename.endswith(".whl")
+    ]
+    assert b"demo-net==1.0.0" in wheel.body
+    assert b"demo-io==1.0.0" in wheel.body
+
+
+def test_nothing_is_left_in_the_tree(
+    pypiserver: IndexServer, workspace: Path, program: Program
+) -> None:
+    """R25"""
+    publish(program, workspace, pypiserver)
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=workspace, check=True, capture_output=True
+    )
+    assert status.stdout == b""
+
+
+def test_a_bad_network_costs_nothing_but_time(
+    index_server: IndexServer, workspace: Path, program: Program
+) -> None:
+    """R12, R15, R16: every kind of fault once, and still everything is there exactly once."""
+    index_server.recorder.faults.extend(
+        [
+            Fault(kind="status", status=503),
+            Fault(kind="status", status=429, headers=(("Retry-After", "0"),)),
+            Fault(kind="lost"),
+            Fault(kind="reset"),
+            Fault(kind="lost"),
+            Fault(kind="status", status=502, method="GET"),
+        ]
+    )
+    run = publish(program, workspace, index_server)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+    assert not index_server.recorder.faults
+    stored = [u.filename for u in index_server.recorder.uploads if u.status == 200]
+    assert len(stored) == len(set(stored))
+    assert_in_order(index_server.recorder)
+
+
+def test_a_fresh_machine_resumes_from_the_registry_alone(
+    index_server: IndexServer, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R19, R21: half of it is there, one package only in part; there is no journal."""
+    half = publish(program, workspace, index_server, "--packages", "demo-base\ndemo-types")
+    assert half.code == 0, half.out + half.err
+    elsewhere = tmp_path / "another machine"
+    subprocess.run(["git", "clone", "--quiet", workspace, elsewhere], check=True)
+    index_server.recorder.forget()
+    run = publish(program, elsewhere, index_server)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes["demo-base"] == "already-published"
+    assert run.outcomes["demo-io"] == "published"
+    names = {package_of(upload.filename) for upload in index_server.recorder.uploads}
+    assert names == set(TWELVE) - {"demo-base", "demo-types"}
+
+
+def test_wrong_credentials_are_one_clear_message(
+    index_server: IndexServer, workspace: Path, program: Program
+) -> None:
+    run = publish(program, workspace, index_server, RELEASEKIT_PYPI_TOKEN="wrong-password")
+    assert run.code == 1
+    assert run.outcomes["demo-base"] == "failed"
+    assert run.outcomes["demo-cli"] == "blocked"
+    assert "pypi-token" in run.row("demo-base")["reason"] + run.row("demo-base")["hint"]
+    assert "wrong-password" not in run.out + run.err + str(run.results)
+
+
+def test_missing_credentials_are_found_before_anything_is_built(
+    pypiserver: IndexServer, workspace: Path, program: Program
+) -> None:
+    run = program.run("publish", workspace, "--pypi-registry", pypiserver.upload_url)
+    assert run.code == 3
+    assert "RELEASEKIT_PYPI_TOKEN" in run.err
+    assert not (workspace / ".releasekit" / "dist").exists()
+
+
+def test_an_unreachable_registry_is_one_clear_message(workspace: Path, program: Program) -> None:
+    url = f"http://127.0.0.1:{free_port()}/"
+    known = Program(program.home, {"RELEASEKIT_PYPI_TOKEN": "secret-token"})
+    run = known.run(
+        "publish",
+        workspace,
+        "--pypi-registry",
+        url,
+        "--max-retries",
+        "1",
+        "--retry-base-delay",
+        "0s",
+    )
+    assert run.code == 1
+    assert url in run.err
+    assert "Traceback" not in run.err
+    assert len(run.err.strip().splitlines()) <= 3
+
+
+def test_a_build_that_fails_shows_its_log_and_blocks_its_dependents(
+    pypiserver: IndexServer, workspace: Path, program: Program
+) -> None:
+    """R6"""
+    manifest = workspace / "packages" / "demo-http" / "pyproject.toml"
+    broken = '[tool.hatch.build.targets.wheel]\npackages = ["src/nowhere"]\n'
+    manifest.write_text(manifest.read_text() + broken + "[tool.hatch.build]\nhooks = 7\n")
+    run = publish(program, workspace, pypiserver)
+    assert run.code == 1
+    blocked = {"demo-auth", "demo-api", "demo-cli", "demo-docs"}
+    assert {name for name, how in run.outcomes.items() if how == "blocked"} == blocked
+    assert run.outcomes["demo-http"] == "failed"
+    assert run.outcomes["demo-lone"] == "published"
+    assert "hooks" in run.out
+    assert str(workspace / ".releasekit" / "logs") in run.out + str(run.row("demo-http"))
+
+
+def test_a_dry_run_builds_everything_and_uploads_nothing(
+    pypiserver: IndexServer, workspace: Path, program: Program
+) -> None:
+    run = publish(program, workspace, pypiserver, "--dry-run")
+    assert run.code == 0, run.out + run.err
+    assert run.results["dry_run"] is True
+    assert len(run.row("demo-cli")["artifacts"]) == 2
+    assert pypiserver.recorder.uploads == []
+
+
+def test_a_static_directory_serves_what_was_published(
+    workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    run = program.run("publish", workspace, "--registry", f"dir:{tmp_path / 'served'}")
+    assert run.code == 0, run.out + run.err
+    again = program.run("publish", workspace, "--registry", f"dir:{tmp_path / 'served'}")
+    assert again.results["result"] == "noop"
+    install: list[str | Path] = [require_tool("uv"), "pip", "install", "--quiet", "--no-cache"]
+    with static_server(tmp_path / "served" / "pypi") as url:
+        where: list[str | Path] = ["--target", tmp_path / "into", "--index-url", f"{url}/simple/"]
+        subprocess.run([*install, *where, *TWELVE], check=True)
+    assert (tmp_path / "into" / "demo_cli" / "__init__.py").exists()

@@ -1,0 +1,229 @@
+"""Real backends from the real index, with uv and without."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from integration.tools import require_tool
+from releasekit.ecosystems.pypi.ecosystem import PyPI
+from releasekit.ecosystems.pypi.options import Options
+from releasekit.errors import BuildFailed
+from releasekit.model import DependencyKind, Package
+from releasekit.process import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from releasekit.model import Artifact
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "polyglot"
+
+
+@asynccontextmanager
+async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPI]:
+    environment = dict(os.environ)
+    config = fakes.config(root, uv_path=str(require_tool("uv")) if uv else "")
+    if not uv:
+        environment["PATH"] = without_uv(environment["PATH"])
+    async with Processes(environment=environment) as processes:
+        ecosystem = PyPI(config, Options(), processes=processes)
+        try:
+            yield ecosystem
+        finally:
+            await ecosystem.aclose()
+
+
+def without_uv(path: str) -> str:
+    return os.pathsep.join(it for it in path.split(os.pathsep) if not Path(it, "uv").exists())
+
+
+async def build_all(
+    ecosystem: PyPI, packages: Sequence[Package], into: Path
+) -> dict[str, tuple[Artifact, ...]]:
+    """In an order in which build requirements come first."""
+    built: dict[str, tuple[Artifact, ...]] = {}
+    waiting = [package for package in packages if not package.unpublishable]
+    while waiting:
+        package = next(
+            it
+            for it in waiting
+            if all(
+                needed.on.name in built
+                for needed in it.dependencies
+                if needed.kind is DependencyKind.BUILD
+            )
+        )
+        waiting.remove(package)
+        result = (await ecosystem.build([package], into))[package.id]
+        if isinstance(result, BuildFailed):
+            raise result
+        built[package.id.name] = result
+    return built
+
+
+def commit(root: Path) -> None:
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for argv in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *argv], cwd=root, check=True)
+
+
+def status(root: Path) -> str:
+    argv = ["git", "status", "--porcelain", "--ignored"]
+    return subprocess.run(argv, cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def polyglot(tmp_path: Path) -> Path:
+    root = tmp_path.resolve() / "polyglot"
+    ignored = shutil.ignore_patterns(".releasekit", "node_modules", "target", "build", "dist")
+    shutil.copytree(EXAMPLE, root, ignore=ignored)
+    commit(root)
+    return root
+
+
+@pytest.mark.parametrize("uv", [True, False], ids=["uv", "pip"])
+def test_the_example_is_built_and_can_be_installed(polyglot: Path, *, uv: bool) -> None:
+    into = polyglot.parent / "dist"
+
+    async def main() -> dict[str, tuple[Artifact, ...]]:
+        async with opened(polyglot, uv=uv) as ecosystem:
+            packages = await ecosystem.discover(polyglot)
+            return await build_all(ecosystem, packages, into)
+
+    built = asyncio.run(main())
+    assert {name: [it.filename for it in files] for name, files in built.items()} == {
+        name: [f"{stem}.tar.gz", f"{stem}-py3-none-any.whl"]
+        for name, stem in {
+            "acme-cli": "acme_cli-1.0.0",
+            "acme-core": "acme_core-1.2.0",
+            "acme-stamp": "acme_stamp-2.0.0",
+            "acme-text": "acme_text-0.4.1",
+            "acme-web": "acme_web-0.3.0",
+        }.items()
+    }
+    # R25: the build leaves nothing in the tree but the state directory.
+    assert status(polyglot) == "?? .releasekit/\n"
+    environment = polyglot.parent / "installed"
+    tool, python = str(require_tool("uv")), str(environment / "bin" / "python")
+    subprocess.run([tool, "venv", "-q", "--python", sys.executable, str(environment)], check=True)
+    links = [f"--find-links={files[0].path.parent}" for files in built.values()]
+    argv = [tool, "pip", "install", "-q", "--no-index", "--python", python, *links, "acme-cli[all]"]
+    subprocess.run(argv, check=True)
+    said = subprocess.run([environment / "bin" / "acme"], check=True, capture_output=True)
+    assert said.stdout == b"HELLO, WORLD! 1.0.0\n"
+
+
+def test_hatchling_builds_the_same_bytes_again(polyglot: Path) -> None:
+    """R18: nothing depends on it, but whoever lost the machine can build them again."""
+    digests = []
+    for number in range(2):
+
+        async def main(into: Path) -> dict[str, str]:
+            async with opened(polyglot) as ecosystem:
+                packages = await ecosystem.discover(polyglot)
+                wanted = [it for it in packages if it.id.name in {"acme-core", "acme-web"}]
+                built = await build_all(ecosystem, wanted, into)
+                return {it.filename: it.sha256 for files in built.values() for it in files}
+
+        digests.append(asyncio.run(main(polyglot.parent / f"dist-{number}")))
+    assert len(digests[0]) == 4
+    assert digests[0] == digests[1]
+
+
+def test_a_pinned_manifest_is_what_is_published(polyglot: Path) -> None:
+    async def main() -> Artifact:
+        async with opened(polyglot) as ecosystem:
+            packages = await ecosystem.discover(polyglot)
+            versions = {it.id.name: it.version for it in packages}
+            for package in packages:
+                text = package.manifest.read_text()
+                package.manifest.write_text(ecosystem.pin(text, versions))
+            built = await build_all(ecosystem, packages, polyglot.parent / "dist")
+            return built["acme-cli"][0]
+
+    with tarfile.open(asyncio.run(main()).path) as archive:
+        member = archive.extractfile("acme_cli-1.0.0/pyproject.toml")
+        assert member is not None
+        manifest = tomllib.loads(member.read().decode())
+    assert manifest["project"]["dependencies"] == [
+        "acme-core==1.2.0",
+        "acme-text[color]==0.4.1 ; python_version >= '3.11'",
+    ]
+    assert manifest["build-system"]["requires"] == ["hatchling>=1.27", "acme-stamp==2.0.0"]
+
+
+HATCHLING = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+SETUPTOOLS = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+
+
+def test_dynamic_versions_of_hatchling_and_setuptools(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "root"
+    files = {
+        "pyproject.toml": '[tool.uv.workspace]\nmembers = ["*"]\n',
+        "hatch/pyproject.toml": HATCHLING + '[project]\nname = "hatch-one"\ndynamic = ["version"]\n'
+        '[tool.hatch.version]\npath = "src/hatch_one/__init__.py"\n',
+        "hatch/src/hatch_one/__init__.py": '__version__ = "1.2"\n',
+        "setup/pyproject.toml": SETUPTOOLS + '[project]\nname = "setup-one"\n'
+        'dynamic = ["version", "dependencies"]\n[tool.setuptools.dynamic]\n'
+        'version = {attr = "setup_one.VERSION"}\ndependencies = {file = "requirements.txt"}\n',
+        "setup/requirements.txt": "hatch-one>=1\nhttpx\n",
+        "setup/src/setup_one/__init__.py": "VERSION = (2, 0, 'rc1')\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    commit(root)
+
+    async def main() -> None:
+        async with opened(root) as ecosystem:
+            packages = {it.id.name: it for it in await ecosystem.discover(root)}
+            assert packages["hatch-one"].version == "1.2"
+            assert packages["setup-one"].version == "2.0rc1"
+            (edge,) = packages["setup-one"].dependencies
+            assert (edge.on.name, edge.requirement) == ("hatch-one", "hatch-one>=1")
+            await build_all(ecosystem, list(packages.values()), tmp_path / "dist")
+
+    asyncio.run(main())
+    assert status(root) == "?? .releasekit/\n"
+
+
+@pytest.mark.parametrize("backend", [HATCHLING, SETUPTOOLS], ids=["hatchling", "setuptools"])
+def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: str) -> None:
+    """Hatchling is told to leave it out; a backend that packs everything is refused."""
+    root = tmp_path.resolve() / "root"
+    root.mkdir()
+    (root / "pyproject.toml").write_text(backend + '[project]\nname = "all"\nversion = "1"\n')
+    (root / "all").mkdir()
+    (root / "all" / "__init__.py").touch()
+    (root / "MANIFEST.in").write_text("graft .\n")
+    (root / ".releasekit").mkdir()
+    (root / ".releasekit" / "journal.jsonl").write_text("{}")
+
+    async def main() -> tuple[Artifact, ...] | BuildFailed:
+        async with opened(root) as ecosystem:
+            packages = await ecosystem.discover(root)
+            (result,) = (await ecosystem.build(packages, root / ".releasekit" / "dist")).values()
+            return result
+
+    result = asyncio.run(main())
+    if backend == HATCHLING:
+        assert not isinstance(result, BuildFailed)
+        with tarfile.open(result[0].path) as archive:
+            names = archive.getnames()
+        assert "all-1/all/__init__.py" in names
+        assert not [name for name in names if ".releasekit" in name]
+    else:
+        assert isinstance(result, BuildFailed)
+        assert "our state directory: add .releasekit/ to the .gitignore" in result.log[-1]

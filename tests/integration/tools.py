@@ -1,0 +1,24 @@
+"""Programs that tests need: their absence is shown, and is not allowed in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def require_tool(name: str) -> Path:
+    """The program, from this environment or from PATH; without it the test is skipped by name.
+
+    In CI (CI=true) everything is there, so that a missing program is a failure.
+    """
+    beside = Path(sys.executable).with_name(name)
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is not None:
+        return Path(found)
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{name} is not installed; CI runs every test")
+    pytest.skip(f"{name} is not installed")

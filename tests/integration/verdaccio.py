@@ -1,0 +1,131 @@
+"""A real npm registry on loopback: verdaccio, installed once by the ordinary npm client."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import shutil
+import subprocess
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from integration.servers import PASSWORD, USERNAME, free_port, recorded, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from integration.recorder import Recorder
+
+_MACHINE: Final = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "x64")
+# Verdaccio wants Node 22 or later, which comes as an npm package.
+NODE: Final = f"node-{platform.system().lower()}-{_MACHINE}"
+_INSTALLED: Final = {
+    "private": True,
+    "dependencies": {"verdaccio": "^6.8.0", NODE: "24.21.0", "pnpm": "10.34.9"},
+    "overrides": {"node-fetch": "2.7.0"},
+}
+_CONFIG: Final = """\
+storage: {directory}/storage
+uplinks: {{}}
+packages:
+  '@*/*': {{ access: $all, publish: $authenticated }}
+  '**': {{ access: $all, publish: $authenticated }}
+auth:
+  htpasswd: {{ file: {directory}/htpasswd }}
+security:
+  api:
+    # Its default token costs a bcrypt for each request.
+    jwt: {{ sign: {{ expiresIn: 60d }} }}
+web: {{ enable: false }}
+middlewares: {{ audit: {{ enabled: false }} }}
+log: {{ type: stdout, level: warn }}
+"""
+
+
+@dataclass(frozen=True)
+class Verdaccio:
+    """`url` leads through `recorder`, whose tarball addresses it keeps."""
+
+    url: str
+    token: str
+    recorder: Recorder
+    storage: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"RELEASEKIT_NPM_TOKEN": self.token}
+
+    def empty(self) -> None:
+        """Forget everything: verdaccio reads its files for each request."""
+        for path in self.storage.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+        self.recorder.forget()
+        self.recorder.faults.clear()
+        self.recorder.lag_s = 0.0
+
+
+def tools() -> Path:
+    """The node_modules with verdaccio, a node that it runs on, and pnpm."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    directory = cache / "releasekit-tests" / "verdaccio"
+    directory.mkdir(parents=True, exist_ok=True)
+    manifest = json.dumps(_INSTALLED)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may want it at once
+        done = directory / "installed.json"
+        if not done.exists() or done.read_text() != manifest:
+            (directory / "package.json").write_text(manifest)
+            install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
+            subprocess.run(install, cwd=directory, check=True, timeout=600)
+            done.write_text(manifest)
+    return directory / "node_modules"
+
+
+def pnpm() -> list[str]:
+    modules = tools()
+    return [str(modules / NODE / "bin" / "node"), str(modules / "pnpm" / "bin" / "pnpm.cjs")]
+
+
+@contextlib.contextmanager
+def verdaccio(directory: Path) -> Iterator[Verdaccio]:
+    """An empty registry with one user."""
+    modules = tools()
+    storage = directory / "storage"
+    storage.mkdir(parents=True)
+    config = directory / "config.yaml"
+    config.write_text(_CONFIG.format(directory=directory))
+    port = free_port()
+    argv: list[str | Path] = [modules / NODE / "bin" / "node"]
+    argv += [modules / "verdaccio" / "bin" / "verdaccio"]
+    argv += ["--config", config, "--listen", f"127.0.0.1:{port}"]
+    origin = f"http://127.0.0.1:{port}"
+    ready = running(argv, log=directory / "log", ready=f"{origin}/-/ping")
+    with ready, recorded(origin) as seen:
+        yield Verdaccio(f"{seen.url}/", _token(origin), seen, storage)
+
+
+def _token(origin: str) -> str:
+    """Once to create the account, once to log in."""
+    account = {"name": USERNAME, "password": PASSWORD}
+    _put(origin, account, {})
+    pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+    return _put(origin, account, {"Authorization": f"Basic {pair}"})["token"]
+
+
+def _put(origin: str, account: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:
+    request = urllib.request.Request(
+        f"{origin}/-/user/org.couchdb.user:{USERNAME}",
+        json.dumps(account).encode(),
+        {"Content-Type": "application/json", **headers},
+        method="PUT",
+    )
+    with urllib.request.urlopen(request, timeout=60) as response:
+        answer: dict[str, str] = json.load(response)
+        return answer

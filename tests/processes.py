@@ -1,0 +1,20 @@
+"""Processes as the system sees them."""
+
+from __future__ import annotations
+
+import os
+import select
+
+PATIENCE_S = 5.0
+
+
+def ended(pid: int) -> bool:
+    """Whether the process, not necessarily a child of ours, is gone or goes shortly."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([fd], [], [], PATIENCE_S)[0])
+    finally:
+        os.close(fd)

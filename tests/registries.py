@@ -1,0 +1,56 @@
+"""A registry as a run would make it, without the run."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+import fakes
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.pypi import registry
+from releasekit.net import http_client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    import httpx
+
+    from releasekit.ecosystems.interface import Registry
+    from releasekit.process import Processes
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    place: str,
+    environment: Mapping[str, str],
+    changes: Mapping[str, object] = _NOTHING,
+    *,
+    transport: httpx.AsyncBaseTransport | None = None,
+    masked: list[str] | None = None,
+) -> AsyncIterator[Registry]:
+    """The pypi registry at `place`. Reads are tried once unless `changes` to the Config say more;
+    `masked` receives every secret.
+    """
+    taken = snapshot(environment)
+    values: dict[str, object] = {
+        "registries": {"pypi": place} if place else {},
+        "pypi_username": environment.get("RELEASEKIT_PYPI_USERNAME", "__token__"),
+        "max_retries": 0,
+        "retry_base_delay_s": 0.0,
+        **changes,
+    }
+    config = fakes.config(Path("/workspace"), **values)
+    seen: list[str] = [] if masked is None else masked
+    async with http_client(transport=transport) as http:
+        services = Services(
+            environment=taken.environment,
+            http=http,
+            processes=cast("Processes", None),
+            credentials=Credentials(taken, mask=seen.append),
+        )
+        yield registry.make(config, services)

@@ -1,0 +1,185 @@
+"""Plans and finished runs in every shape the report has to tell about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from releasekit.model import (
+    Action,
+    Artifact,
+    Dependency,
+    DependencyKind,
+    Outcome,
+    Package,
+    PackageId,
+    Plan,
+    Published,
+    Report,
+    Result,
+    Span,
+    Step,
+)
+
+ROOT = Path("/work space/repository")
+
+HOSTILE = (
+    *("|", "\\|", "\\", "`", "```", "````", "~~~", "**", "__", "~~", "# ", "- ", "1. ", "%%"),
+    *("<b>", "</details>", "</code>", "<!--", "-->", "-->|x|", '"]', "&#124;", "&lt;"),
+    *("\n", "\n\n", "\r", "\t", "\0", "\x1b[2J", "\u202eevil", "\ud800"),
+    *("@octocat", "::error::x", "##[error]", "{{ x }}", "${{ x }}"),
+    *("[x](javascript:y)", "![i](https://evil.example/i.png)"),
+    *("https://evil.example", "www.evil.example"),
+)
+hostile_text = st.lists(st.sampled_from(HOSTILE) | st.text(min_size=1, max_size=5), min_size=1).map(
+    "".join
+)
+
+
+def package(
+    name: str = "core",
+    version: str = "1.0.0",
+    *,
+    needs: tuple[str, ...] = (),
+    unpublishable: str = "",
+) -> Package:
+    directory = ROOT / "packages" / "core"
+    return Package(
+        id=PackageId("pypi", name),
+        version=version,
+        directory=directory,
+        manifest=directory / "pyproject.toml",
+        dependencies=tuple(
+            Dependency(
+                on=PackageId("pypi", other),
+                kind=DependencyKind.RUNTIME,
+                requirement=f"{other}>=1",
+            )
+            for other in needs
+        ),
+        unpublishable=unpublishable,
+    )
+
+
+def artifact(filename: str = "core-1.0.0.tar.gz") -> Artifact:
+    path = ROOT / ".releasekit" / "dist" / filename
+    return Artifact(path=path, size=1234, digests={"sha256": "ab" * 32})
+
+
+def result(
+    name: str = "core",
+    outcome: Outcome = Outcome.PUBLISHED,
+    *,
+    version: str = "1.0.0",
+    reason: str = "because",
+    hint: str = "",
+    log: tuple[str, ...] = (),
+    url: str = "",
+    artifacts: tuple[Artifact, ...] = (),
+    spans: tuple[Span, ...] = (),
+) -> Result:
+    return Result(
+        package=package(name, version),
+        outcome=outcome,
+        reason=reason,
+        hint=hint,
+        log=log,
+        attempts=1,
+        duration_s=1.5,
+        url=url,
+        artifacts=artifacts,
+        spans=spans,
+    )
+
+
+def report(
+    *results: Result,
+    edges: dict[str, tuple[str, ...]] | None = None,
+    private: tuple[Package, ...] = (),
+    dry_run: bool = False,
+    started_at: str = "2026-11-20T12:00:00+00:00",
+    run_id: str = "r1",
+    commit: str = "c0ffee",
+) -> Report:
+    needs = edges or {}
+    return Report(
+        run_id=run_id,
+        plan_digest="d1" * 32,
+        commit=commit,
+        started_at=started_at,
+        duration_s=12.5,
+        dry_run=dry_run,
+        results=results,
+        private=private,
+        edges={
+            each.package.id: frozenset(
+                PackageId("pypi", name) for name in needs.get(each.package.id.name, ())
+            )
+            for each in results
+        },
+    )
+
+
+def outcomes(*kinds: Outcome, dry_run: bool = False) -> Report:
+    return report(*(result(f"p{n}", kind) for n, kind in enumerate(kinds)), dry_run=dry_run)
+
+
+def partial_report() -> Report:
+    """Two published, one there before, one failed with a log, one blocked by it, one private."""
+    return report(
+        result(
+            "core",
+            url="https://pypi.org/project/core/1.0.0/",
+            artifacts=(artifact("core-1.0.0.tar.gz"), artifact("core-1.0.0-py3-none-any.whl")),
+            spans=(
+                Span(phase="build", start_s=0.0, end_s=1.0),
+                Span(phase="upload", start_s=1.0, end_s=3.25),
+                Span(phase="confirm", start_s=3.25, end_s=4.0),
+            ),
+        ),
+        result("extras", Outcome.ALREADY_PUBLISHED),
+        result("http", spans=(Span(phase="build", start_s=1.0, end_s=1.0),)),
+        result(
+            "broken",
+            Outcome.FAILED,
+            reason="the build failed",
+            hint="Read the log.",
+            log=("Traceback:", "SyntaxError: invalid syntax"),
+        ),
+        result("app", Outcome.BLOCKED, reason="needs pypi:broken, which is failed"),
+        edges={"http": ("core",), "app": ("broken", "http")},
+        private=(package("tools", "0", unpublishable="marked Private :: Do Not Upload"),),
+    )
+
+
+def step(name: str, action: Action, *, needs: tuple[str, ...] = (), reason: str = "new") -> Step:
+    kept = action is Action.KEEP
+    return Step(
+        package=package(name, needs=needs),
+        action=action,
+        reason=reason,
+        fingerprint="f1" * 32,
+        artifacts=(artifact(f"{name}-1.0.0.tar.gz"),) if action is Action.UPLOAD else (),
+        published=Published(files={f"{name}.whl": "sha256:00"}, url="https://x/") if kept else None,
+    )
+
+
+def plan(*steps: Step, private: tuple[Package, ...] = ()) -> Plan:
+    return Plan(
+        steps=steps,
+        private=private,
+        commit="c0ffee",
+        digest="d1" * 32,
+        registries={"pypi": "https://upload.pypi.org/legacy/"},
+    )
+
+
+def mixed_plan() -> Plan:
+    return plan(
+        step("core", Action.KEEP, reason="on the registry already"),
+        step("http", Action.UPLOAD, needs=("core",), reason="built by an earlier run"),
+        step("app", Action.PUBLISH, needs=("http", "core")),
+        step("broken", Action.REFUSE, reason="other bytes are there"),
+        private=(package("tools", "0", unpublishable="marked Private :: Do Not Upload"),),
+    )

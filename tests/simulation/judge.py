@@ -1,0 +1,39 @@
+"""The battery in short, made to fail early: what a mutant has to get past."""
+
+from __future__ import annotations
+
+import logging
+
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from simulation.exhaustive import ends, everything, explore, graphs, retries, width
+from simulation.simulate import simulate
+from simulation.test_properties import Histories
+
+SEEDS = 1_000
+FEW = settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True)
+
+
+def judge() -> None:
+    """Raises at the first thing that is wrong."""
+    logging.disable(logging.CRITICAL)
+    for seed in range(200):
+        simulate(seed)
+    batteries = (
+        (2, everything),
+        (3, ends),
+        (3, retries),
+        (4, ends),
+    )
+    for size, moves in batteries:
+        for graph in graphs(size):
+            for limit in range(1, width(graph) + 1):
+                explore(graph, limit, moves)
+    run_state_machine_as_test(Histories, settings=FEW)
+    for seed in range(200, SEEDS):
+        simulate(seed)
+
+
+if __name__ == "__main__":
+    judge()

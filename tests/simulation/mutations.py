@@ -1,0 +1,221 @@
+"""Ways to break the scheduler: each an edit of its source, which must be there exactly once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    module: str
+    edits: tuple[tuple[str, str], ...]
+
+
+def _mutant(name: str, module: str, *edits: tuple[str, str]) -> Mutant:
+    return Mutant(name, module, edits)
+
+
+LIMIT = "len(self.running) < self.limit"
+ORDER = "heapq.heappush(node.lane.ready, (-node.remaining, node.name))"
+PENDING_ONLY = "if dependent.state is not PENDING:"
+
+MUTANTS = (
+    _mutant("one too many in a lane", "frontier", (LIMIT, LIMIT.replace("<", "<="))),
+    _mutant("one too few in a lane", "frontier", (LIMIT, LIMIT.replace("limit", "limit - 1"))),
+    _mutant("starts while paused", "frontier", ("if self.paused:", "if False:")),
+    _mutant("begins while paused", "frontier", ("not (self.paused or ", "not (")),
+    _mutant("begins after cancel", "frontier", ("or self._stopping or self._n", "or self._n")),
+    _mutant("begins after removal", "frontier", (" or self._nodes[name].leaving)", ")")),
+    _mutant(
+        "shortest path first",
+        "frontier",
+        (ORDER, ORDER.replace("-node", "node")),
+        ("priority == -node.remaining", "priority == node.remaining"),
+    ),
+    _mutant(
+        "first come first served", "frontier", ("node.remaining = self._longest_from(node)", "pass")
+    ),
+    _mutant("takes by outdated priority", "frontier", (" and priority == -node.remaining", "")),
+    _mutant("starts again what runs", "frontier", ("node.state is READY and priority", "priority")),
+    _mutant(
+        "unknown does not block",
+        "frontier",
+        ("Outcome.FAILED, Outcome.UNKNOWN, ", "Outcome.FAILED, "),
+    ),
+    _mutant("blocks one level only", "frontier", (", Outcome.BLOCKED})", "})")),
+    _mutant(
+        "a removal never bars", "frontier", (" or (outcome is Outcome.REMOVED and node.bars)", "")
+    ),
+    _mutant(
+        "a removal always bars",
+        "frontier",
+        ("outcome is Outcome.REMOVED and node.bars", "outcome is Outcome.REMOVED"),
+    ),
+    _mutant(
+        "backing off holds the slot",
+        "frontier",
+        (
+            "node = self._leave_slot(name)\n        node.state = WAITING",
+            "node = self._nodes[name]\n        node.state = WAITING",
+        ),
+    ),
+    _mutant(
+        "removal hides a success",
+        "frontier",
+        ("if node.leaving and outcome in {Outcome.FAILED, Outcome.CANCELLED}:", "if node.leaving:"),
+    ),
+    _mutant(
+        "removal while running is forgotten",
+        "frontier",
+        ("if node.leaving and outcome in", "if outcome in ()and outcome in"),
+    ),
+    _mutant(
+        "waits for what is done",
+        "frontier",
+        (
+            "if dependency.state is not SETTLED:\n                node.unmet += 1",
+            "node.unmet += 1",
+        ),
+    ),
+    _mutant(
+        "added below a failure",
+        "frontier",
+        ("if any(self._blocks(dependency) for dependency in node.after):", "if False:"),
+    ),
+    _mutant("adding raises no priority", "frontier", ("self._reprioritise(node.after)", "pass")),
+    _mutant("blocking lowers no priority", "frontier", ("self._reprioritise(shortened)", "pass")),
+    _mutant(
+        "settled dependents count",
+        "frontier",
+        (
+            "[d.remaining for d in node.dependents if d.state is not SETTLED]",
+            "[d.remaining for d in node.dependents]",
+        ),
+    ),
+    _mutant(
+        "a removal rewrites the past",
+        "frontier",
+        (
+            "if node.state is SETTLED:\n            return []",
+            "if False:\n            return []",
+        ),
+        ("if node.state is SETTLED:\n                continue", "if False: continue"),
+    ),
+    _mutant(
+        "a removal does not wait for the attempt",
+        "frontier",
+        ("return [] if node.state is RUNNING else ", "return "),
+    ),
+    _mutant(
+        "cancel forgets who backs off",
+        "frontier",
+        ("idle = {READY, WAITING}", "idle = {READY}"),
+    ),
+    _mutant(
+        "released after cancel",
+        "frontier",
+        ("return not dependent.unmet and self._stopping", "return False"),
+    ),
+    _mutant("blocks what has ended", "frontier", (PENDING_ONLY, "if False:")),
+    _mutant(
+        "names done are forgotten",
+        "scheduler",
+        (", lanes={LANE: concurrency}, done=done)", ", lanes={LANE: concurrency})"),
+    ),
+    _mutant(
+        "an end starts nothing",
+        "scheduler",
+        (
+            "self._reason(name, by))\n        self._advance()",
+            "self._reason(name, by))",
+        ),
+    ),
+    _mutant(
+        "resume starts nothing",
+        "scheduler",
+        ("self._frontier.paused = False\n        self._advance()", "self._frontier.paused = False"),
+    ),
+    _mutant(
+        "a retry is not started",
+        "scheduler",
+        ("self._frontier.wake(name)\n        self._advance()", "self._frontier.wake(name)"),
+    ),
+    _mutant(
+        "a retry outlives its package",
+        "scheduler",
+        ("self._pauses.pop(name).cancel()", "self._pauses.pop(name)"),
+    ),
+    _mutant(
+        "begins without a look", "scheduler", ("if not self._frontier.may_run(name):", "if False:")
+    ),
+    _mutant(
+        "cancelled before it began",
+        "scheduler",
+        (
+            "if name in self._running:\n            self._interrupted",
+            "if name in self._running or True:\n            self._interrupted",
+        ),
+        (
+            "_ = self._lifetime.start(self._attempt(name))",
+            "self._running[name] = self._lifetime.start(self._attempt(name))",
+        ),
+    ),
+    _mutant("forgets what it cancelled", "scheduler", ("self._interrupted.add(name)\n", "pass\n")),
+    _mutant(
+        "removal lets the attempt run",
+        "scheduler",
+        ("if self._frontier.state(name) is State.RUNNING:", "if False:"),
+    ),
+    _mutant(
+        "grace for every lane",
+        "scheduler",
+        (
+            "if grace_s <= 0 or (lanes is not None and self._frontier.lane_of(name) not in lanes):",
+            "if grace_s <= 0:",
+        ),
+    ),
+    _mutant("grace without end", "scheduler", ("if grace_s > 0 and self._running:", "if False:")),
+    _mutant("no grace", "scheduler", ("if grace_s <= 0 or (lanes", "if True or (lanes")),
+    _mutant("no time-out", "scheduler", ("deadlines.start(name, task)", "pass")),
+    _mutant(
+        "a cancellation from within ends nothing",
+        "scheduler",
+        (
+            "is not Stage.OPEN:\n                raise\n            error",
+            "is not Stage.OPEN:\n                raise\n            raise\n            error",
+        ),
+    ),
+    _mutant(
+        "observers are trusted",
+        "scheduler",
+        ("except (Exception, asyncio.CancelledError):", "except ZeroDivisionError:"),
+    ),
+    _mutant(
+        "does not look twice for the end",
+        "scheduler",
+        ("while not self._frontier.finished:\n", "if not self._frontier.finished:\n"),
+    ),
+    _mutant(
+        "one attempt too few",
+        "attempts",
+        ("attempt <= self.max_retries[lane]", "attempt < self.max_retries[lane]"),
+    ),
+    _mutant(
+        "one attempt too many",
+        "attempts",
+        ("attempt <= self.max_retries[lane]", "attempt <= self.max_retries[lane] + 1"),
+    ),
+    _mutant(
+        "retries what is final",
+        "attempts",
+        ("return isinstance(error, Transient)\n", "return True\n"),
+    ),
+    _mutant("deaf to retry_after", "attempts", ("delay = max(delay, float(asked))", "pass")),
+    _mutant("twice the delay", "attempts", ("min(attempt - 1, 64))", "min(attempt, 64))")),
+    _mutant(
+        "unknown counts as failed",
+        "attempts",
+        ("Outcome.UNKNOWN if isinstance(error, Undecided) else ", ""),
+    ),
+)

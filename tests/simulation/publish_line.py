@@ -1,0 +1,243 @@
+"""The real plan and publish line against a world with bad weather: killed, started again, and in
+the end held against what the registry has. `python tests/simulation/publish_line.py SEED` replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fakes import config
+from releasekit.attempts import SPREAD
+from releasekit.ecosystems.interface import Target
+from releasekit.errors import JournalUnwritable, PackageError
+from releasekit.history import fold
+from releasekit.journal import Journal
+from releasekit.model import Outcome, Result
+from releasekit.plan import make_plan
+from releasekit.publish import Release
+from simulation.virtual_loop import VirtualLoop
+from simulation.world import Broken, Builder, Log, Registry, Weather, World, require
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMMIT = "c0ffee"
+
+
+class Killed(BaseException):
+    """kill -9"""
+
+
+class MortalLoop(VirtualLoop):
+    """Dies before its turn number `dies_at`."""
+
+    def __init__(self, seed: int, dies_at: int | None) -> None:
+        super().__init__(seed)
+        self.turns = 0
+        self.dies_at = dies_at
+
+    def _run_once(self) -> None:
+        self.turns += 1
+        if self.turns == self.dies_at:
+            # Else the end of the dead main task would stop the loop that is cleared away.
+            for handle in self._ready:  # type: ignore[attr-defined]
+                if getattr(handle._callback, "__name__", "") == "_run_until_complete_cb":
+                    handle.cancel()
+            raise Killed
+        super()._run_once()  # type: ignore[misc]
+
+
+@dataclass
+class Process:
+    """One start of the program."""
+
+    world: World
+    seed: int
+    dies_at: int | None = None
+    stops_at_s: float | None = None
+    limit: int = 3
+    results: dict[str, Result] = field(default_factory=dict)
+    peak: int = 0
+
+    def run(self) -> bool:
+        """Whether it came to its end; False when it was killed."""
+        SPREAD.seed(self.seed)
+        loop = MortalLoop(self.seed, self.dies_at)
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                try:
+                    runner.run(self._main())
+                except Killed:
+                    self.world.epoch += 1
+                    return False
+                except (PackageError, JournalUnwritable):
+                    return True  # says so and ends; the next start goes on
+                finally:
+                    loop.dies_at = None
+        finally:
+            self.world.epoch += 1
+            self.world.now_s += loop.time()
+        return True
+
+    async def _main(self) -> None:
+        world = self.world
+        settings = config(
+            world.root,
+            concurrency=self.limit,
+            retry_base_delay_s=1.0,
+            task_timeout_s=60.0,
+            max_retries=3,
+        )
+        registry = Registry(world)
+        targets = {"fake": Target(Builder(world), registry)}
+        journal = Journal(
+            Log(world),
+            state_directory=settings.state_directory,
+            run_id=f"run{world.epoch}",
+            # The wall clock may jump; nothing may depend on it.
+            clock=lambda: world.rng.uniform(-1e6, 1e6),
+        )
+        plan = await make_plan(settings, targets, journal.history, commit=COMMIT)
+        release = Release(plan, targets, config=settings, journal=journal, watch=lambda event: None)
+        journal.run_started(
+            plan_digest=plan.digest, commit=COMMIT, tool="", started_at="", ecosystems=["fake"]
+        )
+        if self.stops_at_s is not None:
+            asyncio.get_running_loop().call_later(self.stops_at_s, release.stop, "stopped")
+        await release.run()
+        await journal.run_ended("")
+        self.peak = registry.peak
+        self.results = {result.package.id.name: result for result in release.results()}
+
+
+def simulate(seed: int, root: Path) -> World:
+    """Raises Broken, with the seed, where a promise does not hold."""
+    rng = random.Random(seed)
+    world = World(seed, root)
+    forgotten = False
+    try:
+        for number in range(rng.randint(1, 4)):
+            world.weather = Weather.bad(rng)
+            dies_at = rng.randint(1, 400) if rng.random() < 0.6 else None
+            stops_at_s = rng.uniform(0, 30) if rng.random() < 0.2 else None
+            process = Process(world, seed * 31 + number, dies_at, stops_at_s, rng.randint(1, 4))
+            if process.run() and process.results:
+                check(process)
+            elif not process.results:
+                forgotten |= _aftermath(world, rng)
+        _calm_end(world, seed, forgotten=forgotten)
+    except Broken as error:
+        raise Broken(f"seed {seed}: {error}") from error
+    return world
+
+
+def _aftermath(world: World, rng: random.Random) -> bool:
+    """What a sudden end may do to the disk. True when the whole state directory is gone."""
+    if rng.random() < 0.1:
+        world.journal.clear()
+        world.durable = 0
+        shutil.rmtree(world.root / ".releasekit", ignore_errors=True)
+        return True
+    if rng.random() < 0.3:  # the power went: what was not synced is there in part, or not at all
+        del world.journal[rng.randint(world.durable, len(world.journal)) :]
+        for path in (world.root / ".releasekit").rglob("*-1.0.*"):
+            if path not in world.persisted:
+                path.write_bytes(b"")
+    elif rng.random() < 0.5 and len(world.journal) > world.durable:  # a torn last record
+        lines = bytes(world.journal).splitlines(keepends=True)
+        torn = lines[-1][: rng.randint(1, len(lines[-1]) - 1)]
+        if len(world.journal) - len(lines[-1]) >= world.durable:
+            del world.journal[-len(lines[-1]) :]
+            world.journal += torn
+    return False
+
+
+def _calm_end(world: World, seed: int, *, forgotten: bool) -> None:
+    world.weather = Weather()
+    world.now_s += 3_600.0  # whatever was on its way has arrived
+    world.settle_landings(world.now_s)
+    last = Process(world, seed * 31 + 30)
+    require(last.run(), "did not end")
+    check(last, forgotten=forgotten)
+    for name, result in last.results.items():
+        mine = name in world.doomed or name in world.foreign or (forgotten and _torn(world, name))
+        upstream = any(not last.results[d].outcome.done for d in _needs(world, name))
+        require(result.outcome.done or mine or upstream, name, "is not finished:", result.reason)
+    puts = len(world.puts)
+    again = Process(world, seed * 31 + 31)
+    require(again.run(), "did not end")
+    done = {name for name, result in last.results.items() if result.outcome.done}
+    for name, result in again.results.items():
+        if name in done:
+            require(result.outcome is Outcome.ALREADY_PUBLISHED, name, result.outcome)
+    require(not done & {name for name, _ in world.puts[puts:]}, "uploaded twice")
+
+
+def _needs(world: World, name: str) -> list[str]:
+    return [dependency.on.name for dependency in world.by_name[name].dependencies]
+
+
+def _torn(world: World, name: str) -> bool:
+    """Half of it is from a build that nobody remembers: only possible once the state is lost."""
+    return not world.reproducible and name in world.stored
+
+
+def check(process: Process, *, forgotten: bool = True) -> None:
+    """The report against the registry: independent of everything the run believed."""
+    world, results = process.world, process.results
+    require(set(results) == set(world.by_name), "not every package is accounted for")
+    require(process.peak <= process.limit, "peak", process.peak)
+    world.settle_landings(world.now_s)
+    for result in results.values():
+        _check_one(world, result, results, forgotten=forgotten)
+    entries = fold(bytes(world.journal), state_directory=world.root / ".releasekit").entries
+    for (package, _), entry in entries.items():
+        require(entry.outcome is results[package.name].outcome, package, "journal", entry.outcome)
+
+
+def _check_one(
+    world: World, result: Result, results: Mapping[str, Result], *, forgotten: bool
+) -> None:
+    name, outcome = result.package.id.name, result.outcome
+    held = world.stored.get(name, {})
+    ours = {artifact.filename: f"sha256:{artifact.sha256}" for artifact in result.artifacts}
+    blocking = {Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED}
+    blocked = any(results[need].outcome in blocking for need in _needs(world, name))
+    if outcome.done:
+        require(world.complete(name, world.now_s), name, outcome, "is not all there")
+        require(ours == held or not ours or name in world.foreign, name, outcome, "other bytes")
+    if outcome is Outcome.PUBLISHED:
+        require(ours == held, name, "published, with other bytes")
+    if outcome is Outcome.FAILED:
+        # What lands after the registry was asked for the last time, nobody could know.
+        asked = world.last_read[name] is False
+        require(not ours or ours != held or asked, name, "failed, and it is there")
+    if outcome is Outcome.BLOCKED:
+        require(blocked, name, "is blocked by nothing")
+    if blocked and outcome is Outcome.CANCELLED:
+        require(False, name, "is cancelled, and something blocks it")
+    stamps = {world.build_of.get(digest) for digest in held.values()}
+    require(len(stamps) <= 1 or forgotten, name, "is from two builds")
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    first, last = int(sys.argv[1]), int(sys.argv[-1])
+    root = Path(tempfile.mkdtemp())
+    for seed in range(first, last + 1):
+        place = root / str(seed)
+        place.mkdir()
+        simulate(seed, place)
+        shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Ten thousand releases in bad weather; `make soak` runs more of them. A seed that fails is
+replayed by `python tests/simulation/publish_line.py SEED`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from simulation.publish_line import simulate
+from simulation.world import Weather
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RUNS = int(os.environ.get("RELEASES", "10000"))
+FIRST = int(os.environ.get("FIRST_RELEASE", "0"))
+CHUNKS = 20
+
+# Seeds that once found something.
+FOUND = (35, 325, 861, 3747, 6638)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)  # asyncio reports what a killed process left undone
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        yield Path(directory)
+
+
+def simulated(root: Path, seed: int) -> dict[str, int]:
+    place = root / str(seed)
+    place.mkdir(parents=True)
+    return simulate(seed, place).faults
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_no_release_breaks_a_promise(chunk: int, root: Path) -> None:
+    """R1, R2, R4, R5, R6, R14, R15, R16, R17, R18, R19, R21, R28, R29"""
+    for seed in range(FIRST + chunk, FIRST + RUNS, CHUNKS):
+        simulated(root, seed)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found_once_stays_mended(seed: int, root: Path) -> None:
+    """R16"""
+    simulated(root, seed)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_the_releases_see_everything_that_may_happen(root: Path) -> None:
+    struck = set().union(*(simulated(root, seed) for seed in range(300)))
+    assert struck == set(Weather.__dataclass_fields__)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_seed_is_a_release(root: Path) -> None:
+    """R13"""
+    for seed in range(20):
+        assert simulated(root / "one", seed) == simulated(root / "two", seed)

@@ -1,0 +1,176 @@
+"""What is made of cargo's answer; what cargo answers is tested with cargo."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.ecosystems.cargo import discover, metadata
+from releasekit.ecosystems.cargo.build import Built, Packager
+from releasekit.ecosystems.cargo.destination import Destination
+from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
+from releasekit.ecosystems.cargo.metadata import Crate, Need
+from releasekit.errors import BuildFailed, ConfigError, PackageError
+from releasekit.process import Processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None = None) -> Crate:
+    manifest = root / name / "Cargo.toml"
+    return Crate(
+        name=name, version="1.0.0", manifest=manifest, workspace=root, publish=publish, needs=needs
+    )
+
+
+def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
+    where = {"a": tmp_path / "a", "b": tmp_path / "b", "out": tmp_path / "out"}
+    crates = [
+        crate(
+            tmp_path,
+            "a",
+            Need(name="b", path=where["b"], requirement="*", kind="normal"),
+            Need(name="b", path=where["b"], requirement="^1", kind="build"),
+            Need(name="a", path=where["a"], requirement="*", kind="dev"),
+            Need(name="out", path=where["out"], requirement="^1", kind="normal"),
+        ),
+        crate(
+            tmp_path,
+            "b",
+            Need(name="a", path=where["a"], requirement="*", kind="dev"),
+            Need(name="c", path=tmp_path / "c", requirement="^1", kind="dev"),
+        ),
+        crate(tmp_path, "c"),
+    ]
+    found = discover.packages(discover.merged(tmp_path, crates), Destination(name="crates-io"))
+    edges = {it.id.name: [edge.on.name for edge in it.dependencies] for it in found}
+    assert edges == {"a": ["b"], "b": ["c"], "c": []}
+    assert {it.inherits for it in found} == {(tmp_path / "Cargo.toml",)}
+
+
+@pytest.mark.parametrize(
+    ("publish", "name", "reason"),
+    [
+        (None, "crates-io", ""),
+        (("corp",), "corp", ""),
+        ((), "corp", "its `publish` is false"),
+        (("corp", "x"), "crates-io", "its `publish` allows corp, x only, and this is crates-io"),
+        (("corp",), "", "a registry that cargo has no name for"),
+    ],
+)
+def test_packages_go_nowhere_they_must_not(
+    tmp_path: Path, publish: tuple[str, ...] | None, name: str, reason: str
+) -> None:
+    said = discover.unpublishable(crate(tmp_path, "a", publish=publish), Destination(name=name))
+    assert reason in said
+    assert bool(said) is bool(reason)
+
+
+def test_nothing_outside_the_root_is_published(tmp_path: Path) -> None:
+    """R36"""
+    root = tmp_path / "root"
+    with pytest.raises(ConfigError, match="leads out"):
+        discover.merged(root, [crate(tmp_path, "a")])
+    with pytest.raises(ConfigError, match="leads out"):
+        discover.directories(root, ("../elsewhere",))
+    with pytest.raises(ConfigError, match=r"'here' has no Cargo.toml"):
+        discover.directories(root, ("here",))
+
+
+def test_two_workspaces_share_no_name(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "Cargo.toml").touch()
+    found = discover.directories(tmp_path, ("one", "two", "one"))
+    assert found == [tmp_path / "one", tmp_path / "two"]
+    twins = [crate(directory, "same") for directory in found]
+    assert len(discover.merged(tmp_path, twins[:1] * 2)) == 1
+    with pytest.raises(ConfigError, match="both named 'same'"):
+        discover.merged(tmp_path, twins)
+
+
+def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            await metadata.read(tmp_path, processes)
+
+    with pytest.raises(ConfigError, match="cargo is not on PATH") as caught:
+        asyncio.run(main())
+    assert "rustup.rs" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (("warning: x", "error: no", "", "Caused by:", "  because"), "no : because"),
+        (("error: first", "error: second"), "second"),
+        ((), "it says nothing"),
+    ],
+)
+def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:
+    assert metadata.complaint(log) == words
+
+
+def test_what_crates_io_wants_is_missed() -> None:
+    entry = {
+        "name": "a", "version": "1.0.0", "manifest_path": "/w/a/Cargo.toml", "publish": ["x"],
+        "dependencies": [{"path": None}], "description": None, "license": None,
+        "license_file": None,
+    }  # fmt: skip
+    (found,) = metadata.parse(json.dumps({"workspace_root": "/w", "packages": [entry]}))
+    assert found.lacks == ("description", "license")
+    assert found.publish == ("x",)
+    assert found.needs == ()
+
+
+def test_it_is_missed_before_anything_is_built(tmp_path: Path) -> None:
+    bare = replace(crate(tmp_path, "a"), lacks=("description", "license"))
+
+    async def main() -> Built:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            packager = Packager(
+                processes=processes,
+                crates={"a": bare},
+                edges={"a": []},
+                scratch=tmp_path,
+                logs=tmp_path,
+                environment={},
+                demanding=True,
+            )
+            return await packager.package(["a"], tmp_path)
+
+    error = asyncio.run(main())["a"]
+    assert isinstance(error, BuildFailed)
+    assert str(error) == "cargo:a: crates.io takes no crate without description and license"
+
+
+def test_without_cargo_nothing_is_packaged(tmp_path: Path) -> None:
+    async def main() -> Built:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            packager = Packager(
+                processes=processes,
+                crates={"a": crate(tmp_path, "a")},
+                edges={"a": []},
+                scratch=tmp_path,
+                logs=tmp_path,
+                environment={},
+            )
+            return await packager.package(["a"], tmp_path)
+
+    error = asyncio.run(main())["a"]
+    assert isinstance(error, BuildFailed)
+    assert "cargo is not on PATH" in str(error)
+    assert "rustup.rs" in error.hint
+
+
+def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
+    package = discover.packages({"a": crate(tmp_path, "a")}, Destination())[0]
+    layout = SparseDirectory()
+    assert str(layout.place(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
+    with pytest.raises(PackageError):
+        layout.place(package, "../a-1.0.0.crate")

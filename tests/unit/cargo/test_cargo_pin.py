@@ -1,0 +1,98 @@
+"""R24: nothing but versions of path dependencies, and only where they are needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from releasekit.ecosystems.cargo.pin import parsed, pin
+from releasekit.errors import PlanError
+
+VERSIONS = {"core": "1.2.3", "text": "0.4.0", "web": "2.0.0-rc.1"}
+PACKAGE = '[package]\nname = "web"\nversion = "2.0.0-rc.1"\n'
+
+# What stands there, after auto, after exact. None: as it stands.
+CASES: list[tuple[str, str | None, str | None]] = [
+    (
+        '[dependencies]\ncore = { path = "../core" } # ours\n',
+        '[dependencies]\ncore = { version = "1.2.3", path = "../core" } # ours\n',
+        '[dependencies]\ncore = { version = "=1.2.3", path = "../core" } # ours\n',
+    ),
+    (
+        "[dependencies]\n'core'={optional=true,path='../core'}",
+        "[dependencies]\n'core'={optional=true,version = \"1.2.3\", path='../core'}",
+        "[dependencies]\n'core'={optional=true,version = \"=1.2.3\", path='../core'}",
+    ),
+    (
+        '[dependencies.core]\n  path = "../core"\r\n',
+        '[dependencies.core]\n  version = "1.2.3"\r\n  path = "../core"\r\n',
+        '[dependencies.core]\n  version = "=1.2.3"\r\n  path = "../core"\r\n',
+    ),
+    (
+        '[dependencies]\ncore.path = "../core"\ncore.optional = true\n',
+        '[dependencies]\ncore.version = "1.2.3"\ncore.path = "../core"\ncore.optional = true\n',
+        '[dependencies]\ncore.version = "=1.2.3"\ncore.path = "../core"\ncore.optional = true\n',
+    ),
+    (
+        '[dependencies]\ncore = { path = "../core", version = "1.2" }\n',
+        None,
+        '[dependencies]\ncore = { path = "../core", version = "=1.2.3" }\n',
+    ),
+    (
+        "[target.x.dependencies]\nc = { path = 'c', package = 'core' }\n",
+        "[target.x.dependencies]\nc = { version = \"1.2.3\", path = 'c', package = 'core' }\n",
+        "[target.x.dependencies]\nc = { version = \"=1.2.3\", path = 'c', package = 'core' }\n",
+    ),
+    ('[dev-dependencies]\ncore = { path = "../core" }\n', None, None),
+    ('[dependencies]\nother = { path = "../core" }\ncore = "1"\n', None, None),
+    ('[dependencies]\nweb = { path = "." }\n', None, None),
+    ('[dependencies]\ncore = { workspace = true }\n# path = "x"\n', None, None),
+    ('[workspace.dependencies]\ntext = { path = "text" }\n', None, None),
+    (
+        '[workspace.dependencies]\ncore = { path = "core" }\n',
+        '[workspace.dependencies]\ncore = { version = "1.2.3", path = "core" }\n',
+        '[workspace.dependencies]\ncore = { version = "=1.2.3", path = "core" }\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "auto", "exact"), CASES)
+def test_versions_are_put_where_they_are_needed(
+    text: str, auto: str | None, exact: str | None
+) -> None:
+    before = PACKAGE + text
+    for mode, wanted in (("auto", auto), ("exact", exact), ("none", None)):
+        after = pin(before, VERSIONS, mode, shared={"core"})  # type: ignore[arg-type]
+        assert after == PACKAGE + (text if wanted is None else wanted)
+        assert pin(after, VERSIONS, mode, shared={"core"}) == after  # type: ignore[arg-type]
+
+
+def test_byte_order_marks_line_ends_and_odd_strings_are_kept() -> None:
+    text = (
+        '\ufeff[package]\r\nname = "web"\r\ndescription = """path = "no"\r\n"""\r\n'
+        "[dependencies]\r\ncore = { path = \"../core\" }\r\ntext = { path = '../text' }"
+    )
+    after = pin(text, VERSIONS)
+    assert after.replace('version = "1.2.3", ', "").replace('version = "0.4.0", ', "") == text
+    assert parsed(after)["dependencies"]["text"] == {"version": "0.4.0", "path": "../text"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "exact", "none"])
+@pytest.mark.parametrize("table", ["dependencies", "dev-dependencies", "workspace.dependencies"])
+def test_a_requirement_that_excludes_the_planned_version_is_refused(table: str, mode: str) -> None:
+    text = f'{PACKAGE}[{table}]\ncore = {{ path = "../core", version = "2" }}\n'
+    with pytest.raises(PlanError) as caught:
+        pin(text, VERSIONS, mode)  # type: ignore[arg-type]
+    assert 'requires core "2", but the workspace has core 1.2.3' in str(caught.value)
+
+
+def test_messages_about_a_workspace_say_so() -> None:
+    text = '[workspace.dependencies]\ncore = { path = "core", version = "one" }\n'
+    with pytest.raises(PlanError, match=r"workspace.dependencies.*core.*'one' is not"):
+        pin(text, VERSIONS)
+
+
+def test_what_cannot_be_written_is_said() -> None:
+    text = f'{PACKAGE}[dependencies]\ncore."path" = "../core"\n'
+    with pytest.raises(PlanError, match=r"dependencies.core has no version") as caught:
+        pin(text, VERSIONS)
+    assert "by hand" in caught.value.hint

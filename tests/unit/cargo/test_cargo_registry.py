@@ -1,0 +1,363 @@
+"""Endpoints, answers, turns and short-lived tokens, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+import tarfile
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import httpx
+import pytest
+
+import fakes
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems import cargo
+from releasekit.ecosystems.interface import Services
+from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
+from releasekit.model import Action, Artifact, Dependency, Package, PackageId, Step
+from releasekit.net import http_client
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.process import Processes
+
+T = TypeVar("T")
+
+TOKEN = {"RELEASEKIT_CARGO_TOKEN": "cio-of-a-test"}
+IDENTITY = {
+    "GITHUB_ACTIONS": "true",
+    "ACTIONS_ID_TOKEN_REQUEST_URL": "https://actions.example/idtoken",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
+}
+INDEX = "https://crates.example/index/"
+MANIFEST = '[package]\nname = "demo"\nversion = "1.0.0"\ndescription = "d"\nlicense = "MIT"\n'
+
+
+def package(name: str = "demo") -> Package:
+    made = fakes.package(name)
+    return Package(
+        id=PackageId("cargo", name),
+        version="1.0.0",
+        directory=made.directory,
+        manifest=made.manifest,
+        dependencies=(Dependency(on=PackageId("cargo", "core")),),
+    )
+
+
+def crate(files: Mapping[str, str], root: str = "demo-1.0.0") -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"{root}/{name}")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Artifact:
+    path = tmp_path / "demo-1.0.0.crate"
+    path.write_bytes(crate({"Cargo.toml": MANIFEST}))
+    return fakes.artifact(path, path.read_bytes())
+
+
+def using(
+    root: Path,
+    use: Callable[[Target], Awaitable[T]],
+    answer: Callable[[httpx.Request], httpx.Response],
+    *,
+    environ: Mapping[str, str] = TOKEN,
+    place: str = INDEX,
+    **changes: object,
+) -> T:
+    values: dict[str, object] = {"max_retries": 0, "retry_base_delay_s": 0.0, **changes}
+    values["registries"] = {"cargo": place} if place else {}
+
+    async def main() -> T:
+        taken = snapshot({"CARGO_HOME": str(root), **environ})
+        async with http_client(transport=httpx.MockTransport(answer)) as http:
+            credentials = Credentials(taken, mask=lambda _: None)
+            services = Services(taken.environment, http, cast("Processes", None), credentials)
+            target = cargo.target(fakes.config(root, **values), services)
+            try:
+                return await use(target)
+            finally:
+                await target.ecosystem.aclose()
+
+    return asyncio.run(main())
+
+
+def index(request: httpx.Request) -> httpx.Response | None:
+    """The answers of an index that holds nothing."""
+    if request.url.path.endswith("/config.json"):
+        return httpx.Response(200, json={"dl": "x", "api": "https://crates.example"})
+    return httpx.Response(404) if request.method == "GET" else None
+
+
+def answering(response: httpx.Response) -> Callable[[httpx.Request], httpx.Response]:
+    return lambda request: index(request) or response
+
+
+def detail(status: int, words: str, **headers: str) -> httpx.Response:
+    return httpx.Response(status, json={"errors": [{"detail": words}]}, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(200, json={"warnings": {"other": []}}),
+        httpx.Response(200, text="stored"),
+        detail(400, "crate version `1.0.0` is already uploaded"),
+        detail(200, "crate version `1.0.0` is already uploaded"),
+        detail(409, "Crate with version already exists: demo-1.0.0"),
+    ],
+)
+def test_what_counts_as_there(tmp_path: Path, artifact: Artifact, response: httpx.Response) -> None:
+    using(tmp_path, lambda it: it.registry.upload(package(), [artifact]), answering(response))
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "words", "hint"),
+    [
+        (detail(200, "no known crate named `x`"), Rejected, "no known crate named `x`", ""),
+        (detail(400, "missing or empty metadata fields: x"), Rejected, "HTTP 400", "[package]"),
+        (detail(403, "authentication failed"), Denied, "authentication failed", "CARGO_TOKEN"),
+        (detail(403, "you don't seem to be an owner"), Denied, "HTTP 403", "does not own"),
+        (httpx.Response(404), Rejected, "HTTP 404", "sparse index"),
+        (httpx.Response(302, headers={"Location": "/x"}), Rejected, "redirected to /x", ""),
+        (httpx.Response(503, text="busy"), Transient, "HTTP 503 busy", ""),
+        (httpx.Response(200, json={"errors": []}), None, "", ""),
+    ],
+)
+def test_what_else_is_said(
+    tmp_path: Path,
+    artifact: Artifact,
+    response: httpx.Response,
+    error: type[PackageError] | None,
+    words: str,
+    hint: str,
+) -> None:
+    def upload() -> None:
+        using(tmp_path, lambda it: it.registry.upload(package(), [artifact]), answering(response))
+
+    if error is None:
+        upload()
+        return
+    with pytest.raises(error) as caught:
+        upload()
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("cargo:demo 1.0.0: demo-1.0.0.crate: ")
+    assert hint in caught.value.hint
+
+
+def test_what_is_no_crate_of_this_package_is_never_sent(tmp_path: Path) -> None:
+    contents = {
+        "other": crate({"Cargo.toml": MANIFEST.replace("demo", "evil")}),
+        "empty": crate({"src/lib.rs": ""}),
+        "text": b"not an archive",
+        "torn": crate({"Cargo.toml": MANIFEST})[:60],
+        "bomb": gzip.compress(b"\0" * 1024),
+        "words": crate({"Cargo.toml": "package = 1"}),
+    }
+    for data in contents.values():
+        path = tmp_path / "demo-1.0.0.crate"
+        path.write_bytes(data)
+        bad = fakes.artifact(path, data)
+        with pytest.raises(PackageError, match=r"demo-1.0.0.crate is not its package"):
+            using(
+                tmp_path,
+                lambda it, bad=bad: it.registry.upload(package(), [bad]),  # type: ignore[misc]
+                answering(httpx.Response(200)),
+            )
+
+
+def test_turns_are_kept_apart_for_new_crates_and_new_versions(
+    tmp_path: Path, artifact: Artifact
+) -> None:
+    """R12"""
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(404)
+        sent.append(request.url.path)
+        return detail(429, "You have published too many new crates", **{"Retry-After": "30"})
+
+    async def use(target: Target) -> None:
+        with pytest.raises(Transient) as first:
+            await target.registry.upload(package(), [artifact])
+        assert first.value.retry_after == pytest.approx(30)
+        assert "rate-limits" in first.value.hint
+        with pytest.raises(Transient, match="not its turn") as second:
+            await target.registry.upload(package("other"), [artifact])
+        assert second.value.retry_after == pytest.approx(630, abs=5)
+
+    using(tmp_path, use, answer, place="")
+    assert sent == ["/api/v1/crates/new"]
+
+
+def test_the_plan_says_how_long_it_will_take(tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        known = request.url.path.endswith("/known")
+        return httpx.Response(200, content=b"") if known else httpx.Response(404)
+
+    async def use(target: Target) -> str:
+        assert target.foresee is not None
+        names = ["known", *(f"new-{number}" for number in range(6))]
+        for name in names:
+            await target.registry.lookup(package(name))
+        steps = [Step(package=package(it), action=Action.PUBLISH, reason="") for it in names]
+        return target.foresee([*steps, replace(steps[1], action=Action.KEEP)])
+
+    assert "at least 10 min" in using(tmp_path, use, answer, place="")
+    assert using(tmp_path, use, answering(httpx.Response(200))) == ""  # not crates.io
+
+
+def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
+    paths: list[str] = []
+    line = {"name": "demo", "vers": "1.0.0+other", "cksum": "AB", "yanked": True}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.path)
+        if request.url.path == "/de/mo/demo":
+            return httpx.Response(200, content=b"\n" + json.dumps(line).encode() + b"\n")
+        return httpx.Response({"/1/a": 404, "/2/ab": 410, "/3/a/abc": 451}[request.url.path])
+
+    async def use(target: Target) -> None:
+        for name in ("a", "Ab", "ABC"):
+            assert await target.registry.lookup(package(name)) is None
+        found = await target.registry.lookup(package())
+        assert found is not None
+        assert found.files == {"demo-1.0.0.crate": "sha256:ab"}
+        assert found.url == "https://crates.io/crates/demo/1.0.0"
+
+    using(tmp_path, use, answer, place="")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"name": "demo"}', b'"demo"'])
+def test_a_page_that_is_no_index_is_no_verdict(tmp_path: Path, body: bytes) -> None:
+    """R16"""
+    with pytest.raises(Transient, match="not a file of a sparse index"):
+        using(
+            tmp_path,
+            lambda it: it.registry.lookup(package()),
+            lambda request: httpx.Response(200, content=body),
+            place="https://crates.io",
+        )
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "words"),
+    [
+        (httpx.Response(200, text="<html>"), Transient, "not the configuration of an index"),
+        (httpx.Response(200, json=[]), Transient, "not the configuration of an index"),
+        (httpx.Response(200, json={"dl": "x"}), Rejected, "api"),
+        (httpx.Response(200, json={"api": "http://example.org"}), Rejected, "https"),
+        (httpx.Response(404), Rejected, "HTTP 404"),
+        (httpx.Response(401), Denied, "HTTP 401"),
+    ],
+)
+def test_an_index_without_a_usable_configuration(
+    tmp_path: Path, response: httpx.Response, error: type[PackageError], words: str
+) -> None:
+    """R37"""
+    with pytest.raises(error) as caught:
+        using(tmp_path, lambda it: it.registry.lookup(package()), lambda _: response)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("refused", "minted"), [(0, 1), (1, 2)])
+def test_tokens_are_made_from_the_job_and_given_back(
+    tmp_path: Path, artifact: Artifact, refused: int, minted: int
+) -> None:
+    """R38"""
+    seen: list[tuple[str, str, str]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        authorization = request.headers.get("Authorization", "")
+        seen.append((request.method, request.url.path, authorization))
+        count = sum(it[:2] == ("POST", "/api/v1/trusted_publishing/tokens") for it in seen)
+        match request.method:
+            case "GET":
+                assert request.url.params["audience"] == "crates.io"
+                return httpx.Response(200, json={"value": f"identity-{len(seen)}"})
+            case "POST":
+                assert json.loads(request.content)["jwt"].startswith("identity-")
+                return httpx.Response(200, json={"token": f"cio_tp_{count}"})
+            case "PUT" if count <= refused:
+                return detail(403, "authentication failed")
+        return httpx.Response(204 if request.method == "DELETE" else 200)
+
+    async def use(target: Target) -> None:
+        target.registry.check_credentials()
+        await target.registry.upload(package(), [artifact])
+
+    using(tmp_path, use, answer, environ=IDENTITY, place="")
+    tokens = [f"cio_tp_{number}" for number in range(1, minted + 1)]
+    assert [it[2] for it in seen if it[0] == "PUT"] == tokens
+    assert {it[2] for it in seen if it[0] == "DELETE"} == {f"Bearer {token}" for token in tokens}
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "hint"),
+    [
+        (detail(400, "No matching Trusted Publishing config found"), Denied, "Register this"),
+        (httpx.Response(503), Transient, ""),
+        (httpx.Response(200, json={}), Transient, ""),
+    ],
+)
+def test_an_identity_that_crates_io_does_not_know(
+    tmp_path: Path,
+    artifact: Artifact,
+    response: httpx.Response,
+    error: type[PackageError],
+    hint: str,
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"value": "i"}) if request.method == "GET" else response
+
+    with pytest.raises(error) as caught:
+        using(
+            tmp_path,
+            lambda it: it.registry.upload(package(), [artifact]),
+            answer,
+            environ=IDENTITY,
+            place="",
+        )
+    assert hint in caught.value.hint
+    assert not getattr(caught.value, "ambiguous", False)
+
+
+@pytest.mark.parametrize(
+    ("place", "environ", "wanted", "hint"),
+    [
+        ("", {}, "auto", "id-token: write"),
+        ("", IDENTITY, "never", "Set it to an API token"),
+        (INDEX, IDENTITY, "auto", "Set it to an API token"),
+        ("", TOKEN, "always", "id-token: write"),
+    ],
+)
+def test_who_cannot_log_in_is_told_before_anything_is_built(
+    tmp_path: Path,
+    artifact: Artifact,
+    place: str,
+    environ: Mapping[str, str],
+    wanted: str,
+    hint: str,
+) -> None:
+    async def use(target: Target) -> None:
+        with pytest.raises(MissingCredentials, match="RELEASEKIT_CARGO_TOKEN") as caught:
+            target.registry.check_credentials()
+        assert hint in caught.value.hint
+        with pytest.raises(MissingCredentials):
+            await target.registry.upload(package(), [artifact])
+
+    answer = answering(httpx.Response(200))
+    using(tmp_path, use, answer, environ=environ, place=place, trusted_publishing=wanted)

@@ -1,0 +1,91 @@
+"""Requirements of cargo, as the semver crate decides them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from releasekit.ecosystems.cargo.versions import Requirement, Version, normalised
+
+# https://docs.rs/semver/latest/semver/enum.Op.html
+# and https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html
+CASES = {
+    "1.2.3": ("1.2.3 1.2.4 1.9.0", "1.2.2 2.0.0 1.3.0-rc.1 1.2.3-rc.1"),
+    "^1.2": ("1.2.0 1.9.9", "1.1.9 2.0.0"),
+    "1": ("1.0.0 1.9.9", "0.9.9 2.0.0"),
+    "0.2.3": ("0.2.3 0.2.9", "0.2.2 0.3.0"),
+    "^0.0.3": ("0.0.3", "0.0.2 0.0.4"),
+    "0.0": ("0.0.0 0.0.9", "0.1.0"),
+    "0": ("0.0.0 0.9.0", "1.0.0"),
+    "~1.2.3": ("1.2.3 1.2.9", "1.2.2 1.3.0"),
+    "~1.2": ("1.2.0 1.2.9", "1.3.0"),
+    "~1": ("1.0.0 1.9.0", "2.0.0"),
+    "=1.2.3": ("1.2.3 1.2.3+build", "1.2.4 1.2.3-rc.1"),
+    "=1.2": ("1.2.0 1.2.9", "1.3.0 1.1.0"),
+    "= 1": ("1.0.0 1.9.9", "2.0.0"),
+    ">1.2.3": ("1.2.4 2.0.0", "1.2.3 1.2.2"),
+    ">1.2": ("1.3.0 2.0.0", "1.2.9"),
+    ">1": ("2.0.0", "1.9.9"),
+    ">=1.2": ("1.2.0 3.0.0", "1.1.9 2.0.0-rc.1"),
+    "<1.2": ("1.1.9", "1.2.0 1.2.0-rc.1"),
+    "<=1.2": ("1.2.9 1.0.0", "1.3.0"),
+    "<=1.2.3": ("1.2.3 1.2.2", "1.2.4"),
+    "<=1": ("1.9.9 0.1.0", "2.0.0"),
+    "*": ("0.0.0 9.9.9", "1.0.0-rc.1"),
+    "1.*": ("1.0.0 1.9.9", "2.0.0"),
+    "1.2.x": ("1.2.0 1.2.9", "1.3.0"),
+    "1.2.*": ("1.2.0", "1.1.0"),
+    ">=1.2, <1.5": ("1.2.0 1.4.9", "1.5.0 1.1.0"),
+    ">=1.2.0-rc.1": ("1.2.0-rc.1 1.2.0-rc.2 1.2.0 1.3.0", "1.2.0-beta 1.3.0-rc.1"),
+    "1.2.0-rc.1": ("1.2.0-rc.1 1.2.0 1.4.0", "1.2.0-alpha 2.0.0"),
+    "=1.0.0-rc.1": ("1.0.0-rc.1", "1.0.0 1.0.0-rc.2"),
+    ">1.0.0-alpha, <1.0.0": ("1.0.0-beta", "1.0.0-alpha 1.0.0"),
+}
+
+
+@pytest.mark.parametrize("requirement", CASES)
+def test_what_a_requirement_holds_and_what_not(requirement: str) -> None:
+    inside, outside = (map(Version.parse, it.split()) for it in CASES[requirement])
+    parsed = Requirement.parse(requirement)
+    assert [version for version in inside if not parsed.matches(version)] == []
+    assert [version for version in outside if parsed.matches(version)] == []
+
+
+def test_versions_are_ordered_as_semver_orders_them() -> None:
+    """https://semver.org/#spec-item-11"""
+    texts = (
+        "1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 "
+        "1.0.0-rc.1 1.0.0 1.0.1 1.2.0 1.10.0 2.0.0"
+    )
+    keys = [Version.parse(text).key for text in texts.split()]
+    assert all(one < other for one, other in itertools.pairwise(keys))
+
+
+@pytest.mark.parametrize("text", ["1", "1.2", "01.2.3", "1.2.3-", "v1.2.3", "", "1.2.3.4"])
+def test_what_is_no_version(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version"):
+        Version.parse(text)
+
+
+@pytest.mark.parametrize("text", ["one", "1.2.3.4", ">>1", "1,", "", "1.2 || 2"])
+def test_what_is_no_requirement(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version requirement"):
+        Requirement.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "index"),
+    [
+        ("1.2", "^1.2"),
+        ("^1", "^1"),
+        ("= 1.2.3", "=1.2.3"),
+        (">=1,<2", ">=1, <2"),
+        ("~1", "~1"),
+        ("1.*", "1.*"),
+        ("*", "*"),
+        ("1.0.0-x", "^1.0.0-x"),
+    ],
+)
+def test_the_index_has_requirements_as_cargo_writes_them(written: str, index: str) -> None:
+    assert normalised(written) == index

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.ecosystems.go import discover, gomod, versions
+from releasekit.ecosystems.go.discover import Module, modules
+from releasekit.ecosystems.go.options import Options
+from releasekit.errors import ConfigError, PlanError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE = Options(version="1.0.0")
+
+
+def write(root: Path, **texts: str) -> Path:
+    """Files by their path, `__` for a slash and `_` for a dot."""
+    for name, text in texts.items():
+        path = root / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root.resolve()
+
+
+def found(root: Path, options: Options = ONE) -> dict[str, Module]:
+    return {module.path: module for module in modules(root, options)}
+
+
+def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        go_mod="module a.b/m\nrequire a.b/m/x v0.1.0 // indirect\nrequire o.p/q v1.0.0\n",
+        x__go_mod="module a.b/m/x\n",
+        x__testdata__go_mod="module a.b/t\n",
+        vendor__go_mod="module a.b/v\n",
+        other__go_mod="module a.b/o\n",
+    )
+    for name in ("_hidden", ".hidden", "node_modules"):
+        (root / name).mkdir()
+        (root / name / "go.mod").write_text(f"module a.b/{name}\n")
+    (root / "other" / ".git").mkdir()
+    by_path = found(root)
+    assert by_path.keys() == {"a.b/m", "a.b/m/x"}
+    packages = {package.id.name: package for package in discover.packages(by_path)}
+    assert [str(it.on) for it in packages["a.b/m"].dependencies] == ["go:a.b/m/x"]
+    assert packages["a.b/m/x"].manifest == root / "x" / "go.mod"
+    assert found(root, Options(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
+
+
+def test_a_go_work_says_what_belongs_together(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        go_work="use ./x\nuse (\n\t./y\n)\n",
+        x__go_mod="module a.b/x\n",
+        y__go_mod="module a.b/y\n",
+        z__go_mod="module a.b/z\n",
+    )
+    assert found(root).keys() == {"a.b/x", "a.b/y"}
+
+
+@pytest.mark.parametrize(
+    ("use", "message"), [("../x", "leads out of the workspace"), ("./gone", "there is no go.mod")]
+)
+def test_a_go_work_that_leads_nowhere_is_refused(tmp_path: Path, use: str, message: str) -> None:
+    """R36"""
+    with pytest.raises(ConfigError, match=message):
+        modules(write(tmp_path, go_work=f"use {use}\n"), ONE)
+
+
+def test_two_modules_of_one_path_are_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, x__go_mod="module a.b/x\n", y__go_mod="module a.b/x\n")
+    with pytest.raises(ConfigError, match=r"both named a\.b/x"):
+        modules(root, ONE)
+
+
+def test_searching_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    monkeypatch.setattr(discover, "MAX_DIRECTORIES", 1)
+    with pytest.raises(ConfigError, match="more than 1 directories"):
+        modules(write(tmp_path, x__y__go_mod="module a.b/x\n"), ONE)
+
+
+def test_versions_come_from_the_nearest_place(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        VERSION="1.2.3\n",
+        go_mod="module a.b/m\n",
+        x__go_mod="module a.b/m/x\n",
+        x__VERSION='package x\n\n// Version of it.\nconst Version = "v0.4.0"\n',
+        y__z__go_mod="module a.b/m/y/z\n",
+        w__go_mod="module a.b/m/w/v2\n",
+        u__go_mod="module a.b/m/u\n",
+    )
+    options = Options(version_file="VERSION", versions={"w": "2.0.0-rc.1", "a.b/m/u": "v1.9.0"})
+    assert {path: module.version for path, module in found(root, options).items()} == {
+        "a.b/m": "v1.2.3",
+        "a.b/m/x": "v0.4.0",
+        "a.b/m/y/z": "v1.2.3",
+        "a.b/m/w/v2": "v2.0.0-rc.1",
+        "a.b/m/u": "v1.9.0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("1.2.3", "1.2.3"),
+        ("v1.2.3-rc.1\n", "v1.2.3-rc.1"),
+        ('{"name": "x", "version": "1.0.0"}', "1.0.0"),
+        ("[project]\nversion = '0.1.0'\n", "0.1.0"),
+        ("const Version = `v3.0.0`\n", "v3.0.0"),
+    ],
+)
+def test_a_version_file_may_be_of_many_kinds(tmp_path: Path, text: str, version: str) -> None:
+    path = tmp_path / "VERSION"
+    path.write_text(text)
+    assert versions.in_file(path) == version
+
+
+def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, VERSION="soon\n", go_mod="module a.b/m\n")
+    with pytest.raises(ConfigError, match="VERSION holds no version"):
+        modules(root, Options(version_file="VERSION"))
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "reason"),
+    [
+        ("a.b/m", Options(), "nothing tells its version"),
+        ("a.b/m", Options(version="1.0.0", private=(".",)), "private names it"),
+        ("a.b/m", Options(version="1.0.0", private=("a.b/*",)), "private names it"),
+        ("example", ONE, "no dot"),
+    ],
+)
+def test_what_is_never_published_says_why(
+    tmp_path: Path, module: str, options: Options, reason: str
+) -> None:
+    (only,) = modules(write(tmp_path, go_mod=f"module {module}\n"), options)
+    assert reason in only.unpublishable
+    assert only.version == ""
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "nonsense", "1.0"])
+def test_a_version_that_does_not_fit_is_refused(tmp_path: Path, version: str) -> None:
+    root = write(tmp_path, go_mod="module a.b/m\n")
+    with pytest.raises(ConfigError, match=r"go.mod: .*write"):
+        modules(root, Options(version=version))
+
+
+def test_a_version_of_no_module_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, go_mod="module a.b/m\n")
+    with pytest.raises(ConfigError, match="'xx', which is no module here"):
+        modules(root, Options(versions={"xx": "1.0.0"}))
+
+
+def replacing(tmp_path: Path, line: str) -> tuple[Module, dict[str, Module]]:
+    root = write(
+        tmp_path,
+        x__go_mod=f"module a.b/x\n\nrequire a.b/y v0.0.0\n\nreplace {line}\n",
+        y__go_mod="module a.b/y\n",
+    )
+    by_path = found(root)
+    return by_path["a.b/x"], by_path
+
+
+@pytest.mark.parametrize("line", ["a.b/y => ../y", "a.b/y v0.0.0 => ../y/"])
+def test_a_replacement_that_says_where_a_neighbour_is_does_no_harm(
+    tmp_path: Path, line: str
+) -> None:
+    module, by_path = replacing(tmp_path, line)
+    assert [it.path for it in discover.local_replaces(module, by_path)] == ["a.b/y"]
+    discover.check(module, module.mod.text, {"a.b/y": "v1.0.0"}, by_path)
+
+
+@pytest.mark.parametrize("line", ["a.b/y => ../z", "a.b/y => f.g/y v1.0.0", "o.p/q => ../fork"])
+def test_a_replacement_nobody_else_has_is_refused_with_the_fix(tmp_path: Path, line: str) -> None:
+    module, by_path = replacing(tmp_path, line)
+    with pytest.raises(PlanError, match=r"which nobody who requires a\.b/x would get") as caught:
+        discover.check(module, module.mod.text, {}, by_path)
+    assert f"go mod edit -dropreplace={line.split(maxsplit=1)[0]}" in caught.value.hint
+
+
+def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path) -> None:
+    module, by_path = replacing(tmp_path, "o.p/q => f.g/q v1.0.0")
+    assert discover.local_replaces(module, by_path) == []
+
+
+@pytest.mark.parametrize("table", [{}, {"version-file": "VERSION", "versions": {".": "1.0.0"}}])
+def test_a_table_is_read(table: dict[str, object]) -> None:
+    assert Options.from_table(table).remote == "origin"
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"versoin": "1"}, "did you mean 'version'"),
+        ({"version-file": "../V"}, "version-file is '../V'"),
+        ({"version-file": "/V"}, "version-file is '/V'"),
+        ({"remote": "--upload-pack=x"}, "remote is"),
+        ({"remote": "https://x"}, "remote is"),
+        ({"versions": {"a": 1}}, "versions is"),
+        ({"versions": "1"}, "versions is"),
+        ({"proxy": "no"}, "proxy is"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused(table: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Options.from_table(table)
+
+
+def test_a_file_that_cannot_be_read_is_one_clear_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        gomod.read(tmp_path / "none")
+    path = tmp_path / "go.mod"
+    path.write_bytes(b"module \xff\n")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        gomod.read(path)
+    monkeypatch.setattr(gomod, "MAX_BYTES", 3)
+    with pytest.raises(ConfigError, match="larger than 3 bytes"):
+        gomod.read(path)
+
+
+def test_discovery_starts_no_process(tmp_path: Path) -> None:
+    assert asyncio.run(asyncio.to_thread(modules, tmp_path, ONE)) == []

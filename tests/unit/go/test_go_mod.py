@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import pytest
+
+from releasekit.ecosystems.go import edit, gomod
+from releasekit.ecosystems.go.edit import Sums
+from releasekit.errors import ConfigError, PlanError
+
+TEXT = """\
+// The module of the demo.
+module "github.com/acme/mono/web" // deprecated soon
+
+go 1.22
+toolchain go1.24.1
+
+require github.com/acme/mono/core v0.0.0 // of this repository
+
+require (
+	github.com/acme/mono/text v1.0.0
+	github.com/other/thing v1.4.0 // indirect; not ours
+
+)
+
+replace github.com/acme/mono/core => ../core
+
+replace (
+	github.com/acme/mono/text => ../text // for now
+	github.com/other/thing v1.4.0 => github.com/fork/thing v1.4.1
+)
+
+exclude ()
+retract [v1.0.0, v1.0.5]
+"""
+CORE, TEXT_PATH, THING = (
+    "github.com/acme/mono/core",
+    "github.com/acme/mono/text",
+    "github.com/other/thing",
+)
+
+
+def mod(text: str = TEXT) -> gomod.GoMod:
+    return gomod.parse_mod(text, "web/go.mod")
+
+
+def test_everything_a_release_depends_on_is_read() -> None:
+    found = mod()
+    assert (found.module, found.go) == ("github.com/acme/mono/web", "1.22")
+    assert [(it.path, it.version, it.indirect) for it in found.requires] == [
+        (CORE, "v0.0.0", False),
+        (TEXT_PATH, "v1.0.0", False),
+        (THING, "v1.4.0", True),
+    ]
+    assert [(it.path, it.version, it.target, it.target_version) for it in found.replaces] == [
+        (CORE, "", "../core", ""),
+        (TEXT_PATH, "", "../text", ""),
+        (THING, "v1.4.0", "github.com/fork/thing", "v1.4.1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("go 1.22\n", "no module directives"),
+        ("module a.b/c\nmodule a.b/d\n", "2 module directives"),
+        ("module a.b/c\nrequire a.b/d\n", "write a path and a version"),
+        ("module a.b/c\nreplace a.b/d ../d\n", "write `replace OLD => NEW`"),
+        ("module a.b/c\nreplace a.b/d =>\n", "write `replace OLD => NEW`"),
+        ("module a.b/c\nrequire (\n\ta.b/d v1.0.0\n", "no closing parenthesis"),
+        ('module "a.b/c\n', "is not understood"),
+    ],
+)
+def test_what_is_no_go_mod_is_one_clear_message(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        mod(text)
+    assert "web/go.mod" in str(caught.value)
+
+
+def test_a_go_work_lists_directories() -> None:
+    text = "go 1.22\n\nuse ./a\nuse (\n\t./b // later\n\t`./c d`\n)\nreplace x.y/z => ./z\n"
+    work = gomod.parse_work(text, "go.work")
+    assert work.uses == ("./a", "./b", "./c d")
+    assert [it.target for it in work.replaces] == ["./z"]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_released_go_mod_differs_where_it_has_to(newline: str) -> None:
+    """R24"""
+    found = mod(TEXT.replace("\n", newline))
+    versions = {CORE: "v1.1.0", TEXT_PATH: "v1.0.0", "github.com/acme/mono/io": "v1.0.0"}
+    local = [it for it in found.replaces if it.target.startswith("..")]
+    made = edit.released(found, versions, missing=["github.com/acme/mono/io"], local=local)
+    wanted = (
+        TEXT.replace("core v0.0.0", "core v1.1.0")
+        .replace(f"replace {CORE} => ../core\n", "")
+        .replace(f"\t{TEXT_PATH} => ../text // for now\n", "")
+        + "\nrequire (\n\tgithub.com/acme/mono/io v1.0.0 // indirect\n)\n"
+    )
+    assert made == wanted.replace("\n", newline)
+    again = mod(made)
+    assert edit.released(again, versions, missing=[], local=[]) == made
+
+
+def test_a_block_of_replacements_goes_with_the_last_of_them() -> None:
+    text = "module a.b/c\n\nreplace (\n\ta.b/d => ../d\n\ta.b/e => ../e\n)\n"
+    found = mod(text)
+    assert edit.released(found, {}, missing=[], local=found.replaces) == "module a.b/c\n\n"
+
+
+def test_a_last_line_without_an_end_gets_one() -> None:
+    made = edit.released(mod("module a.b/c"), {"a.b/d": "v1.0.0"}, missing=["a.b/d"], local=[])
+    assert made == "module a.b/c\n\nrequire (\n\ta.b/d v1.0.0 // indirect\n)\n"
+
+
+@pytest.mark.parametrize(
+    ("planned", "fits"),
+    [("v1.0.0", True), ("v1.1.0-rc.1", True), ("v1.0.0-rc.1", False), ("v0.9.0", False)],
+)
+def test_a_requirement_is_a_lower_bound(planned: str, fits: bool) -> None:
+    versions = {TEXT_PATH: planned}
+    if fits:
+        edit.check(mod(), versions)
+    else:
+        with pytest.raises(PlanError, match=rf"requires {TEXT_PATH} v1.0.0, but .* has {planned}"):
+            edit.check(mod(), versions)
+
+
+def test_hashes_are_added_in_the_order_of_go() -> None:
+    before = (
+        "b.c/d v1.10.0 h1:ten=\n"
+        "b.c/d v1.10.0/go.mod h1:tenmod=\n"
+        "b.c/d v1.2.0/go.mod h1:two=\n"
+        "b.c/z v1.0.0 h1:stale=\n"
+        "b.c/z v1.0.0/go.mod h1:stale=\n"
+    )
+    made = edit.go_sum(
+        before,
+        {
+            ("b.c/z", "v1.0.0"): Sums("h1:z=", "h1:zm="),
+            ("a.b/c", "v1.0.0"): Sums("h1:a=", "h1:am="),
+        },
+    )
+    assert made.splitlines() == [
+        "a.b/c v1.0.0 h1:a=",
+        "a.b/c v1.0.0/go.mod h1:am=",
+        "b.c/d v1.2.0/go.mod h1:two=",
+        "b.c/d v1.10.0 h1:ten=",
+        "b.c/d v1.10.0/go.mod h1:tenmod=",
+        "b.c/z v1.0.0 h1:z=",
+        "b.c/z v1.0.0/go.mod h1:zm=",
+    ]
+    assert edit.known_sums(made)["b.c/z", "v1.0.0"] == Sums("h1:z=", "h1:zm=")
+    assert ("b.c/d", "v1.2.0") not in edit.known_sums(made + "not a line of it\n")

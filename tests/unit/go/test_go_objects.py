@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.ecosystems.go import objects
+from releasekit.ecosystems.go.objects import Bundle, Entry, Object, Signature
+from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BY = Signature("Änne", "a@example.invalid", 1_700_000_000)
+
+
+def release(parent: str = "1" * 40) -> Bundle:
+    blob = Object("blob", b"module a.b/c\n" * 100)
+    root = objects.tree({"go.mod": Entry(objects.FILE_MODE, blob.id)})
+    commit = objects.commit(root.id, parent, BY, "Release")
+    return Bundle("v1.0.0", parent, (blob, root, commit, objects.tag("v1.0.0", commit.id, BY, "m")))
+
+
+def test_git_takes_what_is_made(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "a").mkdir()
+    for name in ("a/x", "a.b", "a-b"):
+        (tmp_path / name).write_text(name)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Start")
+    listing = git(tmp_path, "ls-tree", "-z", "HEAD")
+    entries = {}
+    for line in filter(None, listing.split("\0")):
+        facts, name = line.split("\t")
+        mode, _, oid = facts.split(" ")
+        entries[name] = Entry(mode.lstrip("0"), oid)
+    assert objects.tree(entries).id == git(tmp_path, "rev-parse", "HEAD^{tree}").strip()
+
+    bundle = release(git(tmp_path, "rev-parse", "HEAD").strip())
+    path = tmp_path / ".git" / "v1.bundle"
+    path.write_bytes(bundle.to_bytes())
+    git(tmp_path, "fetch", "--quiet", str(path), "refs/tags/v1.0.0:refs/tags/v1.0.0")
+    assert git(tmp_path, "rev-parse", "v1.0.0").strip() == bundle.tag
+    git(tmp_path, "fsck", "--strict")
+    shown = git(tmp_path, "log", "-1", "--format=%an %ct %s", "v1.0.0")
+    assert shown == "Änne 1700000000 Release\n"
+
+
+def test_a_bundle_is_read_back() -> None:
+    bundle = release()
+    assert Bundle.of(bundle.to_bytes()) == bundle
+    assert bundle.to_bytes() == release().to_bytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data.replace(b"# v2", b"# v3"),
+        lambda data: data[:-1],
+        lambda data: data.replace(release().tag.encode(), b"2" * 40),
+    ],
+)
+def test_a_damaged_bundle_is_a_value_error(damage: object) -> None:
+    assert callable(damage)
+    with pytest.raises(ValueError, match=r"bundle|pack|tag"):
+        Bundle.of(damage(release().to_bytes()))
+
+
+def test_loose_objects_lie_where_git_looks(tmp_path: Path) -> None:
+    blob = Object("blob", b"x")
+    objects.store([blob], tmp_path)
+    stored = (tmp_path / blob.id[:2] / blob.id[2:]).read_bytes()
+    assert zlib.decompress(stored) == b"blob 1\0x"

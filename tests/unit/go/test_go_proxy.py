@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import httpx
+import pytest
+
+import fakes
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems.go import module_zip, release
+from releasekit.ecosystems.go.directory_layout import ProxyDirectory
+from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
+from releasekit.ecosystems.interface import Services
+from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.model import Package, PackageId
+from releasekit.net import http_client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.process import Processes
+
+PACKAGE = Package(
+    id=PackageId("go", "github.com/Acme/core"),
+    version="v1.0.0",
+    directory=Path("/w"),
+    manifest=Path("/w/go.mod"),
+)
+BASE = "github.com/!acme/core/@v/v1.0.0"
+INFO = b'{"Version":"v1.0.0","Time":"2026-01-02T03:04:05Z","Origin":{"VCS":"git"}}'
+MOD = b"module github.com/Acme/core\n"
+ZIP = module_zip.write({"github.com/Acme/core@v1.0.0/go.mod": MOD}, time_s=0)
+
+
+def read(
+    answers: Mapping[str, bytes | int], url: str = "https://proxy.example/p"
+) -> dict[str, str]:
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = answers.get(str(request.url), 404)
+        if isinstance(found, int):
+            return httpx.Response(found, text="not here")
+        return httpx.Response(200, content=found)
+
+    async def main() -> dict[str, str]:
+        taken = snapshot({})
+        async with http_client(transport=httpx.MockTransport(answer)) as http:
+            services = Services(
+                environment={},
+                http=http,
+                processes=cast("Processes", None),
+                credentials=Credentials(taken, mask=lambda _: None),
+            )
+            config = fakes.config(Path("/w"), max_retries=0)
+            return await Proxy(url, config, services).read(PACKAGE)
+
+    return asyncio.run(main())
+
+
+def everything(url: str) -> dict[str, bytes | int]:
+    return {f"{url}{BASE}.info": INFO, f"{url}{BASE}.mod": MOD, f"{url}{BASE}.zip": ZIP}
+
+
+def test_a_proxy_shows_what_go_sum_will_say() -> None:
+    found = read(everything("https://proxy.example/p/"))
+    ours = release.info("v1.0.0", "2026-01-02T03:04:05Z")
+    assert found["v1.0.0.mod"] == module_zip.hash_of_mod(MOD)
+    assert found["v1.0.0.zip"] == module_zip.hash_of_zip(ZIP)
+    assert found["v1.0.0.info"] == f"sha256:{fakes.artifact(Path('x'), ours).sha256}"
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_what_is_not_there_yet_is_no_error(status: int) -> None:
+    answers = everything("https://proxy.example/p/")
+    assert read({**answers, f"https://proxy.example/p/{BASE}.info": status}) == {}
+    some = read(
+        {
+            **answers,
+            f"https://proxy.example/p/{BASE}.mod": status,
+            f"https://proxy.example/p/{BASE}.zip": status,
+        }
+    )
+    assert some.keys() == {"v1.0.0.info"}
+
+
+def test_the_checksum_database_spares_the_download() -> None:
+    address = "https://sum.golang.org/lookup/github.com/!acme/core@v1.0.0"
+    text = (
+        "123\ngithub.com/Acme/core v1.0.0 h1:zip=\n"
+        "github.com/Acme/core v1.0.0/go.mod h1:mod=\n\ngo.sum database tree\n1\nx\n"
+    )
+    found = read({f"{OFFICIAL}{BASE}.info": INFO, address: text.encode()}, OFFICIAL)
+    assert (found["v1.0.0.zip"], found["v1.0.0.mod"]) == ("h1:zip=", "h1:mod=")
+    assert read({f"{OFFICIAL}{BASE}.info": INFO}, OFFICIAL).keys() == {"v1.0.0.info"}
+
+
+@pytest.mark.parametrize(
+    ("file", "answer", "error"),
+    [
+        (".info", 403, Denied),
+        (".info", 500, Transient),
+        (".info", b"<html>", Transient),
+        (".info", b"[]", Transient),
+        (".zip", b"not a zip", Rejected),
+        (".mod", 400, Rejected),
+    ],
+)
+def test_doubt_is_never_absence(file: str, answer: bytes | int, error: type[PackageError]) -> None:
+    """R16"""
+    answers = {
+        **everything("https://proxy.example/p/"),
+        f"https://proxy.example/p/{BASE}{file}": answer,
+    }
+    with pytest.raises(error):
+        read(answers)
+
+
+def test_a_proxy_is_asked_safely_only() -> None:
+    """R37"""
+    with pytest.raises(ConfigError, match="go-proxy"):
+        read({}, "http://proxy.example/")
+
+
+def files() -> dict[str, bytes]:
+    names = release.filenames("v1.0.0")
+    return dict(zip(names, (b"bundle", INFO, MOD, ZIP), strict=True))
+
+
+def test_a_directory_shows_a_version_once_it_is_listed(tmp_path: Path) -> None:
+    layout = ProxyDirectory()
+    assert layout.read(tmp_path, PACKAGE) is None
+    for name, data in files().items():
+        path = tmp_path / layout.place(PACKAGE, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    before = layout.read(tmp_path, PACKAGE)
+    assert before is not None
+    assert not before.complete
+    assert "v1.0.0.zip" not in before.files
+    for place, page in layout.pages(tmp_path, PACKAGE):
+        (tmp_path / place).write_bytes(page)
+    after = layout.read(tmp_path, PACKAGE)
+    assert after is not None
+    assert after.complete
+    assert after.files["v1.0.0.zip"] == module_zip.hash_of_zip(ZIP)
+    assert (tmp_path / "github.com/!acme/core/@v/list").read_text() == "v1.0.0\n"
+
+
+def test_the_list_holds_versions_that_are_whole_in_order(tmp_path: Path) -> None:
+    layout = ProxyDirectory()
+    directory = tmp_path / "github.com/!acme/core/@v"
+    directory.mkdir(parents=True)
+    for version in ("v1.10.0", "v1.9.0", "v1.0.0-!r!c1"):
+        for end in (".info", ".mod", ".zip"):
+            (directory / f"{version}{end}").touch()
+    (directory / "v2.0.0.zip").touch()
+    ((_, page),) = layout.pages(tmp_path, PACKAGE)
+    assert page.split() == [b"v1.0.0-RC1", b"v1.9.0", b"v1.10.0"]
+
+
+def test_only_files_of_a_version_have_a_place() -> None:
+    with pytest.raises(PackageError, match="not the name"):
+        ProxyDirectory().place(PACKAGE, "v1.0.1.zip")

@@ -1,0 +1,105 @@
+"""A package with built files, and registries that a transport in memory answers for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+import httpx
+
+import fakes
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems import maven
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.maven.build import digested
+from releasekit.net import http_client
+from releasekit.process import Processes
+from unit.maven.poms import gav, write
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Artifact, Package
+
+T = TypeVar("T")
+URL = "https://repo.example/releases"
+LOGIN = {"RELEASEKIT_MAVEN_PASSWORD": "hunter2-password"}
+
+
+class Server:
+    """Holds what it is sent, by path; `answers` come first, each for one request."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.answers: dict[tuple[str, str], list[httpx.Response | Exception]] = {}
+        self.requests: list[httpx.Request] = []
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        body = await request.aread()
+        self.requests.append(request)
+        path = request.url.path
+        waiting = self.answers.get((request.method, path), [])
+        if waiting:
+            answer = waiting.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        if request.method == "PUT":
+            self.files[path] = body
+            return httpx.Response(201)
+        held = self.files.get(path)
+        return httpx.Response(404) if held is None else httpx.Response(200, content=held)
+
+    def answer(self, method: str, path: str, *answers: httpx.Response | Exception) -> None:
+        self.answers.setdefault((method, path), []).extend(answers)
+
+    @property
+    def puts(self) -> list[str]:
+        return [it.url.path for it in self.requests if it.method == "PUT"]
+
+
+def using(
+    server: Server,
+    root: Path,
+    use: Callable[[Target, Package], Awaitable[T]],
+    *,
+    place: str = URL,
+    environ: Mapping[str, str] = LOGIN,
+    **changes: object,
+) -> T:
+    """With the one package of the workspace, g:a 1.0."""
+
+    settings = fakes.config(
+        root.resolve(), registries={"maven": place}, maven_username="ci", **changes
+    )
+    settings.state_directory.mkdir(exist_ok=True)
+
+    async def main() -> T:
+        taken = snapshot(environ)
+        credentials = Credentials(taken, mask=lambda _: None)
+        transport = httpx.MockTransport(server)
+        async with (
+            http_client(transport=transport) as http,
+            Processes(environment=taken.environment) as processes,
+        ):
+            services = Services(taken.environment, http, processes, credentials)
+            target = maven.target(settings, services)
+            (package,) = await target.ecosystem.discover(settings.root)
+            return await use(target, package)
+
+    return asyncio.run(main())
+
+
+def workspace(root: Path, packaging: str = "jar") -> None:
+    write(root / "pom.xml", gav("a") + f"<packaging>{packaging}</packaging>")
+
+
+def built(root: Path, *names: str) -> tuple[Artifact, ...]:
+    """Where a build would have put them; the POM and the jar by default."""
+    directory = root.resolve() / ".releasekit" / "dist" / "maven" / "g" / "a" / "1.0"
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in names or ("a-1.0.pom", "a-1.0.jar"):
+        (directory / name).write_bytes(f"the bytes of {name}".encode())
+    return tuple(digested(directory / name) for name in names or ("a-1.0.pom", "a-1.0.jar"))

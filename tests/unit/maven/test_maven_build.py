@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from releasekit.ecosystems.maven.build import collect, not_built
+from releasekit.ecosystems.maven.ecosystem import Maven
+from releasekit.ecosystems.maven.options import Options
+from releasekit.ecosystems.maven.signing import Signer
+from releasekit.errors import BuildFailed, CommandFailed, ConfigError
+from releasekit.process import Processes
+from unit.maven.poms import gav, modules, packages, write
+from unit.maven.releases import built
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.model import Artifact, Package, PackageId
+
+LOG = Path("/logs/build-maven.log")
+ERROR = (
+    "[ERROR] Failed to execute goal org.example:compile (default) on project a: Compilation failure"
+)
+
+
+def a_package(root: Path, name: str = "a") -> Package:
+    write(root / "pom.xml", gav("top") + modules("a", "b"))
+    for each in ("a", "b"):
+        write(root / each / "pom.xml", gav(each))
+    return packages(root)[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "words"),
+    [
+        ("a", (ERROR,), "could not be built: Compilation failure"),
+        ("b", (ERROR,), "was not built: a failed before it"),
+        ("b", ("[ERROR] The POM is broken",), "`mvn` ended with 1"),
+    ],
+)
+def test_why_a_package_was_not_built(
+    tmp_path: Path, name: str, lines: tuple[str, ...], words: str
+) -> None:
+    failure = CommandFailed("`mvn` ended with 1", log=lines)
+    error = not_built(a_package(tmp_path, name), failure, LOG)
+    assert str(error).startswith(f"maven:g:{name}: ")
+    assert words in str(error)
+    assert (error.log, str(LOG) in error.hint) == (lines, True)
+
+
+def test_a_build_that_deploys_nothing_says_so(tmp_path: Path) -> None:
+    error = not_built(a_package(tmp_path), None, LOG)
+    assert "deployed no a-1.0.pom" in str(error)
+
+
+def test_only_what_maven_deployed_is_collected_the_pom_first(tmp_path: Path) -> None:
+    package = a_package(tmp_path)
+    staged = tmp_path / "staged" / "g" / "a" / "1.0"
+    staged.mkdir(parents=True)
+    assert collect(package, tmp_path / "staged", tmp_path / "into") == ()
+    for name in ("a-1.0.jar", "a-1.0.jar.sha1", "a-1.0-sources.jar", "a-1.0.pom"):
+        (staged / name).write_bytes(b"x")
+    artifacts = collect(package, tmp_path / "staged", tmp_path / "into")
+    assert [it.filename for it in artifacts] == ["a-1.0.pom", "a-1.0-sources.jar", "a-1.0.jar"]
+    assert artifacts[0].digests.keys() == {"md5", "sha1", "sha256", "sha512"}
+    assert artifacts[0].path.parent == tmp_path / "into" / "g" / "a" / "1.0"
+
+
+def build(
+    root: Path, environment: Mapping[str, str], options: Options
+) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def main() -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        async with Processes(environment=environment) as processes:
+            maven = Maven(fakes.config(root), options, processes=processes)
+            found = await maven.discover(root)
+            (batch,) = maven.batches(found)
+            return await maven.build(batch, root / "into")
+
+    return asyncio.run(main())
+
+
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_without_maven_it_is_said_what_to_install(tmp_path: Path) -> None:
+    a_package(tmp_path)
+    results = build(tmp_path.resolve(), {"PATH": str(tmp_path)}, Options())
+    assert len(results) == 3
+    for result in results.values():
+        assert isinstance(result, BuildFailed)
+        assert "mvn is not installed" in str(result)
+        assert "mvnw" in result.hint
+
+
+def test_the_projects_own_wrapper_gets_every_option(tmp_path: Path) -> None:
+    a_package(tmp_path)
+    (tmp_path / "target").mkdir()
+    program(tmp_path / "mvnw", f'printf "%s\\n" "$@" > {tmp_path}/arguments; ls > {tmp_path}/seen')
+    options = Options(
+        command="./mvnw",
+        args=("-Prelease",),
+        properties={"revision": "2"},
+        goals=("verify",),
+        skip_tests=True,
+        sources=True,
+        javadoc=True,
+        sign=True,
+    )
+    results = build(tmp_path.resolve(), {"PATH": "/usr/bin:/bin"}, options)
+    assert all(isinstance(it, BuildFailed) for it in results.values())
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    for wanted in ("--fail-at-end", "-Prelease", "-Drevision=2", "-DskipTests", "verify"):
+        assert wanted in arguments
+    assert any("maven-source-plugin" in each for each in arguments)
+    assert any("maven-javadoc-plugin" in each for each in arguments)
+    assert "--projects" not in arguments
+    assert "target" not in (tmp_path / "seen").read_text().split()
+    assert not (tmp_path / ".releasekit" / "work" / "maven").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [(None, "gpg is not installed"), ("echo no key >&2; exit 2", "gpg did not sign: no key")],
+)
+def test_what_gpg_cannot_sign_is_not_built(tmp_path: Path, script: str | None, words: str) -> None:
+    package = a_package(tmp_path)
+    artifacts = built(tmp_path)
+    if script is not None:
+        program(tmp_path / "gpg", script)
+
+    async def main() -> None:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            await Signer(processes, key="KEY", at_once=1).sign(package, artifacts)
+
+    with pytest.raises(BuildFailed, match=words):
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"reactor": ["x"]}, "did you mean 'reactors'"),
+        ({"reactors": "x"}, "reactors"),
+        ({"sign": "--homedir=x"}, "sign"),
+        ({"sign": 1}, "sign"),
+        ({"api": "nexus"}, "api"),
+        ({"publishing": 1}, "publishing"),
+        ({"properties": {"a b": "c"}}, "properties"),
+        ({"properties": {"a": 1}}, "properties"),
+        ({"skip-tests": "yes"}, "skip-tests"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(table: Mapping[str, object], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Options.from_table(table)
+    assert "releasekit.toml: [maven]" in str(caught.value)
+    assert words in str(caught.value)
+    assert caught.value.hint

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.errors import ConfigError
+from unit.maven.poms import child, edges, gav, modules, needs, packages, projects, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_nothing_is_found_without_a_pom(tmp_path: Path) -> None:
+    assert packages(tmp_path) == {}
+
+
+def test_a_reactor_with_what_its_modules_inherit(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "deep/b/pom.xml"))
+    write(tmp_path / "a/pom.xml", child("a"))
+    path = write(
+        tmp_path / "deep/b/pom.xml",
+        child("b").replace("</parent>", "<relativePath>../../pom.xml</relativePath></parent>")
+        + needs("a"),
+    )
+    found = packages(tmp_path)
+    assert [str(it.id) for it in found.values()] == ["maven:g:top", "maven:g:a", "maven:g:b"]
+    assert {it.version for it in found.values()} == {"1.0"}
+    assert found["b"].manifest == path.resolve()
+    assert edges(found["b"]) == {"top": "runtime", "a": "runtime"}
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("pom.xml", "<properties><revision>2.1</revision></properties>"),
+        (".mvn/maven.config", "# ours\n-B -Drevision=2.1\n"),
+        (".mvn/maven.config", "--define\nrevision=2.1\n"),
+        (".mvn/maven.config", "--define=revision=2.1"),
+    ],
+)
+def test_a_revision_comes_from_the_pom_or_from_outside(
+    tmp_path: Path, where: str, text: str
+) -> None:
+    own = text if where == "pom.xml" else ""
+    write(tmp_path / "pom.xml", gav("top", "${revision}${changelist}") + own + modules("a"))
+    write(tmp_path / "a/pom.xml", child("a", "${revision}${changelist}"))
+    if not own:
+        (tmp_path / ".mvn").mkdir()
+        (tmp_path / where).write_text(text)
+    found = projects(tmp_path, properties={"changelist": "-rc-1"})
+    assert {it.version for it in found.values()} == {"2.1-rc-1"}
+    assert found["a"].parent is found["top"]
+
+
+def test_a_parent_elsewhere_gives_group_and_version(tmp_path: Path) -> None:
+    parent = f"<parent>{gav('corporate', '7', 'org.example')}<relativePath/></parent>"
+    write(tmp_path / "pom.xml", f"{parent}<artifactId>a</artifactId>")
+    (project,) = projects(tmp_path).values()
+    assert (project.name, project.version, project.parent) == ("org.example:a", "7", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (gav("a", "1.0-SNAPSHOT"), "snapshot"),
+        (
+            gav("a") + "<properties><maven.deploy.skip>true</maven.deploy.skip></properties>",
+            "maven.deploy.skip",
+        ),
+        (
+            gav("a") + "<build><plugins><plugin><artifactId>maven-deploy-plugin</artifactId>"
+            "<configuration><skip>true</skip></configuration></plugin></plugins></build>",
+            "maven-deploy-plugin",
+        ),
+        (
+            gav("a") + "<properties><maven.deploy.skip>true</maven.deploy.skip></properties>"
+            "<build><plugins><plugin><artifactId>maven-deploy-plugin</artifactId>"
+            "<configuration><skip>false</skip></configuration></plugin></plugins></build>",
+            "",
+        ),
+    ],
+)
+def test_what_is_never_published_says_why(tmp_path: Path, body: str, reason: str) -> None:
+    write(tmp_path / "pom.xml", body)
+    found = packages(tmp_path)["a"].unpublishable
+    assert reason in found
+    assert bool(found) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ("", "runtime"),
+        ("<scope>test</scope>", "optional"),
+        ("<scope>provided</scope>", "optional"),
+        ("<optional>true</optional>", "optional"),
+    ],
+)
+def test_users_need_what_they_resolve(tmp_path: Path, more: str, kind: str) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b"))
+    write(tmp_path / "a/pom.xml", gav("a"))
+    write(tmp_path / "b/pom.xml", gav("b") + needs("a", more=more))
+    assert edges(packages(tmp_path)["b"]) == {"a": kind}
+
+
+@pytest.mark.parametrize(
+    ("version", "is_edge"),
+    [("1.0", True), ("[1.0,2)", True), ("${nowhere}", True), ("0.9", False)],
+)
+def test_another_version_comes_from_a_repository(
+    tmp_path: Path, version: str, is_edge: bool
+) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b"))
+    write(tmp_path / "a/pom.xml", gav("a"))
+    write(tmp_path / "b/pom.xml", gav("b") + needs("a", version))
+    assert ("a" in edges(packages(tmp_path)["b"])) is is_edge
+
+
+@pytest.mark.parametrize(("managed", "is_edge"), [("1.0", True), ("0.9", False)])
+def test_a_managed_version_decides_where_none_is_given(
+    tmp_path: Path, managed: str, is_edge: bool
+) -> None:
+    held = f"<dependencyManagement>{needs('a', managed)}</dependencyManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b") + held)
+    write(tmp_path / "a/pom.xml", gav("a"))
+    write(
+        tmp_path / "b/pom.xml",
+        child("b") + needs("a").replace("<version>${project.version}</version>", ""),
+    )
+    assert ("a" in edges(packages(tmp_path)["b"])) is is_edge
+
+
+def test_a_bom_comes_after_what_it_lists_and_a_parent_before_its_children(tmp_path: Path) -> None:
+    listed = f"<dependencyManagement>{needs('a')}</dependencyManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "bom", "user") + listed)
+    write(tmp_path / "a/pom.xml", child("a"))
+    write(tmp_path / "bom/pom.xml", gav("bom") + "<packaging>pom</packaging>" + listed)
+    imported = needs("bom", more="<type>pom</type><scope>import</scope>")
+    managed = f"<dependencyManagement>{imported}</dependencyManagement>"
+    write(tmp_path / "user/pom.xml", gav("user") + managed)
+    found = packages(tmp_path)
+    assert edges(found["bom"]) == {"a": "optional"}
+    assert edges(found["a"]) == {"top": "runtime"}
+    assert edges(found["top"]) == {}
+    assert edges(found["user"]) == {"bom": "runtime"}
+
+
+def test_plugins_come_first_where_they_can(tmp_path: Path) -> None:
+    plugin = f"<build><plugins><plugin>{gav('tool')}</plugin></plugins></build>"
+    write(tmp_path / "pom.xml", gav("top") + modules("tool", "a") + plugin)
+    write(tmp_path / "tool/pom.xml", child("tool") + "<packaging>maven-plugin</packaging>")
+    write(tmp_path / "a/pom.xml", gav("a") + plugin)
+    found = packages(tmp_path)
+    assert edges(found["a"]) == {"tool": "optional"}
+    assert edges(found["top"]) == {}
+
+
+def test_reactors_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "java/pom.xml", gav("a"))
+    assert packages(tmp_path) == {}
+    assert packages(tmp_path, reactors=("java",)).keys() == {"a"}
+    with pytest.raises(ConfigError, match="nowhere"):
+        packages(tmp_path, reactors=("nowhere",))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (gav("a") + modules("gone"), "gone"),
+        (gav("a", "${nowhere}"), "nowhere"),
+        (gav("a", "../../x"), "no version"),
+        (gav("a", "1..2"), "no version"),
+        (gav("a/b"), "no artifactId"),
+        (
+            gav("a", "${x}") + "<properties><x>${y}</x><y>${x}${x}</y></properties>",
+            "never comes to an end",
+        ),
+        ("<artifactId>a</artifactId>", "groupId"),
+        ("<groupId>g</groupId><version>1</version>", "artifactId"),
+    ],
+)
+def test_a_pom_that_cannot_be_used_is_named(tmp_path: Path, body: str, words: str) -> None:
+    write(tmp_path / "pom.xml", body)
+    with pytest.raises(ConfigError) as caught:
+        packages(tmp_path)
+    assert words in str(caught.value)
+    assert str(tmp_path / "pom.xml") in str(caught.value)
+
+
+def test_a_module_outside_of_the_workspace_is_refused(tmp_path: Path) -> None:
+    """R36"""
+    write(tmp_path / "outside/pom.xml", gav("b"))
+    write(tmp_path / "root/pom.xml", gav("a") + modules("../outside"))
+    with pytest.raises(ConfigError, match="leads out of the workspace"):
+        packages(tmp_path / "root")
+
+
+def test_parents_in_a_circle_are_refused(tmp_path: Path) -> None:
+    for one, other in (("a", "b"), ("b", "a")):
+        above = f"<parent>{gav(other)}<relativePath>../{other}</relativePath></parent>"
+        write(tmp_path / one / "pom.xml", above + gav(one))
+    with pytest.raises(ConfigError, match="never come to an end"):
+        packages(tmp_path, reactors=("a",))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<!DOCTYPE project [<!ENTITY a "b">]><project>&a;</project>',
+        '<!DOCTYPE project SYSTEM "file:///etc/passwd"><project/>',
+        "<project>&a;</project>",
+        "<project>",
+        "",
+        "<html/>",
+        "<a>" * 200,
+    ],
+)
+def test_what_is_no_pom_is_refused(tmp_path: Path, page: str) -> None:
+    """R40"""
+    (tmp_path / "pom.xml").write_text(page)
+    with pytest.raises(ConfigError, match="not a POM"):
+        packages(tmp_path)
+
+
+def test_a_pom_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pom.xml").write_bytes("<project><name>é</name></project>".encode("latin-1"))
+    with pytest.raises(ConfigError, match="UTF-8"):
+        packages(tmp_path)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import zipfile
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from releasekit.ecosystems.maven import bundle, portal
+from releasekit.errors import PackageError, Rejected, Transient
+from unit.maven.releases import Server, built, using, workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Artifact, Package
+
+API = "/api/v1/publisher"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portal, "_FIRST_PAUSE_S", 0.0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    workspace(tmp_path)
+    return tmp_path
+
+
+def status(*states: str, **more: object) -> list[httpx.Response | Exception]:
+    return [httpx.Response(200, json={"deploymentState": state, **more}) for state in states]
+
+
+def server(*states: str, **more: object) -> Server:
+    made = Server()
+    made.answer("POST", f"{API}/upload", httpx.Response(201, text="one\n"))
+    made.answer("POST", f"{API}/status", *status(*states, **more))
+    made.answer("POST", f"{API}/deployment/one", httpx.Response(204))
+    made.answer("DELETE", f"{API}/deployment/one", httpx.Response(204))
+    return made
+
+
+def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: object) -> None:
+    async def use(target: Target, package: Package) -> None:
+        assert target.deployment is not None
+        await target.registry.upload(package, artifacts)
+
+    using(
+        there,
+        root,
+        use,
+        place="https://central.sonatype.com",
+        max_retries=0,
+        ecosystem_tables={"maven": table},
+    )
+
+
+def paths(there: Server) -> list[str]:
+    return [f"{it.method} {it.url.path.removeprefix(API)}" for it in there.requests]
+
+
+def test_checked_and_then_published(root: Path) -> None:
+    there = server("PENDING", "VALIDATING", "VALIDATED", "VALIDATED", "PUBLISHING")
+    deploy(there, root, built(root))
+    upload = there.requests[0]
+    assert upload.url.params["publishingType"] == "USER_MANAGED"
+    assert upload.headers["Authorization"].startswith("Bearer ")
+    assert paths(there).count("POST /deployment/one") == 1
+    body = upload.content
+    data = body[body.index(b"PK\x03\x04") : body.rindex(b"\r\n--")]
+    with zipfile.ZipFile(BytesIO(data)) as found:
+        assert len(found.namelist()) == 2 * 5
+        assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
+
+
+def test_automatic_publishing_is_the_portals(root: Path) -> None:
+    there = server("VALIDATED", "PUBLISHED")
+    deploy(there, root, built(root), publishing="automatic")
+    assert there.requests[0].url.params["publishingType"] == "AUTOMATIC"
+    assert "POST /deployment/one" not in paths(there)
+
+
+def test_a_deployment_is_found_again(root: Path) -> None:
+    artifacts = built(root)
+    there = server("VALIDATING")
+    there.answer("POST", f"{API}/status", httpx.Response(503))
+    with pytest.raises(Transient):
+        deploy(there, root, artifacts)
+    again = server("VALIDATED", "VALIDATED", "PUBLISHED")
+    deploy(again, root, artifacts)
+    assert "POST /upload" not in paths(again)
+    assert "POST /deployment/one" in paths(again)
+
+
+@pytest.mark.parametrize("record", [b"nonsense", b"[]", b"{}", b'{"deployment": "two"}'])
+def test_any_other_record_is_no_deployment_of_ours(root: Path, record: bytes) -> None:
+    artifacts = built(root)
+    (root / ".releasekit" / portal.RECORD).write_bytes(record)
+    there = server("PUBLISHED")
+    deploy(there, root, artifacts)
+    assert "POST /upload" in paths(there)
+
+
+@pytest.mark.parametrize("answer", [httpx.Response(404), *status("FAILED")])
+def test_one_that_is_gone_or_failed_is_made_again(root: Path, answer: httpx.Response) -> None:
+    artifacts = built(root)
+    deploy(server("PUBLISHED"), root, artifacts)
+    there = Server()
+    there.answer("POST", f"{API}/status", answer)
+    there.answer("POST", f"{API}/upload", httpx.Response(201, text="two"))
+    there.answer("POST", f"{API}/status", *status("PUBLISHED"))
+    deploy(there, root, artifacts)
+    record = json.loads((root / ".releasekit" / portal.RECORD).read_bytes())
+    assert record["deployment"] == "two"
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ({"pkg:maven/g/a@1.0": ["Missing signature", "No sources"]}, "Missing signature, No"),
+        ({"common": "Invalid namespace"}, "Invalid namespace"),
+        (None, "no reason"),
+    ],
+)
+def test_a_refusal_is_told_and_cleared_away(root: Path, errors: object, words: str) -> None:
+    there = server("VALIDATING", "FAILED", "FAILED", errors=errors)
+    with pytest.raises(Rejected, match=words) as caught:
+        deploy(there, root, built(root))
+    assert "sign" in caught.value.hint
+    assert paths(there)[-1] == "DELETE /deployment/one"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (httpx.Response(200, text="<html>"), "no JSON"),
+        (httpx.Response(200, text="[]"), "no object"),
+        (httpx.Response(200, json={"deploymentState": "SLEEPING"}), "SLEEPING"),
+    ],
+)
+def test_an_answer_nobody_understands_is_a_doubt(
+    root: Path, answer: httpx.Response, words: str
+) -> None:
+    there = server()
+    there.answer("POST", f"{API}/status", answer)
+    with pytest.raises(Transient, match=words):
+        deploy(there, root, built(root))
+
+
+def test_an_upload_without_an_id_is_a_doubt(root: Path) -> None:
+    there = Server()
+    there.answer("POST", f"{API}/upload", httpx.Response(201, text=" "))
+    with pytest.raises(Transient) as caught:
+        deploy(there, root, built(root))
+    assert caught.value.ambiguous
+
+
+def test_a_conflict_is_a_refusal(root: Path) -> None:
+    there = Server()
+    there.answer("POST", f"{API}/upload", httpx.Response(409))
+    with pytest.raises(Rejected, match="409"):
+        deploy(there, root, built(root))
+
+
+def test_a_bundle_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle, "MAX_BYTES", 10)
+    with pytest.raises(PackageError, match="bundle takes 10"):
+        deploy(server(), root, built(root))
+
+
+def test_what_is_published_is_looked_for_in_the_repository(root: Path) -> None:
+    there = Server()
+    there.files = {"/maven2/g/a/1.0/a-1.0.pom": b"x", "/maven2/g/a/1.0/a-1.0.jar": b"y"}
+
+    async def use(target: Target, package: Package) -> None:
+        target.registry.check_credentials()
+        published = await target.registry.lookup(package)
+        assert published is not None
+        assert published.complete
+        assert target.registry.url == "https://central.sonatype.com"
+
+    using(there, root, use, place="https://central.sonatype.com")
+    assert {it.url.host for it in there.requests} == {"repo1.maven.org"}
+    assert all("Authorization" not in it.headers for it in there.requests)

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from releasekit.errors import (
+    ConfigError,
+    Denied,
+    MissingCredentials,
+    PackageError,
+    Rejected,
+    Transient,
+)
+from unit.maven.releases import URL, Server, built, using, workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Artifact, Package, Published
+
+HOME = "/releases/g/a"
+POM = f"{HOME}/1.0/a-1.0.pom"
+JAR = f"{HOME}/1.0/a-1.0.jar"
+METADATA = f"{HOME}/maven-metadata.xml"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    workspace(tmp_path)
+    return tmp_path
+
+
+def upload(server: Server, root: Path, artifacts: tuple[Artifact, ...], place: str = URL) -> None:
+    async def use(target: Target, package: Package) -> None:
+        await target.registry.upload(package, artifacts)
+
+    using(server, root, use, place=place, max_retries=0)
+
+
+def lookup(server: Server, root: Path, place: str = URL) -> Published | None:
+    async def use(target: Target, package: Package) -> Published | None:
+        return await target.registry.lookup(package)
+
+    return using(server, root, use, place=place, max_retries=0)
+
+
+def test_the_checksums_of_the_pom_come_last(root: Path) -> None:
+    server = Server()
+    upload(server, root, built(root))
+    assert server.puts.index(JAR) < server.puts.index(POM) < server.puts.index(METADATA)
+    assert server.puts.index(METADATA) < server.puts.index(f"{POM}.md5")
+    assert server.puts[-1] == f"{POM}.sha1"
+    assert len(server.puts) == len(set(server.puts)) == 3 * 5
+    sent = next(it for it in server.requests if it.url.path == JAR and it.method == "PUT")
+    pair = base64.b64encode(b"ci:hunter2-password").decode()
+    assert sent.headers["Authorization"] == f"Basic {pair}"
+    assert sent.headers["If-None-Match"] == "*"
+    assert sent.headers["Content-Length"] == str(len(server.files[JAR]))
+
+
+def test_an_upload_that_was_cut_off_is_completed(root: Path) -> None:
+    """R21: the POM is there, and nobody is told so before all else is."""
+    server, artifacts = Server(), built(root)
+    server.answer("PUT", f"{METADATA}.sha1", httpx.ReadError("reset"))
+    with pytest.raises(Transient) as caught:
+        upload(server, root, artifacts)
+    assert caught.value.ambiguous
+    published = lookup(server, root)
+    assert published is not None
+    assert published.files.keys() == {"a-1.0.jar"}
+    assert not published.complete
+    server.requests.clear()
+    upload(server, root, artifacts[:1])
+    assert POM not in server.puts
+    assert f"{METADATA}.sha1" in server.puts
+    published = lookup(server, root)
+    assert published is not None
+    assert published.complete
+
+
+def test_somebody_elses_release_needs_no_checksums(root: Path) -> None:
+    server = Server()
+    server.files = {POM: b"a", JAR: b"b"}
+    published = lookup(server, root)
+    assert published is not None
+    assert published.complete
+    assert all(digest.startswith("sha256:") for digest in published.files.values())
+    assert published.url == f"{URL}/g/a/1.0/"
+    upload(server, root, built(root))
+    assert [path for path in server.puts if path in {POM, JAR, METADATA}] == []
+
+
+def test_what_else_was_built_here_is_looked_for(root: Path) -> None:
+    server = Server()
+    artifacts = built(root, "a-1.0.pom", "a-1.0.jar", "a-1.0-linux.jar", "a-1.0-sources.jar")
+    upload(server, root, artifacts)
+    published = lookup(server, root)
+    assert published is not None
+    assert published.files.keys() == {artifact.filename for artifact in artifacts}
+
+
+@pytest.mark.parametrize(
+    ("packaging", "names", "complete"),
+    [
+        ("pom", ["a-1.0.pom"], True),
+        ("jar", ["a-1.0.pom"], False),
+        ("war", ["a-1.0.pom", "a-1.0.war"], True),
+        ("maven-plugin", ["a-1.0.pom", "a-1.0.jar"], True),
+        ("unheard-of", ["a-1.0.pom", "a-1.0.jar"], True),
+        ("jar", ["a-1.0.jar"], False),
+    ],
+)
+def test_complete_is_the_pom_with_its_main_artifact(
+    tmp_path: Path, packaging: str, names: list[str], complete: bool
+) -> None:
+    workspace(tmp_path, packaging)
+    server = Server()
+    for name in names:
+        server.files[f"{HOME}/1.0/{name}"] = b"x"
+    published = lookup(server, tmp_path)
+    assert published is not None
+    assert published.complete is complete
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(409, text="already exists"),
+        httpx.Response(412),
+        httpx.Response(400, text="Repository does not allow updating assets: releases"),
+        httpx.Response(403, text="Not enough permissions to overwrite artifact"),
+    ],
+)
+def test_a_file_that_came_meanwhile_is_accepted(root: Path, answer: httpx.Response) -> None:
+    server = Server()
+    server.answer("PUT", JAR, answer)
+    upload(server, root, built(root))
+    assert POM in server.files
+    assert f"{JAR}.sha1" not in server.files
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (httpx.Response(401), Denied, "maven-password"),
+        (httpx.Response(403, text="no"), Denied, "maven-password"),
+        (httpx.Response(404), Rejected, "distributionManagement"),
+        (httpx.Response(422, text="bad"), Rejected, "bad"),
+        (httpx.Response(503, headers={"Retry-After": "3"}), Transient, "503"),
+        (httpx.Response(307, headers={"Location": "https://else.example/"}), Rejected, "else"),
+    ],
+)
+def test_what_a_refusal_means(
+    root: Path, answer: httpx.Response, error: type[PackageError], words: str
+) -> None:
+    server = Server()
+    server.answer("PUT", JAR, answer)
+    with pytest.raises(error) as caught:
+        upload(server, root, built(root))
+    assert words in str(caught.value) + caught.value.hint
+    assert POM not in server.files
+
+
+def test_a_final_error_tells_more_than_a_passing_one(root: Path) -> None:
+    server = Server()
+    server.answer("PUT", JAR, httpx.Response(503))
+    server.answer("PUT", f"{HOME}/1.0/a-1.0-sources.jar", httpx.Response(401))
+    with pytest.raises(Denied):
+        upload(server, root, built(root, "a-1.0.pom", "a-1.0.jar", "a-1.0-sources.jar"))
+
+
+def test_other_versions_stay_in_the_metadata(root: Path) -> None:
+    server = Server()
+    server.files[METADATA] = (
+        b"<metadata><versioning><versions><version>0.9</version><version>2.0</version>"
+        b"</versions></versioning></metadata>"
+    )
+    upload(server, root, built(root))
+    page = server.files[METADATA].decode()
+    assert page.index("0.9") < page.index("<version>1.0<") < page.index("<version>2.0<")
+    assert "<release>2.0</release>" in page
+
+
+@pytest.mark.parametrize("page", [b"<html/>", b"not found", b"<metadata>"])
+def test_a_page_that_is_no_metadata_is_never_replaced(root: Path, page: bytes) -> None:
+    server = Server()
+    server.files[METADATA] = page
+    with pytest.raises(Rejected, match="no metadata"):
+        upload(server, root, built(root))
+    assert server.files[METADATA] == page
+
+
+def test_a_checksum_that_is_none_is_a_doubt(root: Path) -> None:
+    server = Server()
+    server.files[f"{POM}.sha1"] = b"<html>Please log in</html>"
+    with pytest.raises(Transient, match="not a checksum"):
+        lookup(server, root)
+
+
+def test_credentials_are_checked_before_anything_is_sent(root: Path) -> None:
+    async def use(target: Target, _: Package) -> None:
+        target.registry.check_credentials()
+
+    using(Server(), root, use)
+    with pytest.raises(MissingCredentials, match="RELEASEKIT_MAVEN_PASSWORD is not set"):
+        using(Server(), root, use, environ={})
+
+
+def test_a_file_of_another_name_is_no_part_of_the_release(root: Path) -> None:
+    with pytest.raises(PackageError, match="not the name"):
+        upload(Server(), root, built(root, "b-1.0.jar"))
+
+
+@pytest.mark.parametrize("place", ["http://repo.example/", "https://me:pw@repo.example/"])
+def test_an_unsafe_address_is_refused(root: Path, place: str) -> None:
+    """R37"""
+    with pytest.raises(ConfigError, match="maven-registry"):
+        lookup(Server(), root, place=place)
+
+
+def test_a_directory_heals_metadata_that_is_none(root: Path) -> None:
+    place = f"dir:{root / 'served'}"
+    artifacts = built(root)
+    assert lookup(Server(), root, place=place) is None
+    upload(Server(), root, artifacts, place=place)
+    page = root / "served" / "g" / "a" / "maven-metadata.xml"
+    before = page.read_bytes()
+    page.write_text("<html/>")
+    upload(Server(), root, artifacts, place=place)
+    assert b"<version>1.0</version>" in page.read_bytes()
+    assert page.read_bytes()[:100] == before[:100]

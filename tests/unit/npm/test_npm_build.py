@@ -1,0 +1,204 @@
+"""Builds, with a stand-in for node that does what each package's directory says."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shlex
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from javascript import write
+from releasekit.ecosystems.npm import ecosystem as npm_ecosystem
+from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.ecosystems.npm.options import Options
+from releasekit.errors import BuildFailed, ConfigError
+from releasekit.process import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from releasekit.model import Artifact, PackageId
+
+# A first line for the shell and for Python: the path of an interpreter may hold spaces.
+NODE = """\
+#!/bin/sh
+'''exec' {python} "$0" "$@"
+' '''
+import json, os, sys, time
+for line in sys.stdin:
+    request = json.loads(line)
+    place = request["directory"]
+    how = open(os.path.join(place, "how")).read()
+    document = json.load(open(os.path.join(place, "package.json")))
+    answer = {{"id": request["id"], "name": document["name"], "version": document["version"]}}
+    if how == "once" and not os.path.exists(os.path.join(place, "died")):
+        open(os.path.join(place, "died"), "w").close()
+        os._exit(1)
+    if how == "dies":
+        os._exit(1)
+    if how == "hangs":
+        open(os.path.join(place, "hanging"), "w").close()
+        time.sleep(600)
+    if how == "fails":
+        open(request["log"], "a").write("first\\nsecret-canary\\n")
+        answer = {{"id": request["id"], "error": "prepack ended with 7"}}
+    if how == "renamed":
+        answer["version"] = "9.9.9"
+    with open(request["into"], "w") as file:
+        file.write(json.dumps({{**request, "into": "", "log": "", "id": 0}}))
+    print(json.dumps(answer), flush=True)
+"""
+
+Built = dict[str, "tuple[Artifact, ...] | BuildFailed"]
+
+
+def workspace(tmp_path: Path, **packages: str) -> Path:
+    """Each package with what becomes of its build."""
+    files: dict[str, object] = {"package.json": {"private": True, "workspaces": ["*"]}}
+    for name, how in packages.items():
+        files[f"{name}/package.json"] = {"name": f"@acme/{name}", "version": "1.0.0"}
+        files[f"{name}/how"] = how
+    return write(tmp_path / "workspace", files)
+
+
+@asynccontextmanager
+async def opened(
+    root: Path, tools: tuple[str, ...] = ("node", "npm"), **table: object
+) -> AsyncIterator[Npm]:
+    programs = root.parent / "bin"
+    programs.mkdir(exist_ok=True)
+    for name in tools:
+        (programs / name).write_text(NODE.format(python=shlex.quote(sys.executable)))
+        (programs / name).chmod(0o755)
+    environment = {"PATH": f"{programs}:/nowhere", "SHOWN": "x"}
+    options = Options.from_table({key.replace("_", "-"): it for key, it in table.items()})
+    async with Processes(environment=environment, secrets=["secret-canary"]) as processes:
+        npm = Npm(fakes.config(root), options, processes=processes)
+        try:
+            yield npm
+        finally:
+            await npm.aclose()
+
+
+async def build_all(npm: Npm, root: Path) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    packages = await npm.discover(root)
+    public = [it for it in packages if not it.unpublishable]
+    into = root / ".releasekit" / "dist" / "npm"
+    answers = await asyncio.gather(*(npm.build(batch, into) for batch in npm.batches(public)))
+    return {name: result for answer in answers for name, result in answer.items()}
+
+
+def built(root: Path, tools: tuple[str, ...] = ("node", "npm"), **table: object) -> Built:
+    async def main() -> Built:
+        async with opened(root, tools, **table) as npm:
+            results = await build_all(npm, root)
+            return {package.name: result for package, result in results.items()}
+
+    return asyncio.run(main())
+
+
+def request(artifacts: object) -> Mapping[str, object]:
+    assert isinstance(artifacts, tuple)
+    found: Mapping[str, object] = json.loads(artifacts[0].path.read_text())
+    return found
+
+
+def failure(result: object) -> BuildFailed:
+    assert isinstance(result, BuildFailed)
+    return result
+
+
+def test_one_process_packs_them_all(tmp_path: Path) -> None:
+    root = workspace(tmp_path, a="works", b="works")
+    results = built(root)
+    for name in ("a", "b"):
+        (artifact,) = results[f"@acme/{name}"]  # type: ignore[misc]
+        data = artifact.path.read_bytes()
+        into = root / ".releasekit" / "dist" / "npm" / "@acme" / name / "1.0.0"
+        assert artifact.path == into / f"acme-{name}-1.0.0.tgz"
+        assert artifact.digests == {
+            it: hashlib.new(it, data).hexdigest() for it in ("sha256", "sha512", "sha1")
+        }
+        assert [it.name for it in into.parent.iterdir()] == ["1.0.0"]
+    asked = request(results["@acme/a"])
+    assert asked["workspaces"] == [str(root / "a"), str(root / "b")]
+    assert asked["root"] == str(root)
+    assert (asked["hidden"], asked["ignoreScripts"]) == ("", False)
+
+
+def test_a_package_in_the_root_never_holds_the_state_directory(tmp_path: Path) -> None:
+    root = write(
+        tmp_path / "w", {"package.json": {"name": "x", "version": "1.0.0"}, "how": "works"}
+    )
+    asked = request(built(root, ignore_scripts=True)["x"])
+    assert (asked["hidden"], asked["ignoreScripts"]) == (".releasekit", True)
+
+
+def test_a_failure_is_one_packages_own(tmp_path: Path) -> None:
+    """R6, R34"""
+    root = workspace(tmp_path, a="fails", b="works", c="renamed")
+    results = built(root)
+    assert isinstance(results["@acme/b"], tuple)
+    error = failure(results["@acme/a"])
+    assert str(error) == "npm:@acme/a: it could not be packed: prepack ended with 7"
+    assert error.log == ("first", "***")
+    assert str(root / ".releasekit" / "logs" / "build-npm-@acme-a.log") in error.hint
+    assert "its scripts made it @acme/c@9.9.9" in str(failure(results["@acme/c"]))
+
+
+def test_a_process_that_dies_takes_nobody_with_it(tmp_path: Path) -> None:
+    assert isinstance(built(workspace(tmp_path, a="once"))["@acme/a"], tuple)
+    (tmp_path / "again").mkdir()
+    error = failure(built(workspace(tmp_path / "again", a="dies"))["@acme/a"])
+    assert "its packer ended" in str(error)
+    assert error.log == ()
+
+
+@pytest.mark.parametrize(("tools", "missing"), [((), "node"), (("node",), "npm")])
+def test_what_to_install_is_said(tmp_path: Path, tools: tuple[str, ...], missing: str) -> None:
+    error = failure(built(workspace(tmp_path, a="works"), tools)["@acme/a"])
+    assert f"{missing} is not on PATH" in str(error)
+    assert "install Node.js" in error.hint
+
+
+def test_a_cancelled_build_ends_its_process(tmp_path: Path) -> None:
+    """R29"""
+    root = workspace(tmp_path, a="hangs")
+
+    async def main() -> None:
+        async with opened(root) as npm:
+            build = asyncio.ensure_future(build_all(npm, root))
+            while not (root / "a" / "hanging").exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            build.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await build
+            (root / "a" / "how").write_text("works")
+            (result,) = (await build_all(npm, root)).values()
+            assert isinstance(result, tuple)
+
+    asyncio.run(main())
+
+
+def test_a_long_log_is_shown_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npm_ecosystem, "TAIL_BYTES", 6)
+    error = failure(built(workspace(tmp_path, a="fails"))["@acme/a"])
+    assert error.log == ("anary",)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match="unknown key 'ignore-script', did you mean"):
+        Options.from_table({"ignore-script": True})
+    wrong: list[dict[str, object]] = [
+        {"packages": "x"}, {"packages": [7]}, {"ignore-scripts": 1}, {"directory-url": 7},
+    ]  # fmt: skip
+    for table in wrong:
+        with pytest.raises(ConfigError, match=r"releasekit\.toml: \[npm\]"):
+            Options.from_table(table)

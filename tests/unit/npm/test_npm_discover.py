@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from javascript import discovered, ecosystem, write
+from releasekit.errors import ConfigError
+from releasekit.model import DependencyKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOP = {"private": True, "workspaces": ["packages/*"]}
+CORE = {"name": "@acme/core", "version": "1.0.0"}
+
+
+def web(**more: object) -> dict[str, object]:
+    return {"name": "web", "version": "2.0.0", **more}
+
+
+def refusal(root: Path, **changes: object) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        discovered(root, **changes)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"package.json": TOP},
+        {"package.json": {"private": True, "workspaces": {"packages": ["packages/*"]}}},
+        {"package.json": {}, "pnpm-workspace.yaml": "packages: ['packages/*']"},
+        {"pnpm-workspace.yaml": "packages:\n- '!packages/skipped'\n- packages/*\n"},
+    ],
+    ids=["npm", "yarn 1", "pnpm", "pnpm without a root"],
+)
+def test_members_are_found_by_every_tools_own_list(
+    tmp_path: Path, files: dict[str, object]
+) -> None:
+    members = {"packages/core/package.json": CORE, "packages/web/package.json": web()}
+    assert list(discovered(write(tmp_path, {**files, **members}))) == ["@acme/core", "web"]
+
+
+def test_a_lone_package_is_its_own_workspace(tmp_path: Path) -> None:
+    root = write(tmp_path, {"package.json": CORE})
+    (found,) = discovered(root).values()
+    assert (found.version, found.directory, found.unpublishable) == ("1.0.0", root, "")
+
+
+def test_nothing_of_npm_is_nothing(tmp_path: Path) -> None:
+    assert discovered(write(tmp_path, {"README.md": ""})) == {}
+
+
+def test_a_manifest_without_a_name_is_nobodys_package(tmp_path: Path) -> None:
+    files = {"package.json": TOP, "packages/types/package.json": {"type": "module"}}
+    assert discovered(write(tmp_path, files)) == {}
+
+
+def test_options_add_and_take_away(tmp_path: Path) -> None:
+    files = {
+        "package.json": {**CORE, "workspaces": ["packages/*"]},
+        "packages/web/package.json": web(),
+        "more/extra/package.json": {"name": "extra", "version": "1.0.0"},
+    }
+    root = write(tmp_path, files)
+    table = {"packages": ["more/*"], "exclude": ["packages/web", "."]}
+    (found,) = asyncio.run(ecosystem(root, table).discover(root))
+    assert found.id.name == "extra"
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [({"private": True}, "private: true"), ({"private": True, "version": "x"}, "private: true")],
+)
+def test_private_packages_say_why(tmp_path: Path, more: dict[str, object], reason: str) -> None:
+    (found,) = discovered(write(tmp_path, {"package.json": {**CORE, **more}})).values()
+    assert reason in found.unpublishable
+
+
+def test_without_a_version_nothing_can_be_published(tmp_path: Path) -> None:
+    (found,) = discovered(write(tmp_path, {"package.json": {"name": "core"}})).values()
+    assert "no version" in found.unpublishable
+
+
+@pytest.mark.parametrize(
+    ("field", "spec", "kind"),
+    [
+        ("dependencies", "^1.0.0", DependencyKind.RUNTIME),
+        ("dependencies", "workspace:^", DependencyKind.RUNTIME),
+        ("dependencies", "catalog:", DependencyKind.RUNTIME),
+        ("dependencies", "file:../core", DependencyKind.RUNTIME),
+        ("dependencies", "workspace:../core", DependencyKind.RUNTIME),
+        ("dependencies", "latest", DependencyKind.RUNTIME),
+        ("peerDependencies", "*", DependencyKind.RUNTIME),
+        ("optionalDependencies", "^1", DependencyKind.OPTIONAL),
+        ("devDependencies", "*", None),
+        ("dependencies", "https://example.org/core.tgz", None),
+        ("dependencies", "npm:other@^1", None),
+    ],
+)
+def test_edges(tmp_path: Path, field: str, spec: str, kind: DependencyKind | None) -> None:
+    files = {
+        "package.json": TOP,
+        "packages/core/package.json": CORE,
+        "packages/web/package.json": web(**{field: {"@acme/core": spec, "left-pad": "1"}}),
+    }
+    edges = discovered(write(tmp_path, files))["web"].dependencies
+    assert [(edge.on.name, edge.kind, edge.requirement) for edge in edges] == (
+        [("@acme/core", kind, spec)] if kind else []
+    )
+
+
+def test_an_alias_leads_to_the_package_it_names(tmp_path: Path) -> None:
+    needs = {"a": "npm:@acme/core@^1", "b": "workspace:@acme/core@*", "c": "catalog:x"}
+    files = {
+        "pnpm-workspace.yaml": "packages: ['*']\ncatalogs: {x: {c: 'npm:@acme/core@^1.0.0'}}",
+        "core/package.json": CORE,
+        "web/package.json": web(dependencies=needs),
+    }
+    edges = discovered(write(tmp_path, files))["web"].dependencies
+    assert {edge.on.name for edge in edges} == {"@acme/core"}
+
+
+def test_optional_peers_and_bundled_packages(tmp_path: Path) -> None:
+    files = {
+        "package.json": TOP,
+        "packages/core/package.json": CORE,
+        "packages/peer/package.json": {"name": "peer", "version": "1.0.0"},
+        "packages/web/package.json": web(
+            dependencies={"@acme/core": "*", "web": "*"},
+            peerDependencies={"peer": "*"},
+            peerDependenciesMeta={"peer": {"optional": True}, "x": 1},
+            bundledDependencies=True,
+        ),
+        "packages/lib/package.json": {
+            "name": "lib", "version": "1.0.0",
+            "dependencies": {"@acme/core": "*", "peer": "*"}, "bundleDependencies": ["peer"],
+        },
+    }  # fmt: skip
+    found = discovered(write(tmp_path, files))
+    (edge,) = found["web"].dependencies
+    assert (edge.on.name, edge.kind) == ("peer", DependencyKind.OPTIONAL)
+    assert [edge.on.name for edge in found["lib"].dependencies] == ["@acme/core"]
+
+
+def test_scripts_are_built_after_those_they_compile_against(tmp_path: Path) -> None:
+    scripts = {"scripts": {"prepack": "tsc", "test": "x"}}
+    files = {
+        "package.json": TOP,
+        "packages/core/package.json": {**CORE, **scripts},
+        "packages/web/package.json": web(dependencies={"@acme/core": "*"}, **scripts),
+    }
+    (edge,) = discovered(write(tmp_path, files))["web"].dependencies
+    assert edge.kind is DependencyKind.BUILD
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("[]", "package.json is not valid JSON: not an object"),
+        ("{", "package.json is not valid JSON"),
+        ({"name": "-x y-", "version": "1.0.0"}, "name is '-x y-'"),
+        ({"name": 7}, "name is 7"),
+        ({"name": "../up"}, "name is '../up'"),
+        ({"name": ".hidden"}, "name is '.hidden'"),
+        ({"name": "a" * 215}, "name is 'aaa"),
+        ({"name": "x", "version": "1.0"}, "version is '1.0'"),
+        ({"name": "x", "version": "1.0.0+1"}, "version is '1.0.0+1'"),
+        ({"name": "x", "version": 1}, "version is 1"),
+        ({"name": "x", "version": "1.0.0", "dependencies": []}, "dependencies is [], not an"),
+        ({"name": "x", "version": "1.0.0", "dependencies": {"a": 1}}, "dependencies.a is 1"),
+        ({"workspaces": "packages/*"}, "workspaces is 'packages/*'"),
+        ({"workspaces": ["../x"]}, "leaves the workspace"),
+    ],
+)
+def test_bad_manifests_are_one_clear_line(tmp_path: Path, document: object, words: str) -> None:
+    assert words in str(refusal(write(tmp_path, {"package.json": document})))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("packages: [", "pnpm-workspace.yaml is not valid YAML"),
+        ("- a", "pnpm-workspace.yaml is list, not a table"),
+        ("packages: 7", "packages is 7"),
+        ("catalog: 7", "catalog 'default' is 7"),
+        ("catalogs: [7]", "catalog 'catalogs' is [7]"),
+        ("catalogs: {x: 7}", "catalog 'x' is 7"),
+    ],
+)
+def test_bad_pnpm_workspaces_are_one_clear_line(tmp_path: Path, text: str, words: str) -> None:
+    assert words in str(refusal(write(tmp_path, {"pnpm-workspace.yaml": text})))
+
+
+def test_settings_that_cannot_be_read_are_said_so(tmp_path: Path) -> None:
+    root = write(tmp_path, {"package.json": CORE, ".yarnrc.yml": "x"})
+    path = root / ".yarnrc.yml"
+    path.unlink()
+    path.symlink_to("/proc/self/mem")
+    assert "cannot be read" in str(refusal(root))
+
+
+def test_an_empty_pnpm_workspace_is_its_root(tmp_path: Path) -> None:
+    root = write(tmp_path, {"pnpm-workspace.yaml": "", "package.json": CORE})
+    assert list(discovered(root)) == ["@acme/core"]
+
+
+def test_a_manifest_that_is_too_large_or_no_file_is_refused(tmp_path: Path) -> None:
+    """R40"""
+    root = write(tmp_path, {"package.json": " " * (1024 * 1024 + 1)})
+    assert "larger than" in str(refusal(root))
+    (root / "package.json").unlink()
+    (root / "pnpm-workspace.yaml").write_text("packages: ['*']")
+    (root / "a" / "package.json").mkdir(parents=True)
+    assert "cannot be read" in str(refusal(root))
+
+
+def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:
+    files = {"package.json": TOP, "packages/a/package.json": CORE, "packages/b/package.json": CORE}
+    assert "are both named '@acme/core'" in str(refusal(write(tmp_path, files)))
+
+
+def test_a_manifest_outside_the_workspace_is_refused(tmp_path: Path) -> None:
+    """R36"""
+    write(tmp_path, {"outside.json": CORE, "ws/package.json": TOP, "ws/packages/a/x": ""})
+    (tmp_path / "ws/packages/a/package.json").symlink_to(tmp_path / "outside.json")
+    assert "leads out of the workspace" in str(refusal((tmp_path / "ws").resolve()))
+
+
+def test_a_package_of_another_registry_is_not_published_to_npmjs(tmp_path: Path) -> None:
+    config = {"registry": "https://npm.pkg.github.com"}
+    root = write(tmp_path, {"package.json": {**CORE, "publishConfig": config}})
+    assert "publishConfig.registry" in str(refusal(root))
+    assert discovered(root, registries={"npm": "https://npm.pkg.github.com"})
+    npmjs = {"registry": "https://registry.npmjs.org/"}
+    write(tmp_path, {"package.json": {**CORE, "publishConfig": npmjs}})
+    assert discovered(root)
+    write(tmp_path, {"package.json": {**CORE, "publishConfig": config, "private": True}})
+    assert discovered(root)

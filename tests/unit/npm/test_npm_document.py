@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from javascript import package, tarball
+from releasekit.ecosystems.npm import document, tags
+from releasekit.errors import ConfigError, PackageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.ecosystems.npm.document import Contained
+
+PACKAGE = package()
+
+
+def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Contained:
+    with tarball(tmp_path, PACKAGE, files, **more).path.open("rb") as file:
+        return document.contained(file, "npm:@acme/core 1.0.0")
+
+
+def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
+    artifact = tarball(tmp_path, PACKAGE, {"README.md": "# Core", "lib/README.md": "no"})
+    with artifact.path.open("rb") as file:
+        found = document.contained(file, "it")
+    entry = document.published(PACKAGE, found, tarball="https://x/t", digests=artifact.digests)
+    data = artifact.path.read_bytes()
+    body = json.loads(document.request(PACKAGE, entry, data, tag="next", access="public"))
+    assert body["dist-tags"] == {"next": "1.0.0"}
+    assert body["access"] == "public"
+    assert body["readme"] == entry["readme"] == "# Core"
+    (name,) = body["_attachments"]
+    assert name == "@acme/core-1.0.0.tgz"
+    assert base64.b64decode(body["_attachments"][name]["data"]) == data
+    assert body["_attachments"][name]["length"] == len(data)
+    version = body["versions"]["1.0.0"]
+    assert version["_id"] == "@acme/core@1.0.0"
+    assert document.digest_of(version["dist"]) == f"sha512:{artifact.digests['sha512']}"
+    assert document.digest_of({"shasum": version["dist"]["shasum"]}).startswith("sha1:")
+    assert "access" not in json.loads(
+        document.request(PACKAGE, entry, data, tag="latest", access="")
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "manifest", "expected"),
+    [
+        ({}, {"bin": "x.js"}, {"bin": {"core": "x.js"}}),
+        ({}, {"bundledDependencies": ["a"]}, {"bundleDependencies": ["a"]}),
+        (
+            {"binding.gyp": ""},
+            {"scripts": {"test": "t"}},
+            {"scripts": {"test": "t", "install": "node-gyp rebuild"}, "gypfile": True},
+        ),
+        ({"binding.gyp": ""}, {"scripts": {"install": "i"}}, {"scripts": {"install": "i"}}),
+        ({"binding.gyp": ""}, {"gypfile": False, "scripts": 7}, {"scripts": 7}),
+        ({"npm-shrinkwrap.json": "{}"}, {}, {"_hasShrinkwrap": True}),
+    ],
+)
+def test_manifests_are_spelled_as_clients_read_them(
+    tmp_path: Path, files: dict[str, str], manifest: dict[str, object], expected: dict[str, object]
+) -> None:
+    found = contained(tmp_path, files, **manifest).manifest
+    assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"x" * 2000)[:60]]
+)
+def test_what_is_no_tarball_is_said_to_be_none(data: bytes) -> None:
+    with pytest.raises(PackageError, match=r"it: .*no tarball of an npm package|no package\.json"):
+        document.contained(io.BytesIO(data), "it")
+
+
+def test_a_tarball_without_a_manifest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PackageError, match="no tarball of an npm package"):
+        contained(tmp_path, {"package.json": "[]"})
+    empty = io.BytesIO()
+    with tarfile.open(fileobj=empty, mode="w:gz"):
+        pass
+    empty.seek(0)
+    with pytest.raises(PackageError, match=r"there is no package\.json in it"):
+        document.contained(empty, "it")
+
+
+def test_a_tarball_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    monkeypatch.setattr(document, "_MAX_FILES", 1)
+    with pytest.raises(PackageError, match="more than 1 files"):
+        contained(tmp_path, {"a": "", "b": "", "c": ""})
+
+
+@pytest.mark.parametrize(
+    ("dist", "digest"),
+    [
+        ({}, ""),
+        ({"shasum": "AB"}, "sha1:ab"),
+        ({"shasum": 7}, ""),
+        ({"integrity": "sha1-qrs= sha512-q80=?x"}, "sha512:abcd"),
+        ({"integrity": "sha512-!", "shasum": "ab"}, "sha1:ab"),
+    ],
+)
+def test_digests_of_a_packument(dist: dict[str, object], digest: str) -> None:
+    assert document.digest_of(dist) == digest
+
+
+@pytest.mark.parametrize(
+    ("version", "latest", "tag"),
+    [
+        ("1.0.0", "", "latest"),
+        ("1.0.0", "0.9.0", "latest"),
+        ("1.0.0", "1.0.0", "latest"),
+        ("1.0.0", "2.0.0-beta.1", "latest"),
+        ("1.0.0", "unknown", "latest"),
+        ("1.4.1", "2.0.0", "release-1.x"),
+        ("0.3.1", "0.4.0", "release-0.3.x"),
+        ("2.0.0-beta.1", "1.0.0", "beta"),
+        ("2.0.0-1", "1.0.0", "next"),
+        ("2.0.0-1.rc", "1.0.0", "rc"),
+        ("2.0.0-latest", "1.0.0", "next"),
+        ("2.0.0-x", "1.0.0", "next"),
+        ("2.0.0-v1", "1.0.0", "next"),
+    ],
+)
+def test_only_what_is_newest_becomes_latest(version: str, latest: str, tag: str) -> None:
+    assert tags.choose(version, given="", latest=latest) == tag
+    assert tags.choose(version, given="lts", latest=latest) == "lts"
+
+
+def test_the_input_goes_before_the_manifest() -> None:
+    manifest = {"publishConfig": {"tag": "own"}}
+    assert tags.given("lts", manifest, where="x") == "lts"
+    assert tags.given("", manifest, where="x") == "own"
+    assert tags.given("", {"publishConfig": 7}, where="x") == ""
+    assert tags.given("", {}, where="x") == ""
+
+
+@pytest.mark.parametrize("tag", ["1.x", "v2", "a b", "*", "^1", "a/b"])
+def test_what_reads_as_a_range_is_no_tag(tag: str) -> None:
+    with pytest.raises(ConfigError, match="is no dist-tag"):
+        tags.checked(tag, where="npm-tag")

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from javascript import ecosystem, write
+from releasekit.ecosystems.npm import json_text
+from releasekit.errors import PlanError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+YAML = """\
+packages: ['*']
+catalog: {core: ^1.0.0, chalk: ^5.3.0}
+catalogs: {dev: {core: 'workspace:~'}}
+"""
+VERSIONS = {"core": "1.2.0", "web": "2.0.0"}
+
+
+def pinned(tmp_path: Path, text: str, *, mode: str = "auto", space: str = YAML) -> str:
+    files = {
+        "pnpm-workspace.yaml": space,
+        "core/package.json": {"name": "core", "version": "1.2.0"},
+        "tools/package.json": {"name": "tools", "private": True},
+        "web/package.json": text,
+    }
+    if not space:
+        del files["pnpm-workspace.yaml"]
+        files["package.json"] = {"workspaces": ["*"]}
+    root = write(tmp_path, files)
+    npm = ecosystem(root, pin=mode)
+    asyncio.run(npm.discover(root))
+    return npm.pin(text, VERSIONS)
+
+
+def web(field: str, key: str, spec: str) -> str:
+    return json.dumps({"name": "web", "version": "2.0.0", field: {key: spec}})
+
+
+@pytest.mark.parametrize(
+    ("field", "spec", "auto", "exact", "none"),
+    [
+        ("dependencies", "workspace:*", "1.2.0", "1.2.0", "1.2.0"),
+        ("dependencies", "workspace:", "1.2.0", "1.2.0", "1.2.0"),
+        ("dependencies", "workspace:^", "^1.2.0", "1.2.0", "^1.2.0"),
+        ("dependencies", "workspace:~", "~1.2.0", "1.2.0", "~1.2.0"),
+        ("dependencies", "workspace:^1.0.0", "^1.0.0", "1.2.0", "^1.0.0"),
+        ("dependencies", "workspace:../core", "1.2.0", "1.2.0", "1.2.0"),
+        ("dependencies", "link:../core", "1.2.0", "1.2.0", "1.2.0"),
+        ("dependencies", "catalog:", "^1.0.0", "1.2.0", "^1.0.0"),
+        ("dependencies", "catalog:dev", "~1.2.0", "1.2.0", "~1.2.0"),
+        ("dependencies", "*", "1.2.0", "1.2.0", "*"),
+        ("dependencies", "^1.1", "^1.1", "1.2.0", "^1.1"),
+        ("dependencies", "latest", "latest", "latest", "latest"),
+        ("optionalDependencies", "*", "1.2.0", "1.2.0", "*"),
+        ("peerDependencies", "*", "*", "*", "*"),
+        ("peerDependencies", ">=1", ">=1", ">=1", ">=1"),
+        ("peerDependencies", "workspace:^", "^1.2.0", "^1.2.0", "^1.2.0"),
+        ("devDependencies", "workspace:*", "1.2.0", "1.2.0", "1.2.0"),
+        ("devDependencies", "^9", "^9", "^9", "^9"),
+    ],
+)
+def test_pins(tmp_path: Path, field: str, spec: str, auto: str, exact: str, none: str) -> None:
+    text = web(field, "core", spec)
+    for mode, expected in (("auto", auto), ("exact", exact), ("none", none)):
+        changed = pinned(tmp_path, text, mode=mode)
+        assert changed == text.replace(json.dumps(spec), json.dumps(expected))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("workspace:core@^", "npm:core@^1.2.0"),
+        ("npm:core@^1.0.0", "npm:core@^1.0.0"),
+        ("npm:core", "npm:core@1.2.0"),
+        ("npm:chalk@^5", "npm:chalk@^5"),
+    ],
+)
+def test_aliases_stay_aliases(tmp_path: Path, spec: str, expected: str) -> None:
+    changed = json.loads(pinned(tmp_path, web("dependencies", "other", spec)))
+    assert changed["dependencies"] == {"other": expected}
+
+
+def test_ranges_of_others_come_from_the_catalog(tmp_path: Path) -> None:
+    changed = json.loads(pinned(tmp_path, web("dependencies", "chalk", "catalog:default")))
+    assert changed["dependencies"] == {"chalk": "^5.3.0"}
+
+
+def test_a_private_tool_without_a_version_may_be_anything(tmp_path: Path) -> None:
+    changed = json.loads(pinned(tmp_path, web("devDependencies", "tools", "workspace:^")))
+    assert changed["devDependencies"] == {"tools": "*"}
+
+
+@pytest.mark.parametrize(
+    ("key", "spec", "words"),
+    [
+        ("core", "^2.0.0", "npm:web requires core '^2.0.0', but the workspace has core 1.2.0"),
+        ("core", "workspace:>=1.3", "npm:web requires core 'workspace:>=1.3'"),
+        ("x", "npm:core@1.1.0", "npm:web requires x 'npm:core@1.1.0'"),
+        ("chalk", "catalog:old", "npm:web: chalk is 'catalog:old', and that catalog has no such"),
+        ("gone", "workspace:*", "no package of this workspace is named 'gone'"),
+    ],
+)
+def test_what_cannot_be_published_is_refused(
+    tmp_path: Path, key: str, spec: str, words: str
+) -> None:
+    with pytest.raises(PlanError) as caught:
+        pinned(tmp_path, web("dependencies", key, spec))
+    assert words in str(caught.value)
+
+
+def test_everything_else_is_kept_to_the_byte(tmp_path: Path) -> None:
+    """R24: byte order mark, CRLF, order, escapes, and strings that only look like dependencies."""
+    text = (
+        '\ufeff{\r\n\t"name" : "web", "version":"2.0.0",\r\n'
+        '  "scripts": {"core": "workspace:*"}, "keywords": ["workspace:*", {"core": "*"}],\r\n'
+        '  "dependencies": {\r\n   "cor\\u0065":   "work\\u0073pace:^" , "z": "1" }, "x": 1.5e3,\r'
+        '  "nested": {"dependencies": {"core": "workspace:*"}}, "core": "workspace:*", "t": true}'
+    )
+    assert pinned(tmp_path, text) == text.replace('"work\\u0073pace:^"', '"^1.2.0"')
+
+
+def test_the_manifest_of_a_stranger_is_left_alone(tmp_path: Path) -> None:
+    text = '{"name": "stranger", "dependencies": {"core": "*"}}'
+    root = write(tmp_path, {"package.json": {"name": "core", "version": "1.2.0"}})
+    npm = ecosystem(root)
+    asyncio.run(npm.discover(root))
+    assert npm.pin(text, VERSIONS) == text
+
+
+CONFIG = {"access": "public", "main": "dist/index.js", "types": "dist/index.d.ts"}
+
+
+@pytest.mark.parametrize(
+    ("space", "more", "expected"),
+    [
+        (YAML, {}, {"main": "dist/index.js", "types": "dist/index.d.ts", "access": "public"}),
+        ("", {".yarnrc.yml": ""}, {"main": "dist/index.js", "types": None, "access": "public"}),
+        ("", {}, {"main": "src/index.ts", "types": None, "access": "public"}),
+    ],
+    ids=["pnpm", "yarn", "npm"],
+)
+def test_publish_config_is_applied_as_its_tool_does(
+    tmp_path: Path, space: str, more: dict[str, object], expected: dict[str, object]
+) -> None:
+    write(tmp_path, more)
+    document = {"name": "web", "version": "2.0.0", "main": "src/index.ts", "publishConfig": CONFIG}
+    text = json.dumps(document, indent=4)
+    changed = pinned(tmp_path, text, space=space)
+    found = json.loads(changed)
+    assert found["main"] == expected["main"]
+    assert found.get("types") == expected["types"]
+    assert found["publishConfig"]["access"] == "public"
+    assert ('\n    "main"' in changed) is True
+
+
+def test_nothing_is_left_of_a_publish_config_that_only_overrides(tmp_path: Path) -> None:
+    document = {"name": "web", "version": "2.0.0", "publishConfig": {"main": "dist/index.js"}}
+    changed = json.loads(pinned(tmp_path, json.dumps(document)))
+    assert changed == {"name": "web", "version": "2.0.0", "main": "dist/index.js"}
+
+
+def test_a_directory_that_only_pnpm_packs_is_refused(tmp_path: Path) -> None:
+    document = {"name": "web", "version": "2.0.0", "publishConfig": {"directory": "dist"}}
+    with pytest.raises(PlanError, match=r"npm:web: publishConfig\.directory is 'dist'"):
+        pinned(tmp_path, json.dumps(document))
+
+
+def test_strings_of_lists_have_no_path() -> None:
+    seen = []
+
+    def note(path: json_text.Path, value: str) -> str:
+        seen.append((path, value))
+        return value
+
+    text = '{"a": "1", "b": [{"c": "2"}, "3", ["4"]], "d": {"e": "5"}, "f": "6"}'
+    assert json_text.replaced(text, note) == text
+    assert seen == [(("a",), "1"), (("d", "e"), "5"), (("f",), "6")]
+    assert json_text.replaced('"alone"', note) == '"alone"'

@@ -1,0 +1,335 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import httpx
+import pytest
+
+import fakes
+from javascript import package, tarball
+from releasekit.credentials import Credentials, snapshot
+from releasekit.ecosystems import npm
+from releasekit.ecosystems.interface import Services
+from releasekit.errors import (
+    ConfigError,
+    Denied,
+    MissingCredentials,
+    PackageError,
+    Rejected,
+    Transient,
+)
+from releasekit.net import http_client
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from releasekit.ecosystems.interface import Registry
+    from releasekit.process import Processes
+
+T = TypeVar("T")
+PACKAGE = package()
+ROOT = "https://npm.example/team/"
+LOGIN = {"RELEASEKIT_NPM_TOKEN": "npm_hunter2"}
+ONE, ALL = "/team/@acme%2fcore/1.0.0", "/team/@acme%2fcore"
+DIST = {"dist": {"integrity": "sha512-q80="}}
+ACTIONS = {
+    "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.example/?x=1",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
+}
+
+
+class Server:
+    """Answers by method and path, the same one again when there is only one left."""
+
+    def __init__(self, answers: Mapping[str, object]) -> None:
+        self.answers = {key: value if isinstance(value, list) else [value]
+                        for key, value in answers.items()}  # fmt: skip
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        key = f"{request.method} {request.url.raw_path.decode()}"
+        left = self.answers.get(key, [httpx.Response(404, json={"error": "not found"})])
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        assert isinstance(answer, httpx.Response | dict)
+        return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+
+    @property
+    def asked(self) -> list[str]:
+        return [f"{it.method} {it.url.raw_path.decode()}" for it in self.requests]
+
+
+def using(
+    server: Server,
+    use: Callable[[Registry], Awaitable[T]],
+    *,
+    environ: Mapping[str, str] = LOGIN,
+    place: str = ROOT,
+    **changes: object,
+) -> T:
+    async def main() -> T:
+        taken = snapshot(environ)
+        registries = {"npm": place} if place else {}
+        values = {"registries": registries, "max_retries": 0, "retry_base_delay_s": 0.0, **changes}
+        config = fakes.config(Path("/workspace"), **values)
+        async with http_client(transport=httpx.MockTransport(server)) as http:
+            credentials = Credentials(taken, mask=lambda _: None)
+            processes = cast("Processes", Nothing())
+            services = Services(taken.environment, http, processes, credentials)
+            return await use(npm.target(config, services).registry)
+
+    return asyncio.run(main())
+
+
+class Nothing:
+    def passing(self, names: object) -> dict[str, str]:
+        return {}
+
+
+def lookup(server: Server, **more: object) -> Mapping[str, str] | None:
+    found = using(server, lambda registry: registry.lookup(PACKAGE), **more)  # type: ignore[arg-type]
+    return found.files if found else None
+
+
+def upload(
+    tmp_path: Path, answers: Mapping[str, object], *, manifest: object = None, **more: object
+) -> Server:
+    server = Server({f"PUT {ALL}": httpx.Response(201), **answers})
+    artifact = tarball(tmp_path, PACKAGE, publishConfig=manifest or {})
+    using(server, lambda registry: registry.upload(PACKAGE, [artifact]), **more)  # type: ignore[arg-type]
+    return server
+
+
+def sent(server: Server) -> dict[str, object]:
+    document: dict[str, object] = json.loads(server.requests[-1].content)
+    return document
+
+
+def test_one_version_is_asked_for_and_the_token_goes_along() -> None:
+    server = Server({f"GET {ONE}": DIST})
+    assert lookup(server) == {"acme-core-1.0.0.tgz": "sha512:abcd"}
+    assert server.asked == [f"GET {ONE}"]
+    assert server.requests[0].headers["Authorization"] == "Bearer npm_hunter2"
+
+
+@pytest.mark.parametrize(
+    ("answers", "there"),
+    [
+        ({}, False),
+        ({f"GET {ALL}": {"versions": {"0.9.0": DIST}}}, False),
+        ({f"GET {ALL}": {"versions": {"1.0.0": DIST}}}, True),
+        ({f"GET {ONE}": httpx.Response(405), f"GET {ALL}": {"versions": {"1.0.0": DIST}}}, True),
+        ({f"GET {ALL}": {"versions": []}}, False),
+    ],
+)
+def test_where_a_version_has_no_address_the_packument_tells(
+    answers: Mapping[str, object], there: bool
+) -> None:
+    server = Server(answers)
+    assert bool(lookup(server)) is there
+    assert server.asked == [f"GET {ONE}", f"GET {ALL}"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "error"),
+    [
+        ({f"GET {ONE}": httpx.Response(503)}, Transient),
+        ({f"GET {ALL}": httpx.Response(401)}, Denied),
+        ({f"GET {ALL}": httpx.Response(400)}, Rejected),
+        ({f"GET {ONE}": httpx.Response(200, text="<html>")}, Transient),
+        ({f"GET {ONE}": httpx.Response(200, json=[])}, Transient),
+        ({f"GET {ONE}": {"dist": {}}}, Rejected),
+    ],
+)
+def test_doubt_is_no_absence(answers: Mapping[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        lookup(Server(answers))
+
+
+@pytest.mark.parametrize(
+    ("packument", "config", "changes", "tag"),
+    [
+        ({}, {}, {}, "latest"),
+        ({"dist-tags": {"latest": "0.9.0"}}, {}, {}, "latest"),
+        ({"dist-tags": {"latest": "2.0.0"}}, {}, {}, "release-1.x"),
+        ({"dist-tags": {"latest": "2.0.0"}}, {"tag": "latest"}, {}, "latest"),
+        ({"dist-tags": {"latest": "2.0.0"}}, {"tag": "own"}, {"npm_tag": "given"}, "given"),
+    ],
+)
+def test_latest_only_goes_forward_unless_told(
+    tmp_path: Path,
+    packument: dict[str, object],
+    config: dict[str, object],
+    changes: dict[str, object],
+    tag: str,
+) -> None:
+    answers = {f"GET {ALL}": packument} if packument else {}
+    server = upload(tmp_path, answers, manifest=config, **changes)
+    assert sent(server)["dist-tags"] == {tag: "1.0.0"}
+    assert server.requests[-1].headers["Authorization"] == "Bearer npm_hunter2"
+
+
+def test_access_is_said_only_where_somebody_said_it(tmp_path: Path) -> None:
+    assert "access" not in sent(upload(tmp_path, {}))
+    assert "access" not in sent(upload(tmp_path, {}, manifest={"access": "odd"}))
+    own = upload(tmp_path, {}, manifest={"access": "public"})
+    assert sent(own)["access"] == "public"
+    told = upload(tmp_path, {}, manifest={"access": "public"}, npm_access="restricted")
+    assert sent(told)["access"] == "restricted"
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (403, "You cannot publish over the previously published versions: 1.0.0."),
+        (403, "403 Forbidden - Package already exists."),
+        (400, "Repository does not allow updating assets: npm"),
+    ],
+)
+def test_a_version_that_exists_counts_as_accepted(tmp_path: Path, status: int, text: str) -> None:
+    """R17"""
+    upload(tmp_path, {f"PUT {ALL}": httpx.Response(status, json={"error": text})})
+
+
+def test_409_is_no_proof(tmp_path: Path) -> None:
+    """R15"""
+    conflict = {f"PUT {ALL}": httpx.Response(409, json={"error": "Failed to save packument"})}
+    with pytest.raises(Transient, match="Failed to save packument") as caught:
+        upload(tmp_path, conflict)
+    assert caught.value.ambiguous
+    upload(tmp_path, {**conflict, f"GET {ONE}": DIST})
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error", "hint"),
+    [
+        (401, "", Denied, "does not know it"),
+        (401, "This operation requires a one-time pass", Denied, "second factor"),
+        (402, "Payment Required", Rejected, "npm-access: public"),
+        (403, "Two-factor authentication is required", Denied, "second factor"),
+        (403, "You do not have permission", Denied, "may not publish this package"),
+        (404, "Not found", Denied, "answers 404"),
+        (422, "invalid", Rejected, ""),
+        (500, "oops", Transient, ""),
+        (307, "", Rejected, "npm-registry"),
+    ],
+)
+def test_what_is_refused_is_explained(
+    tmp_path: Path, status: int, text: str, error: type[PackageError], hint: str
+) -> None:
+    headers = {"Location": "https://elsewhere.example/"} if status == 307 else {}
+    answer = httpx.Response(status, json={"error": text}, headers=headers)
+    with pytest.raises(error) as caught:
+        upload(tmp_path, {f"PUT {ALL}": answer})
+    assert str(caught.value).startswith("npm:@acme/core 1.0.0")
+    assert hint in caught.value.hint
+    assert "hunter2" not in f"{caught.value!r}{caught.value.hint}"
+
+
+def test_what_is_no_npm_package_is_not_sent(tmp_path: Path) -> None:
+    artifact = tarball(tmp_path, PACKAGE, {"package.json": "7"})
+    server = Server({})
+    with pytest.raises(PackageError, match="no tarball of an npm package"):
+        using(server, lambda registry: registry.upload(PACKAGE, [artifact]))
+    assert not server.requests
+
+
+def test_a_page_for_people() -> None:
+    server = Server({"GET /@acme%2fcore/1.0.0": DIST})
+    found = using(server, lambda registry: registry.lookup(PACKAGE), place="")
+    assert found is not None
+    assert found.url == "https://www.npmjs.com/package/@acme/core/v/1.0.0"
+    assert using(server, _url) == ROOT
+
+
+async def _url(registry: Registry) -> str:
+    return registry.url
+
+
+async def _check(registry: Registry) -> None:
+    registry.check_credentials()
+
+
+def test_a_token_or_a_directory_is_all_it_takes(tmp_path: Path) -> None:
+    using(Server({}), _check)
+    using(Server({}), _check, environ={}, place=f"dir:{tmp_path}")
+
+
+def test_bad_places_and_tags_are_found_at_once() -> None:
+    """R37"""
+    with pytest.raises(ConfigError, match="npm-registry"):
+        using(Server({}), _check, place="http://npm.example/")
+    with pytest.raises(ConfigError, match="npm-tag"):
+        using(Server({}), _check, npm_tag="1.x")
+
+
+@pytest.mark.parametrize(
+    ("environ", "place", "changes", "words"),
+    [
+        ({}, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
+        ({}, "", {}, "id-token: write"),
+        (LOGIN, ROOT, {"trusted_publishing": "always"}, "id-token: write"),
+        (ACTIONS, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
+        (ACTIONS, "", {"trusted_publishing": "never"}, "RELEASEKIT_NPM_TOKEN is not set"),
+    ],
+)
+def test_missing_credentials_say_what_to_set(
+    tmp_path: Path,
+    environ: Mapping[str, str],
+    place: str,
+    changes: dict[str, object],
+    words: str,
+) -> None:
+    with pytest.raises(MissingCredentials) as caught:
+        using(Server({}), _check, environ=environ, place=place, **changes)
+    assert words in str(caught.value) + caught.value.hint
+    artifact = tarball(tmp_path, PACKAGE)
+    with pytest.raises(MissingCredentials):
+        using(Server({}), lambda registry: registry.upload(PACKAGE, [artifact]), environ=environ,
+              place=place, **changes)  # fmt: skip
+    assert lookup(Server({}), environ=environ, place=place, **changes) is None
+
+
+EXCHANGE = "POST /-/npm/v1/oidc/token/exchange/package/@acme%2fcore"
+ID_TOKEN = {"GET /?x=1&audience=npm%3Aregistry.npmjs.org": {"value": "id-token-value"}}
+
+
+def trusted(tmp_path: Path, *exchanges: httpx.Response, max_retries: int = 0) -> Server:
+    server = Server({**ID_TOKEN, EXCHANGE: [*exchanges], "PUT /@acme%2fcore": httpx.Response(201)})
+    artifact = tarball(tmp_path, PACKAGE)
+
+    async def use(registry: Registry) -> None:
+        registry.check_credentials()
+        assert await registry.lookup(PACKAGE) is None
+        await registry.upload(PACKAGE, [artifact])
+
+    using(server, use, environ=ACTIONS, place="", max_retries=max_retries)
+    return server
+
+
+def test_trusted_publishing_makes_a_token_for_each_package(tmp_path: Path) -> None:
+    """R38: https://docs.npmjs.com/trusted-publishers"""
+    server = trusted(tmp_path, httpx.Response(201, json={"token": "npm_minted"}))
+    by_place = dict(zip(server.asked, server.requests, strict=True))
+    assert by_place[EXCHANGE].headers["Authorization"] == "Bearer id-token-value"
+    assert by_place["PUT /@acme%2fcore"].headers["Authorization"] == "Bearer npm_minted"
+    assert "Authorization" not in by_place["GET /@acme%2fcore"].headers
+
+
+def test_trusted_publishing_that_is_refused_says_what_to_register(tmp_path: Path) -> None:
+    with pytest.raises(Denied, match="package not found") as caught:
+        trusted(tmp_path, httpx.Response(404, json={"message": "package not found"}))
+    assert "https://www.npmjs.com/package/@acme/core/access" in caught.value.hint
+
+
+def test_trusted_publishing_is_tried_again(tmp_path: Path) -> None:
+    good = httpx.Response(201, json={"token": "npm_minted"})
+    server = trusted(tmp_path, httpx.Response(503), httpx.Response(200, json={}), good,
+                     max_retries=2)  # fmt: skip
+    assert server.asked.count(EXCHANGE) == 3
+    with pytest.raises(Transient) as caught:
+        trusted(tmp_path, httpx.Response(503))
+    assert not caught.value.ambiguous

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from releasekit.ecosystems.npm.semver import Range, Version
+
+ORDERED = [
+    "0.0.0", "0.0.3", "0.1.0", "0.2.3", "1.0.0-0", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-beta.11",
+    "1.0.0", "1.2.2", "1.2.3-beta.2", "1.2.3", "1.2.4-rc.1", "1.9.9", "2.0.0-0", "2.0.0", "10.0.0",
+]  # fmt: skip
+
+# Range, and the versions of ORDERED that node-semver 7.7 says it holds.
+RANGES = {
+    "": "0.0.0 0.0.3 0.1.0 0.2.3 1.0.0 1.2.2 1.2.3 1.9.9 2.0.0 10.0.0",
+    "*": "0.0.0 0.0.3 0.1.0 0.2.3 1.0.0 1.2.2 1.2.3 1.9.9 2.0.0 10.0.0",
+    ">=*": "0.0.0 0.0.3 0.1.0 0.2.3 1.0.0 1.2.2 1.2.3 1.9.9 2.0.0 10.0.0",
+    ">*": "",
+    "1": "1.0.0 1.2.2 1.2.3 1.9.9",
+    "1.2.x": "1.2.2 1.2.3",
+    "=1.2.3": "1.2.3",
+    "v1.2.3": "1.2.3",
+    "^1.2.3": "1.2.3 1.9.9",
+    "^0": "0.0.0 0.0.3 0.1.0 0.2.3",
+    "^0.0": "0.0.0 0.0.3",
+    "^0.0.3": "0.0.3",
+    "^0.2.3": "0.2.3",
+    "^1.2.3-beta.2": "1.2.3-beta.2 1.2.3 1.9.9",
+    "~1": "1.0.0 1.2.2 1.2.3 1.9.9",
+    "~1.2": "1.2.2 1.2.3",
+    "~>1.2.3": "1.2.3",
+    ">1": "2.0.0 10.0.0",
+    ">1.2": "1.9.9 2.0.0 10.0.0",
+    "<1": "0.0.0 0.0.3 0.1.0 0.2.3",
+    "<=1.2": "0.0.0 0.0.3 0.1.0 0.2.3 1.0.0 1.2.2 1.2.3",
+    ">=1.2 <2": "1.2.2 1.2.3 1.9.9",
+    "> 1.2.3-beta.1 <= 1.2.3": "1.2.3-beta.2 1.2.3",
+    ">=1.2": "1.2.2 1.2.3 1.9.9 2.0.0 10.0.0",
+    "1.0.0 - 1.2": "1.0.0 1.2.2 1.2.3",
+    "^0.1 || 2": "0.1.0 2.0.0",
+    ">=1.0.0-alpha <1.0.0": "1.0.0-alpha 1.0.0-alpha.1 1.0.0-beta.11",
+}
+
+
+def test_versions_are_ordered() -> None:
+    versions = [Version.parse(text) for text in ORDERED]
+    assert all(low < high for low, high in itertools.pairwise(versions))
+    assert len(set(versions)) == len(versions)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3+build"])
+def test_what_npm_would_not_publish_is_no_version(text: str) -> None:
+    with pytest.raises(ValueError, match="is no version"):
+        Version.parse(text)
+
+
+@pytest.mark.parametrize(("text", "held"), RANGES.items())
+def test_ranges_hold_what_npm_says(text: str, held: str) -> None:
+    wanted = Range.parse(text)
+    assert [it for it in ORDERED if Version.parse(it) in wanted] == held.split()
+
+
+@pytest.mark.parametrize("text", ["latest", "workspace:*", "file:../x", "1.2.3.4", "git+ssh://x"])
+def test_what_is_no_range(text: str) -> None:
+    with pytest.raises(ValueError, match="is no range"):
+        Range.parse(text)
+
+
+@pytest.mark.parametrize(("text", "is_open"), [("", True), ("*", True), ("x", True), ("1", False)])
+def test_a_range_that_says_nothing_is_open(text: str, is_open: bool) -> None:
+    assert Range.parse(text).open is is_open

@@ -1,0 +1,674 @@
+"""Builds with a backend of the source tree itself, so that nothing is fetched from anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from integration.tools import require_tool
+from processes import ended
+from releasekit.ecosystems import pypi
+from releasekit.ecosystems.pypi import environment
+from releasekit.ecosystems.pypi.ecosystem import PyPI
+from releasekit.ecosystems.pypi.environment import Installer, Requirements
+from releasekit.ecosystems.pypi.options import Options
+from releasekit.errors import BuildFailed, ConfigError
+from releasekit.process import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from releasekit.model import Artifact, Package
+
+BACKEND = """\
+import io, os, sys, tarfile, time, zipfile
+from pathlib import Path
+
+NAME, VERSION = "{name}", "{version}"
+
+def _meta():
+    return f"Metadata-Version: 2.1\\nName: {{NAME}}\\nVersion: {{VERSION}}\\n".encode()
+
+def build_sdist(directory, config_settings=None):
+    print("sdist of", NAME, "settings", config_settings)
+    {sdist}
+    top = f"{{NAME.replace('-', '_')}}-{{VERSION}}"
+    with tarfile.open(Path(directory, f"{{top}}.tar.gz"), "w:gz") as archive:
+        for path in sorted(Path().rglob("*.*")):
+            if path.is_file() and ".building" not in str(path):
+                archive.add(path, f"{{top}}/{{path}}")
+    return f"{{top}}.tar.gz"
+
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    print("wheel of", NAME, "in", Path.cwd().name)
+    {wheel}
+    top = f"{{NAME.replace('-', '_')}}-{{VERSION}}"
+    with zipfile.ZipFile(Path(directory, f"{{top}}-py3-none-any.whl"), "w") as archive:
+        archive.writestr(f"{{NAME.replace('-', '_')}}.py", f"VERSION = {{VERSION!r}}")
+        archive.writestr(f"{{top}}.dist-info/METADATA", _meta())
+        archive.writestr(f"{{top}}.dist-info/WHEEL",
+            "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr(f"{{top}}.dist-info/RECORD", "")
+    return f"{{top}}-py3-none-any.whl"
+
+{more}
+"""
+MANIFEST = """\
+[build-system]
+requires = {requires}
+build-backend = "{backend}"
+backend-path = ["."]
+[project]
+name = "{name}"
+{version}
+"""
+
+
+def write(root: Path, name: str, **changes: str) -> None:
+    parts = {
+        "name": name,
+        "version": "1.0",
+        "sdist": "",
+        "wheel": "",
+        "more": "",
+        "requires": "[]",
+        "backend": "backend",
+        **changes,
+    }
+    directory = root / name
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "backend.py").write_text(BACKEND.format(**parts))
+    version = changes.get("declared", f'version = "{parts["version"]}"')
+    (directory / "pyproject.toml").write_text(MANIFEST.format(**{**parts, "version": version}))
+
+
+class Workspace:
+    """The ecosystem over a directory whose subdirectories are packages."""
+
+    def __init__(self, root: Path, ecosystem: PyPI) -> None:
+        self.root = root
+        self.into = root.parent / "state" / "dist" / "pypi"
+        self.ecosystem = ecosystem
+        self.packages: dict[str, Package] = {}
+
+    async def discover(self) -> None:
+        found = await self.ecosystem.discover(self.root)
+        self.packages = {package.id.name: package for package in found}
+
+    async def build(self, name: str) -> tuple[Artifact, ...] | BuildFailed:
+        (batch,) = self.ecosystem.batches([self.packages[name]])
+        (result,) = (await self.ecosystem.build(batch, self.into)).values()
+        return result
+
+    async def built(self, name: str) -> tuple[Artifact, ...]:
+        result = await self.build(name)
+        if isinstance(result, BuildFailed):
+            raise result
+        return result
+
+    async def failed(self, name: str) -> BuildFailed:
+        result = await self.build(name)
+        assert isinstance(result, BuildFailed)
+        return result
+
+    def log(self, name: str, kind: str = "build") -> str:
+        return (self.into.parents[1] / "logs" / f"{kind}-pypi-{name}.log").read_text()
+
+
+@asynccontextmanager
+async def opened(
+    root: Path, options: Options | None, **environment: str
+) -> AsyncIterator[Workspace]:
+    config = fakes.config(
+        root,
+        state_directory=root.parent / "state",
+        uv_path=str(require_tool("uv")),
+        index_url="http://127.0.0.1:9/simple/",
+    )
+    given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environment}
+    temporary = root.parent / "tmp"
+    temporary.mkdir(exist_ok=True)
+    given["RUNNER_TEMP"] = str(temporary)
+    async with Processes(environment=given, secrets=["canary"]) as processes:
+        ecosystem = PyPI(config, options or Options(packages=("*",)), processes=processes)
+        workspace = Workspace(root, ecosystem)
+        try:
+            await workspace.discover()
+            yield workspace
+        finally:
+            await ecosystem.aclose()
+    assert not list(temporary.iterdir())
+
+
+def running(
+    root: Path,
+    body: Callable[[Workspace], Awaitable[None]],
+    options: Options | None = None,
+    **environment: str,
+) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(60), opened(root, options, **environment) as workspace:
+            await body(workspace)
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path.resolve() / "workspace"
+
+
+def test_sdist_and_wheel_of_the_sdist_with_their_digests(root: Path) -> None:
+    write(root, "acme-a")
+
+    async def body(workspace: Workspace) -> None:
+        stale = workspace.into / "acme-a" / "1.0" / "acme_a-1.0-py2-none-any.whl"
+        stale.parent.mkdir(parents=True)
+        stale.touch()
+        artifacts = await workspace.built("acme-a")
+        assert [it.filename for it in artifacts] == [
+            "acme_a-1.0.tar.gz",
+            "acme_a-1.0-py3-none-any.whl",
+        ]
+        for artifact in artifacts:
+            data = artifact.path.read_bytes()
+            assert artifact.path.parent == stale.parent
+            assert artifact.size == len(data)
+            assert artifact.digests == {
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "blake2b_256": hashlib.blake2b(data, digest_size=32).hexdigest(),
+            }
+        assert sorted(path.name for path in stale.parent.iterdir()) == sorted(
+            it.filename for it in artifacts
+        )
+        assert workspace.log("acme-a").splitlines() == [
+            "sdist of acme-a settings {'--fast': 'yes'}",
+            "wheel of acme-a in acme_a-1.0",
+        ]
+
+    running(root, body, Options(packages=("*",), config_settings={"--fast": "yes"}))
+
+
+def test_backends_of_one_name_do_not_meet_in_the_shared_environment(root: Path) -> None:
+    names = ["a", "b", "c"]
+    for name in names:
+        write(root, name, more=f"assert sys.path[0].endswith({name!r}) or '-1.0' in sys.path[0]")
+
+    async def body(workspace: Workspace) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in names:
+                group.create_task(workspace.built(name))
+        assert len(list((root.parent / "tmp").glob("*/environment-*"))) == 1
+        # Nothing is left in the tree.
+        assert sorted(it.name for it in (root / "a").iterdir()) == ["backend.py", "pyproject.toml"]
+
+    running(root, body)
+
+
+def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
+    write(root, "bad", sdist="print(*range(100), sep='\\n'); raise ValueError('no ' + 'canary')")
+    write(root, "odd", wheel="sys.exit('nope')")
+    write(root, "good")
+
+    async def body(workspace: Workspace) -> None:
+        error = await workspace.failed("bad")
+        assert str(error) == "pypi:bad: its sdist could not be built: its build ended with 1"
+        assert len(error.log) == 40
+        assert error.log[-1] == "ValueError: no ***"  # R34
+        assert (
+            error.hint
+            == f"The whole output is in {workspace.into.parents[1]}/logs/build-pypi-bad.log"
+        )
+        error = await workspace.failed("odd")
+        assert "its wheel could not be built" in str(error)
+        assert error.log[-1] == "SystemExit: nope"
+        assert len(await workspace.built("good")) == 2
+        assert not list(workspace.into.rglob(".*"))
+
+    running(root, body)
+
+
+def test_a_build_that_is_killed_or_takes_its_worker_along(root: Path) -> None:
+    write(root, "killed", wheel="os.kill(os.getpid(), 9)")
+    orphan = f"Path({str(root.parent)!r}, 'pid').write_text(str(os.getpid()))"
+    write(root, "killer", wheel=f"{orphan}; os.kill(os.getppid(), 9); time.sleep(60)")
+    write(root, "good")
+
+    async def body(workspace: Workspace) -> None:
+        assert "its build was killed by SIGKILL" in str(await workspace.failed("killed"))
+        assert "its build worker ended" in str(await workspace.failed("killer"))
+        assert len(await workspace.built("good")) == 2
+        assert ended(int((root.parent / "pid").read_text()))
+
+    running(root, body)
+
+
+def test_a_cancelled_build_is_killed_and_no_other_with_it(root: Path) -> None:
+    """R29"""
+    gate, ready = root.parent / "gate", root.parent / "ready"
+    wait = (
+        f"open({str(ready)!r}, 'w').write(f'{{NAME}} {{os.getpid()}}\\n')\n"
+        f"    os.read(os.open({str(gate)!r}, os.O_RDONLY), 1)"
+    )
+    for name in ("first", "second"):
+        write(root, name, wheel=wait)
+    for fifo in (gate, ready):
+        os.mkfifo(fifo)
+    # Open at both ends, so that neither side waits for the other to open its own.
+    gate_fd, ready_fd = (os.open(fifo, os.O_RDWR | os.O_NONBLOCK) for fifo in (gate, ready))
+
+    async def body(workspace: Workspace) -> None:
+        said: asyncio.Queue[bytes] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(ready_fd, lambda: said.put_nowait(os.read(ready_fd, 1000)))
+        builds = {
+            name: asyncio.ensure_future(workspace.built(name)) for name in ("first", "second")
+        }
+        pids: dict[str, int] = {}
+        while len(pids) < 2:
+            for line in (await said.get()).decode().splitlines():
+                name, pid = line.split()
+                pids[name] = int(pid)
+        loop.remove_reader(ready_fd)
+        builds["first"].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await builds["first"]
+        assert ended(pids["first"])
+        os.write(gate_fd, b"!")
+        assert len(await builds["second"]) == 2
+
+    try:
+        running(root, body)
+    finally:
+        os.close(gate_fd)
+        os.close(ready_fd)
+
+
+def test_what_was_built_has_to_be_what_was_planned(root: Path) -> None:
+    for name, change in {"version": "VERSION = '2.0'", "name": "NAME = 'other'"}.items():
+        write(root, name, more=change)
+    write(root, "file", more="build_sdist = lambda *_: 'what.tar.gz'")
+    write(root, "files", more="def build_wheel(d, *_): return 'x.whl'")
+
+    async def body(workspace: Workspace) -> None:
+        messages = {name: str(await workspace.failed(name)) for name in workspace.packages}
+        assert "made version-2.0.tar.gz, but version 1.0 was planned" in messages["version"]
+        assert "made other-1.0.tar.gz, but name 1.0 was planned" in messages["name"]
+        assert "could not be built" in messages["file"]
+        assert "Invalid wheel filename" in messages["files"]
+
+    running(root, body)
+
+
+def test_an_sdist_of_another_name_is_refused(root: Path) -> None:
+    more = """\
+real = build_sdist
+def build_sdist(directory, settings=None):
+    return Path(directory, real(directory)).rename(Path(directory, "a-1.tgz")).name
+"""
+    write(root, "a", more=more)
+
+    async def body(workspace: Workspace) -> None:
+        assert "a-1.tgz" in str(await workspace.failed("a"))
+
+    running(root, body)
+
+
+def test_in_repo_build_requirements_come_from_what_was_built(root: Path) -> None:
+    write(root, "plugin", version="1.5")
+    write(
+        root,
+        "plugin-user",
+        requires='["Plugin[fast]>=1"]',
+        wheel="import plugin; print(plugin.VERSION)",
+    )
+
+    async def body(workspace: Workspace) -> None:
+        # Built for the environment only, where it is not built before: it is on its registry.
+        await workspace.built("plugin-user")
+        assert workspace.log("plugin-user").endswith("1.5\n")
+        assert not (workspace.into / "plugin").exists()
+        write(
+            root, "plugin", version="1.5", more="def _meta(): return b'Name: plugin\\nVersion: 1.5'"
+        )
+        await workspace.built("plugin")
+        await workspace.built("plugin-user")
+        assert len(list((root.parent / "tmp").glob("*/environment-*"))) == 3
+
+    running(root, body)
+
+    async def again(workspace: Workspace) -> None:
+        (workspace.root / "plugin" / "backend.py").unlink()
+        await workspace.built("plugin-user")  # from the files of the earlier run
+
+    running(root, again)
+
+
+def test_an_in_repo_build_requirement_that_cannot_be_built_fails_what_needs_it(root: Path) -> None:
+    write(root, "plugin", sdist="raise SystemExit(1)")
+    write(root, "user", requires='["plugin"]')
+
+    async def body(workspace: Workspace) -> None:
+        assert "pypi:plugin: its sdist could not be built" in str(await workspace.failed("user"))
+
+    running(root, body)
+
+
+def test_dynamic_versions_come_from_the_metadata_hook(root: Path) -> None:
+    declared = 'dynamic = ["version"]'
+    hook = """\
+def prepare_metadata_for_build_wheel(directory, settings=None):
+    top = Path(directory, "x.dist-info")
+    top.mkdir()
+    (top / "METADATA").write_bytes(_meta())
+    return top.name
+"""
+    write(root, "hook", version="2.1", declared=declared, more=hook)
+    write(root, "wheel", version="2.2", declared=declared)  # its backend has no such hook
+    write(root, "plugin", version="2.3", declared=declared)
+    write(
+        root, "user", version="2.4", declared=declared, requires='["plugin"]', wheel="import plugin"
+    )
+    write(
+        root,
+        "private",
+        declared=declared + '\nclassifiers = ["Private :: Do Not Upload"]',
+        wheel="raise SystemExit(1)",
+    )
+
+    async def body(workspace: Workspace) -> None:
+        assert {name: it.version for name, it in workspace.packages.items()} == {
+            "hook": "2.1",
+            "plugin": "2.3",
+            "private": "",
+            "user": "2.4",
+            "wheel": "2.2",
+        }
+        assert not workspace.into.exists()
+        assert len(await workspace.built("user")) == 2
+        write(root, "wheel", version="2.3", declared=declared)
+        assert "but wheel 2.2 was planned" in str(await workspace.failed("wheel"))
+
+    running(root, body)
+
+
+def test_a_metadata_hook_that_fails_ends_discovery_with_its_last_lines(root: Path) -> None:
+    write(root, "a", declared='dynamic = ["version"]', wheel="raise ValueError('no tags')")
+
+    with pytest.raises(BuildFailed, match="pypi:a: its metadata could not be built") as caught:
+        running(root, Workspace.discover)
+    assert caught.value.log[-1] == "ValueError: no tags"
+
+
+def test_a_computed_version_that_is_none_ends_discovery_with_one_error(root: Path) -> None:
+    write(root, "a", version="one", declared='dynamic = ["version"]')
+    with pytest.raises(ConfigError, match=r"project\.version is 'one'"):
+        running(root, Workspace.discover)
+
+
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+def test_what_a_backend_asks_for_is_installed_before_it_goes_on(root: Path, kind: str) -> None:
+    write(root, "extra", version="1.0")
+    wheel = root.parent / "wheels"
+
+    async def prepare(workspace: Workspace) -> None:
+        (_, artifact) = await workspace.built("extra")
+        artifact.path.rename(wheel)
+
+    wheel = root.parent / "extra-1.0-py3-none-any.whl"
+    running(root, prepare)
+    hook = f"def get_requires_for_build_{kind}(settings=None): return ['extra @ {wheel.as_uri()}']"
+    write(root, "a", more=hook, wheel="import extra")
+    write(
+        root,
+        "greedy",
+        more=hook.replace("return [", "return [f'x{time.time_ns()}; os_name == \"no\"', "),
+    )
+    write(root, "bad", more=hook.replace("return [", "return ['a b', "))
+
+    async def body(workspace: Workspace) -> None:
+        del workspace.ecosystem._projects["extra"]  # type: ignore[attr-defined]
+        if kind == "sdist":
+            write(root, "a", more=hook, sdist="import extra")
+        await workspace.built("a")
+        assert "needs ever more build requirements" in str(await workspace.failed("greedy"))
+        assert "asks for 'a b'" in str(await workspace.failed("bad"))
+
+    running(root, body)
+
+
+def test_requirements_that_cannot_be_installed_are_tried_once(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        write(root, name, requires='["no-such-package-here"]')
+
+    async def body(workspace: Workspace) -> None:
+        first = await workspace.failed("a")
+        assert "the build requirements no-such-package-here cannot be installed" in str(first)
+        assert first.log
+        monkeypatch.setattr(environment.Environments, "_make", None)
+        second = await workspace.failed("b")
+        assert str(second) == str(first).replace("pypi:a", "pypi:b")
+        assert second.log == first.log
+
+    running(root, body, UV_OFFLINE="1")
+
+
+def test_no_secret_reaches_a_build(root: Path) -> None:
+    """R34"""
+    write(root, "a", sdist="print(sorted(os.environ.items()))")
+    names = ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "RELEASEKIT_PYPI_TOKEN", "UV_PUBLISH_TOKEN", "OTHER")
+    secrets = dict.fromkeys(names, "hidden-value")
+
+    async def body(workspace: Workspace) -> None:
+        await workspace.built("a")
+        log = workspace.log("a")
+        assert "canary" not in log
+        assert "('CFLAGS', '-O2')" in log
+        assert "('ASKED_FOR', 'yes')" in log
+        assert "VIRTUAL_ENV" in log
+
+    options = Options(packages=("*",), pass_env=("ASKED_FOR", "RELEASEKIT_PYPI_TOKEN"))
+    running(root, body, options, CFLAGS="-O2", ASKED_FOR="yes", **secrets)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, "1700000000"), ({"SOURCE_DATE_EPOCH": "7"}, "7")]
+)
+def test_builds_know_the_time_of_the_last_commit(
+    root: Path, given: dict[str, str], expected: str
+) -> None:
+    write(root, "a", sdist="print('epoch', os.environ.get('SOURCE_DATE_EPOCH'))")
+    _commit(root)
+
+    async def body(workspace: Workspace) -> None:
+        await workspace.built("a")
+        assert f"epoch {expected}\n" in workspace.log("a")
+
+    running(root, body, None, **given)
+
+
+def test_without_a_commit_the_backend_decides_about_times(root: Path) -> None:
+    write(root, "a", sdist="print('epoch', os.environ.get('SOURCE_DATE_EPOCH'))")
+
+    async def body(workspace: Workspace) -> None:
+        await workspace.built("a")
+        assert "epoch None\n" in workspace.log("a")
+
+    running(root, body, GIT_CEILING_DIRECTORIES=str(root.parent))
+
+
+@pytest.mark.parametrize("backend_path", ["..", "elsewhere"])
+def test_a_backend_has_to_come_from_its_own_tree(root: Path, backend_path: str) -> None:
+    """R36"""
+    write(root, "a", backend="json")
+    manifest = root / "a" / "pyproject.toml"
+    manifest.write_text(manifest.read_text().replace('["."]', f'["{backend_path}"]'))
+
+    async def body(workspace: Workspace) -> None:
+        error = await workspace.failed("a")
+        assert "backend-path" in error.log[-1]
+
+    running(root, body)
+
+
+def test_a_backend_may_be_an_attribute_of_a_module(root: Path) -> None:
+    more = """\
+class Outer:
+    class inner:
+        build_sdist = build_sdist
+        build_wheel = build_wheel
+"""
+    write(root, "a", backend="backend:Outer.inner", more=more)
+
+    async def body(workspace: Workspace) -> None:
+        assert len(await workspace.built("a")) == 2
+
+    running(root, body)
+
+
+def test_what_setuptools_leaves_in_the_tree_is_removed(root: Path) -> None:
+    """R25"""
+    litter = (
+        "[os.makedirs(d, exist_ok=True) for d in ('a.egg-info', 'src/b.egg-info', 'build/lib')]"
+    )
+    write(root, "a", sdist=litter)
+    kept = root / "a" / "kept.egg-info"
+    kept.mkdir(parents=True, exist_ok=True)
+
+    async def body(workspace: Workspace) -> None:
+        await workspace.built("a")
+        names = sorted(it.relative_to(root / "a").as_posix() for it in (root / "a").rglob("*"))
+        assert names == ["backend.py", "kept.egg-info", "pyproject.toml", "src"]
+
+    running(root, body)
+
+
+def test_an_sdist_with_a_path_that_leads_out_is_not_unpacked(root: Path) -> None:
+    more = """\
+real = build_sdist
+def build_sdist(directory, settings=None):
+    name = real(directory)
+    with tarfile.open(Path(directory, name), "w:gz") as archive:
+        archive.add("backend.py", "../../evil.py")
+    return name
+"""
+    write(root, "a", more=more)
+
+    async def body(workspace: Workspace) -> None:
+        assert "OutsideDestinationError" in (await workspace.failed("a")).log[-1]
+
+    running(root, body)
+
+
+def test_a_manifest_that_broke_since_discovery_is_a_config_error(root: Path) -> None:
+    write(root, "a")
+
+    async def body(workspace: Workspace) -> None:
+        (root / "a" / "pyproject.toml").write_text("[")
+        with pytest.raises(ConfigError, match="is not valid TOML"):
+            await workspace.build("a")
+
+    running(root, body)
+
+
+def test_pins_follow_the_mode_of_the_run(root: Path) -> None:
+    write(root, "a")
+    manifest = '[project]\nname = "a"\ndependencies = ["b"]\n'
+
+    async def body(workspace: Workspace) -> None:
+        pinned = workspace.ecosystem.pin(manifest, {"b": "1.0"})
+        assert pinned == manifest.replace('"b"', '"b==1.0"')
+
+    running(root, body)
+
+
+def test_a_worker_that_cannot_start_fails_the_package(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, "a")
+    monkeypatch.setattr(environment, "_python", lambda directory: directory / "no" / "python")
+
+    async def body(workspace: Workspace) -> None:
+        error = await workspace.failed("a")
+        assert "cannot be started" in str(error)
+        assert error.log == ()
+
+    running(root, body)
+
+
+@pytest.mark.parametrize(
+    ("installer", "pip", "create", "install"),
+    [
+        (
+            Installer(uv="/bin/uv"),
+            False,
+            "/bin/uv venv --no-project --clear --python PYTHON /e",
+            "/bin/uv pip install --python /e/bin/python -r /r",
+        ),
+        (
+            Installer(),
+            True,
+            "PYTHON -I -m venv --clear --without-pip /e",
+            "PYTHON -I -m pip --python /e/bin/python install -r /r",
+        ),
+        (
+            Installer(),
+            False,
+            "PYTHON -I -m venv --clear /e",
+            "/e/bin/python -I -m pip install -r /r",
+        ),
+    ],
+)
+def test_environments_are_made_by_uv_or_else_by_venv_and_pip(
+    monkeypatch: pytest.MonkeyPatch, installer: Installer, *, pip: bool, create: str, install: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if pip else None)
+    monkeypatch.setattr(sys, "executable", "PYTHON")
+    commands = installer.commands(Path("/e"), Path("/r"))
+    assert [" ".join(argv) for argv in commands] == [create, install]
+
+
+def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -> None:
+    """R34"""
+    installer = Installer(index_url="https://u:p@example.org/simple", find_links=("/wheels",))
+    wheel = Path("/b c/plugin-1-py3-none-any.whl")
+    texts = [
+        "Hatchling >= 1.27",
+        "hatchling>=1.27 ; python_version > '3'",
+        "tomli ; python_version < '3'",
+        "Plugin[b, a]>=1",
+        "plugin[c]",
+    ]
+    wanted = Requirements.of(texts, {"plugin": wheel})
+    assert installer.requirements(wanted).splitlines() == [
+        "--index-url https://u:p@example.org/simple",
+        "--find-links /wheels",
+        "hatchling>=1.27",
+        "plugin[a,b,c] @ file:///b%20c/plugin-1-py3-none-any.whl",
+    ]
+    assert "u:p" not in str(installer.commands(Path("/e"), Path("/r")))
+
+
+def test_the_target_is_the_ecosystem_and_its_registry(tmp_path: Path) -> None:
+    config = fakes.config(tmp_path, ecosystem_tables={"pypi": {"packagez": []}})
+    with pytest.raises(ConfigError, match="unknown key 'packagez'"):
+        pypi.target(config, None)  # type: ignore[arg-type]
+
+
+def _commit(root: Path) -> None:
+    import subprocess  # noqa: PLC0415
+
+    when = {"GIT_COMMITTER_DATE": "1700000000 +0000", "GIT_AUTHOR_DATE": "1700000000 +0000"}
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for argv in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *argv], cwd=root, check=True, env={**os.environ, **when})

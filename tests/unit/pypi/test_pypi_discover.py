@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.ecosystems.pypi import discover, manifest
+from releasekit.ecosystems.pypi.manifest import BuildSystem, Project
+from releasekit.ecosystems.pypi.options import Options
+from releasekit.errors import ConfigError, PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+HATCHLING = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+
+
+def project(name: str, *lines: str, version: str = "1.0") -> str:
+    return "\n".join([HATCHLING, "[project]", f'name = "{name}"', f'version = "{version}"', *lines])
+
+
+def write(root: Path, files: Mapping[str, str]) -> Path:
+    for directory, text in files.items():
+        path = root / directory / "pyproject.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    return root.resolve()
+
+
+def found(root: Path, **options: tuple[str, ...]) -> dict[str, Package]:
+    projects = {it.name: it for it in discover.projects(root, Options(**options))}  # type: ignore[arg-type]
+    return {it.id.name: it for it in discover.packages(projects)}
+
+
+def edges(package: Package) -> list[tuple[str, str, str]]:
+    return [(it.on.name, it.kind.value, it.requirement) for it in package.dependencies]
+
+
+def read(text: str, tmp_path: Path) -> Project:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(text)
+    return manifest.project(manifest.read(path), path)
+
+
+def test_a_workspace_with_root_package_nested_members_and_both_layouts(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            ".": project("Acme")
+            + '\n[tool.uv.workspace]\nmembers = ["libs/*", "libs/group/*"]\nexclude = ["libs/old"]',
+            "libs/core": project("acme_core"),
+            "libs/group": project("acme.group", 'dependencies = ["Acme-Core"]'),
+            "libs/group/leaf": project("acme-leaf") + "\n[tool.uv.sources]\nx = {path = '../x'}",
+            "libs/old": project("acme-old"),
+            "elsewhere": project("acme-elsewhere"),
+        },
+    )
+    (root / "libs" / "core" / "src").mkdir()
+    packages = found(root)
+    assert sorted(packages) == ["acme", "acme-core", "acme-group", "acme-leaf"]
+    assert packages["acme"].directory == root
+    assert packages["acme-leaf"].manifest == root / "libs/group/leaf/pyproject.toml"
+    assert edges(packages["acme-group"]) == [("acme-core", "runtime", "Acme-Core")]
+
+
+def test_a_plain_repository(tmp_path: Path) -> None:
+    root = write(tmp_path, {".": project("solo", version="v1.0.0-RC1"), "sub": project("sub")})
+    packages = found(root)
+    assert [(str(it.id), it.version) for it in packages.values()] == [("pypi:solo", "1.0.0rc1")]
+
+
+def test_packages_without_a_workspace_are_named_in_the_options(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a": project("a"), "b": project("b"), "c": project("c")})
+    assert list(found(root, packages=("*",), exclude=("c",))) == ["a", "b"]
+    assert found(root) == {}
+
+
+def test_options_exclude_members_too_and_unmanaged_projects_are_left_out(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            ".": '[tool.uv.workspace]\nmembers = ["*"]',
+            "a": project("a"),
+            "b": project("b"),
+            "c": project("c") + "\n[tool.uv]\nmanaged = false",
+        },
+    )
+    assert list(found(root, exclude=("b",))) == ["a"]
+
+
+def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "app": """
+                [build-system]
+                requires = ["hatchling", "plugin"]
+                [project]
+                name = "app"
+                version = "1"
+                dependencies = ["core>=1", "Core[fast] ; os_name == 'nt'", "httpx", "app[x]"]
+                [project.optional-dependencies]
+                all = ["app[x]"]
+                x = ["extra-only @ file:///there", "private"]
+                [dependency-groups]
+                dev = ["testing"]
+            """,
+            "core": project("core"),
+            "plugin": project("plugin", 'dependencies = ["plugin-base", "app"]'),
+            "plugin-base": project("plugin-base"),
+            "extra-only": project("extra-only"),
+            "private": project("private", 'classifiers = ["Private :: Do Not Upload"]'),
+            # A cycle, but only through a development group.
+            "testing": project("testing", 'dependencies = ["app", "private"]'),
+        },
+    )
+    packages = found(root, packages=("*",))
+    assert edges(packages["app"]) == [
+        ("core", "runtime", "core>=1"),
+        ("core", "runtime", "Core[fast] ; os_name == 'nt'"),
+        ("extra-only", "optional", "extra-only @ file:///there"),
+        ("plugin", "build", "plugin"),
+        ("plugin-base", "build", ""),
+    ]
+    # A runtime dependency on what is never published stays: the plan refuses it.
+    assert ("private", "runtime", "private") in edges(packages["testing"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (project("a"), ""),
+        (
+            project("a", 'classifiers = ["Topic :: X", "Private :: Do Not Upload"]'),
+            "its classifier 'Private :: Do Not Upload' says so",
+        ),
+        (project("a") + "\n[tool.uv]\npackage = false", "tool.uv.package is false"),
+        (
+            '[project]\nname = "a"\nversion = "1"',
+            "it has no [build-system], so it is not built as a package",
+        ),
+        ('[project]\nname = "a"\nversion = "1"\n[tool.uv]\npackage = true', ""),
+        # Not even the version has to be known of what is never published.
+        ('[project]\nname = "a"\n[tool.uv]\npackage = false', "tool.uv.package is false"),
+    ],
+)
+def test_what_is_never_published_and_why(tmp_path: Path, text: str, reason: str) -> None:
+    assert read(text, tmp_path).unpublishable == reason
+
+
+def test_build_systems_and_their_defaults(tmp_path: Path) -> None:
+    assert read('[project]\nname = "a"\nversion = "1"', tmp_path).build_system == BuildSystem(
+        requires=("setuptools>=40.8.0",), backend="setuptools.build_meta:__legacy__"
+    )
+    text = """
+        build-system = {requires = ["flit_core"], build-backend = "b", backend-path = ["."]}
+        project = {name = "a", version = "1"}
+    """
+    assert read(text, tmp_path).build_system == BuildSystem(
+        requires=("flit_core",), backend="b", backend_path=(".",)
+    )
+
+
+BAD = [
+    ("[project", "is not valid TOML"),
+    ("x = '\udcff'", "is not valid TOML"),
+    ("x = " + "[" * 20_000, "is not valid TOML"),
+    ("# " + "x" * manifest.MAX_BYTES, "is larger than 1048576 bytes"),
+    ("project = 1", "project is 1, not a table"),
+    ("[project]\nversion = '1'", "project.name is missing"),
+    ("[project]\nname = 1", "project.name is missing"),
+    ("[project]\nname = '-a'", "project.name is '-a'"),
+    (project("a", version="one"), "project.version is 'one'"),
+    (HATCHLING + "[project]\nname = 'a'", "project.version is missing"),
+    (HATCHLING + "[project]\nname = 'a'\nversion = 1", "project.version is 1"),
+    (project("a", "dynamic = 'version'"), "project.dynamic is 'version'"),
+    (project("a", "dependencies = [1]"), r"project.dependencies is \[1\]"),
+    (project("a", "dependencies = ['a b']"), "project.dependencies holds 'a b': "),
+    (project("a", "optional-dependencies = []"), r"project.optional-dependencies is \[\]"),
+    (project("a", "optional-dependencies.x = ['!']"), "optional-dependencies.x holds '!'"),
+    (project("a", "classifiers = 'x'"), "project.classifiers is 'x'"),
+    (project("a") + "\n[tool]\nuv = 1", "tool.uv is 1, not a table"),
+    ("[build-system]\n[project]\nname = 'a'\nversion = '1'", "build-system.requires is missing"),
+    (
+        "[build-system]\nrequires = []\nbuild-backend = 1\n[project]\nname = 'a'\nversion = '1'",
+        "build-system.build-backend is 1",
+    ),
+    ("[tool.x]", r"has no \[project\] table"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD, ids=[message[:40] for _, message in BAD])
+def test_bad_input_is_one_line_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:
+    """R40"""
+    path = tmp_path / "a" / "pyproject.toml"
+    path.parent.mkdir()
+    path.write_text(text, errors="surrogateescape")
+    with pytest.raises(ConfigError, match=message) as caught:
+        found(tmp_path.resolve(), packages=("a",))
+    assert str(caught.value).startswith(str(path.resolve()))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_number_of_requirements_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40"""
+    monkeypatch.setattr(manifest, "MAX_REQUIREMENTS", 1)
+    with pytest.raises(ConfigError, match="more than 1 requirements"):
+        read(project("a", "dependencies = ['b']"), tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"{tmp_path} cannot be read: Is a directory"):
+        manifest.read(tmp_path)
+
+
+def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a": project("Acme.Core"), "b": project("acme-core")})
+    with pytest.raises(ConfigError, match="are both named 'acme-core'"):
+        found(root, packages=("*",))
+
+
+def test_a_manifest_that_is_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
+    """R36"""
+    outside = write(tmp_path / "outside", {".": project("a")})
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "pyproject.toml").symlink_to(outside / "pyproject.toml")
+    with pytest.raises(ConfigError, match="leads out of the workspace"):
+        found(root.resolve())
+
+
+def test_build_requirements_that_form_a_cycle_are_refused(tmp_path: Path) -> None:
+    """R7"""
+    root = write(
+        tmp_path,
+        {
+            name: f"""
+                [build-system]
+                requires = ["{needs}"]
+                [project]
+                name = "{name}"
+                version = "1"
+            """
+            for name, needs in {"a": "b", "b": "c", "c": "a"}.items()
+        },
+    )
+    by_name = {it.name: it for it in discover.projects(root, Options(packages=("*",)))}
+    with pytest.raises(PlanError, match=r"build-system.requires form a cycle: (\w) -> .* -> \1"):
+        discover.check_build_order(by_name)
+
+
+METADATA = """\
+Metadata-Version: 2.4
+Name: a
+Version: 1.2.0
+Requires-Dist: core>=1
+Requires-Dist: web; extra == "all"
+
+Requires-Dist: not-a-header
+"""
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "requirements"),
+    [
+        (["version"], []),
+        (["version", "dependencies"], [("runtime", "core>=1")]),
+        (["version", "optional-dependencies"], [("optional", 'web; extra == "all"')]),
+    ],
+)
+def test_dynamic_fields_come_from_the_metadata_of_the_wheel(
+    tmp_path: Path, dynamic: list[str], requirements: list[tuple[str, str]]
+) -> None:
+    text = f"[project]\nname = 'a'\ndynamic = {dynamic}\n[tool.uv]\npackage = true"
+    computed = manifest.computed(read(text, tmp_path), METADATA)
+    assert computed.version == "1.2.0"
+    assert [(it.kind.value, it.text) for it in computed.requirements] == requirements
+
+
+def test_a_static_version_stays_and_a_computed_one_has_to_be_one(tmp_path: Path) -> None:
+    static = read(project("a", 'dynamic = ["dependencies"]'), tmp_path)
+    assert manifest.computed(static, METADATA).version == "1.0"
+    dynamic = read(f'{HATCHLING}[project]\nname = "a"\ndynamic = ["version"]', tmp_path)
+    with pytest.raises(ConfigError, match=r"project\.version is ''"):
+        manifest.computed(dynamic, "Name: a\n\n")

@@ -1,0 +1,298 @@
+"""The worker with this Python in the place of a build environment's."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hatchling.builders import config, constants
+
+from releasekit.ecosystems.pypi import worker
+from releasekit.ecosystems.pypi.conversation import Answer, Request, Worker, _Answers
+from releasekit.ecosystems.pypi.manifest import BuildSystem
+from releasekit.errors import BuildFailed
+from releasekit.process import Processes
+
+HATCHLING = BuildSystem(requires=("hatchling",), backend="hatchling.build")
+MANIFEST = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "a"
+version = "1.0"
+requires-python = ">=3.11"
+[tool.hatch.build.targets.wheel]
+bypass-selection = true
+"""
+BACKEND = """\
+import os, tarfile
+from pathlib import Path
+
+def build_sdist(directory, settings=None):
+    os.makedirs("a.egg-info")
+    with tarfile.open(Path(directory, "a-1.0.tar.gz"), "w:gz") as archive:
+        archive.add(".", "a-1.0")
+    return "a-1.0.tar.gz"
+
+def build_wheel(directory, settings=None):
+    import zipfile, colorsys
+    with zipfile.ZipFile(Path(directory, "a-1.0-py3-none-any.whl"), "w") as archive:
+        archive.writestr("a-1.0.dist-info/METADATA", "Name: a")
+    return "a-1.0-py3-none-any.whl"
+"""
+
+
+def talk(root: Path, body: Callable[[Worker], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30), Processes(environment={}) as processes:
+            started = await Worker.start(processes, Path(sys.executable), cwd=root, env={})
+            await body(started)
+            await started.end()
+            assert started.gone
+
+    asyncio.run(main())
+
+
+def request(root: Path, build_system: BuildSystem = HATCHLING, **changes: object) -> Request:
+    values: dict[str, object] = {
+        "operation": "sdist",
+        "source": root / "a",
+        "into": root / "into",
+        "scratch": root / "scratch",
+        "log": root / "log",
+        "build_system": build_system,
+        "config_settings": {},
+        "environment": {"SOURCE_DATE_EPOCH": "1700000000"},
+        **changes,
+    }
+    return Request(**values)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path.resolve()
+    for name in ("a", "into", "scratch"):
+        (root / name).mkdir()
+    (root / "a" / "pyproject.toml").write_text(MANIFEST)
+    (root / "a" / "module.py").touch()
+    return root
+
+
+def in_tree(root: Path, more: str = "", path: str = ".") -> BuildSystem:
+    (root / "a" / "in_tree.py").write_text(BACKEND + more)
+    return BuildSystem(requires=(), backend="in_tree", backend_path=(path,))
+
+
+@pytest.fixture
+def here(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Request], dict[str, object]]:
+    """The operations in this process, whose state is restored afterwards."""
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setattr(config, "EXCLUDED_DIRECTORIES", constants.EXCLUDED_DIRECTORIES)
+
+    def perform(asked: Request) -> dict[str, object]:
+        try:
+            return worker.OPERATIONS[asked.operation](json.loads(asked.line(0)))
+        finally:
+            sys.modules.pop("in_tree", None)
+
+    return perform
+
+
+Here = Callable[[Request], dict[str, object]]
+
+
+@pytest.mark.parametrize("hidden", ["", ".releasekit", "state/of"])
+def test_hatchling_makes_both_files_in_one_process(root: Path, here: Here, hidden: str) -> None:
+    if hidden:
+        (root / "a" / hidden).mkdir(parents=True)
+    if hidden == ".releasekit":
+        (root / "a" / hidden / "journal.jsonl").touch()
+    assert here(request(root, hidden=hidden)) == {
+        "sdist": "a-1.0.tar.gz",
+        "wheel": "a-1.0-py3-none-any.whl",
+    }
+    with tarfile.open(root / "into" / "a-1.0.tar.gz") as archive:
+        assert not [name for name in archive.getnames() if "journal" in name]
+
+
+def test_another_backend_gets_a_process_for_each_hook(root: Path, here: Here) -> None:
+    backend = in_tree(root)
+    (root / "a" / "kept.egg-info").mkdir()
+    assert here(request(root, backend)) == {"sdist": "a-1.0.tar.gz"}
+    assert (root / "a" / "kept.egg-info").exists()
+    assert not (root / "a" / "a.egg-info").exists()
+    sdist = root / "into" / "a-1.0.tar.gz"
+    assert here(request(root, backend, operation="wheel", source=sdist)) == {
+        "wheel": "a-1.0-py3-none-any.whl"
+    }
+    assert here(request(root, backend, operation="metadata")) == {"metadata": "Name: a"}
+
+
+@pytest.mark.parametrize("operation", ["sdist", "wheel", "metadata"])
+def test_what_a_hook_asks_for_is_the_answer(root: Path, here: Here, operation: str) -> None:
+    kind = "sdist" if operation == "sdist" else "wheel"
+    more = f"def get_requires_for_build_{kind}(settings): return ['there', 'missing']"
+    backend = in_tree(root, more)
+    source = root / "a"
+    if operation == "wheel":
+        here(request(root, backend))
+        source = root / "into" / "a-1.0.tar.gz"
+    asked = request(root, backend, operation=operation, source=source, installed=("there",))
+    assert here(asked) == {"requires": ["missing"]}
+
+
+def test_the_metadata_hook(root: Path, here: Here) -> None:
+    metadata = here(request(root, operation="metadata"))["metadata"]
+    assert "Name: a\nVersion: 1.0\n" in str(metadata)
+
+
+@pytest.mark.parametrize(
+    ("path", "hidden", "reason"),
+    [
+        ("..", "", "build-system.backend-path leads out of the source tree: "),
+        (".", "in_tree.py", "a-1.0.tar.gz holds a-1.0/in_tree.py, our state directory: "),
+    ],
+)
+def test_what_a_build_is_refused_for(
+    root: Path, here: Here, path: str, hidden: str, reason: str
+) -> None:
+    """R36"""
+    with pytest.raises(SystemExit, match=reason):
+        here(request(root, in_tree(root, path=path), hidden=hidden))
+
+
+def test_a_backend_from_elsewhere_is_refused_where_the_tree_names_a_path(
+    root: Path, here: Here
+) -> None:
+    backend = BuildSystem(requires=(), backend="hatchling.build", backend_path=(".",))
+    with pytest.raises(SystemExit, match="does not come from its backend-path"):
+        here(request(root, backend))
+
+
+def test_a_backend_may_be_an_attribute(root: Path, here: Here) -> None:
+    in_tree(root, "class Outer: build_sdist = staticmethod(build_sdist)")
+    backend = BuildSystem(requires=(), backend="in_tree:Outer", backend_path=(".",))
+    assert here(request(root, backend)) == {"sdist": "a-1.0.tar.gz"}
+
+
+CLIENT = """import json, sys
+for line in json.loads(sys.argv[1]):
+    print(line, flush=True)
+answers = [json.loads(sys.stdin.readline()) for _ in range(int(sys.argv[2]))]
+open(sys.argv[3], "w").write(json.dumps(answers))
+"""
+
+
+def served(root: Path, lines: list[str], answers: int) -> list[dict[str, object]]:
+    """What a server in this process answers to these lines, by another process."""
+    request_reader, request_writer = os.pipe()
+    answer_reader, answer_writer = os.pipe()
+    result = root / "answers.json"
+    argv = [sys.executable, "-I", "-c", CLIENT, json.dumps(lines), str(answers), str(result)]
+    with subprocess.Popen(argv, stdin=answer_reader, stdout=request_writer):
+        os.close(request_writer)
+        worker.Server(request_reader, answer_writer).serve()
+        for fd in (answer_writer, answer_reader, request_reader):
+            os.close(fd)
+    return sorted(json.loads(result.read_text()), key=lambda it: str(it["id"]))
+
+
+def test_the_server_answers_by_number_and_warms_up(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(worker, "_warm_up", imported.extend)
+    backend = in_tree(root)
+    lines = [request(root).line(1), request(root, backend, into=root / "scratch").line(2)]
+    assert served(root, lines, 2) == [
+        {"id": 1, "sdist": "a-1.0.tar.gz", "wheel": "a-1.0-py3-none-any.whl"},
+        {"id": 2, "sdist": "a-1.0.tar.gz"},
+    ]
+    assert "in_tree" not in imported
+
+
+def test_the_server_says_how_a_build_ended(root: Path) -> None:
+    dying = in_tree(root, "\ndef build_sdist(*_): os.kill(os.getpid(), 9)")
+    lines = [request(root, dying).line(1), request(root, source=root / "nowhere").line(2)]
+    assert served(root, lines, 2) == [
+        {"id": 1, "error": "its build was killed by SIGKILL"},
+        {"id": 2, "error": "its build ended with 1"},
+    ]
+
+
+def test_a_build_can_be_cancelled_and_none_outlives_the_requests(root: Path) -> None:
+    """R27 R29"""
+    os.mkfifo(root / "fifo")
+    waiting = in_tree(root, f"\ndef build_sdist(*_): open({str(root / 'fifo')!r}).read()")
+    lines = [request(root, waiting).line(number) for number in (1, 2)]
+    answers = served(root, [*lines, json.dumps({"cancel": 1})], 1)
+    assert answers == [{"id": 1, "error": "its build was killed by SIGKILL"}]
+
+
+def test_what_builds_import_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    frozen: list[bool] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+    worker._warm_up(["colorsys", "json", "no.such.module"])
+    assert "colorsys" in sys.modules
+    worker._warm_up([])
+    worker._warm_up(["colorsys"])
+    assert frozen == [True, True]
+    assert worker._reusable({"colorsys", "__main__", "conftest", "builtins"}) == ["colorsys"]
+
+
+def test_a_cancelled_request_is_killed_and_its_answer_dropped(root: Path) -> None:
+    """R29"""
+    os.mkfifo(root / "fifo")
+    more = f"\ndef build_sdist(*_): open({str(root / 'fifo')!r}).read()"
+    backend = in_tree(root, more)
+
+    async def body(there: Worker) -> None:
+        cancelled = asyncio.ensure_future(there.ask(request(root, backend)))
+        await there.ask(request(root))
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert await there.ask(request(root)) != Answer()
+        waiting = asyncio.ensure_future(there.ask(request(root, backend)))
+        await there.ask(request(root))
+        await there.end()
+        with pytest.raises(BuildFailed, match="its build worker ended"):
+            await waiting
+
+    talk(root, body)
+
+
+def test_who_asks_a_worker_that_is_gone_is_told(root: Path) -> None:
+    async def main() -> None:
+        async with Processes(environment={}) as processes:
+            gone = await Worker.start(processes, Path(sys.executable), cwd=root, env={})
+            await gone.end()
+            with pytest.raises(BuildFailed, match="its build worker ended"):
+                await gone.ask(request(root))
+
+    asyncio.run(main())
+
+
+def test_answers_to_nobody_are_dropped() -> None:
+    async def main() -> None:
+        answers = _Answers()
+        for number in range(2):
+            _, answer = answers.expect()
+            answer.cancel()
+            if number == 0:
+                answers.receive('{"id": 0, "error": "late"}')
+        answers.end(())
+        assert answers.ended
+
+    asyncio.run(main())

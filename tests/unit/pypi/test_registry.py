@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, TypeVar
+
+import httpx
+import pytest
+
+import distributions
+import registries
+from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.pypi.registry import derived_index
+from releasekit.errors import ConfigError, MissingCredentials, PackageError, Rejected, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Registry
+    from releasekit.model import Published
+
+T = TypeVar("T")
+PACKAGE = distributions.package()
+PRIVATE = "https://pkgs.example/team/legacy/"
+LOGIN = {"RELEASEKIT_PYPI_TOKEN": "hunter2-token", "RELEASEKIT_PYPI_USERNAME": "ci"}
+PAGE = {
+    "files": [
+        {"filename": "acme_core-1.0.0.tar.gz", "hashes": {"sha256": "ab"}},
+        {"filename": "acme_core-1.0.0-py3-none-any.whl", "hashes": {"sha256": "cd"}},
+    ]
+}
+
+
+class Server:
+    """Answers by path; `requests` is all that was asked."""
+
+    def __init__(self, answers: Mapping[str, httpx.Response]) -> None:
+        self.answers = dict(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        return self.answers.get(request.url.path, httpx.Response(404))
+
+    @property
+    def asked(self) -> list[str]:
+        return [f"{request.method} {request.url}" for request in self.requests]
+
+
+def using(
+    server: Callable[[httpx.Request], httpx.Response],
+    place: str,
+    use: Callable[[Registry], Awaitable[T]],
+    *,
+    environ: Mapping[str, str] = LOGIN,
+    **changes: object,
+) -> T:
+    async def main() -> T:
+        transport = httpx.MockTransport(server)
+        async with registries.opened(place, environ, changes, transport=transport) as registry:
+            return await use(registry)
+
+    return asyncio.run(main())
+
+
+async def look_up(registry: Registry) -> Published | None:
+    return await registry.lookup(PACKAGE)
+
+
+def page() -> httpx.Response:
+    return httpx.Response(
+        200, json=PAGE, headers={"Content-Type": "application/vnd.pypi.simple.v1+json"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("registry", "index"),
+    [
+        ("https://upload.pypi.org/legacy/", "https://pypi.org/simple/"),
+        ("https://upload.pypi.org/legacy", "https://pypi.org/simple/"),
+        ("https://test.pypi.org/legacy/", "https://test.pypi.org/simple/"),
+        ("https://pkgs.example/legacy/", "https://pkgs.example/simple/"),
+        ("https://pkgs.example/a/legacy", "https://pkgs.example/a/simple/"),
+        ("https://pkgs.example/api/pypi/local", "https://pkgs.example/api/pypi/local/simple/"),
+        ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/simple/"),
+        ("https://pkgs.example/nonlegacy/", "https://pkgs.example/nonlegacy/simple/"),
+    ],
+)
+def test_the_index_is_derived_from_the_upload_url(registry: str, index: str) -> None:
+    assert derived_index(registry) == index
+
+
+def test_pypi_is_the_default_and_gets_no_credentials_for_reading() -> None:
+    """R37"""
+    server = Server({"/simple/acme-core/": page()})
+    published = using(server, "", look_up)
+    assert published is not None
+    assert published.url == "https://pypi.org/project/acme-core/1.0.0/"
+    assert published.complete
+    assert server.asked == ["GET https://pypi.org/simple/acme-core/"]
+    headers = server.requests[0].headers
+    assert "Authorization" not in headers
+    assert headers["Accept"].startswith("application/vnd.pypi.simple.v1+json")
+    assert headers["Cache-Control"] == "no-cache, max-age=0"
+    assert headers["User-Agent"].startswith("releasekit-action/")
+
+
+def test_a_private_index_is_read_with_the_credentials_of_its_own_server() -> None:
+    """R37"""
+    server = Server({"/team/simple/acme-core/": page()})
+    published = using(server, PRIVATE, look_up)
+    assert published is not None
+    assert published.url == "https://pkgs.example/team/simple/acme-core/"
+    pair = base64.b64encode(b"ci:hunter2-token").decode()
+    assert server.requests[0].headers["Authorization"] == f"Basic {pair}"
+
+
+def test_an_index_elsewhere_gets_no_credentials() -> None:
+    """R37"""
+    server = Server({"/simple/acme-core/": page()})
+    using(server, PRIVATE, look_up, pypi_index="https://mirror.example/simple/")
+    assert server.asked == ["GET https://mirror.example/simple/acme-core/"]
+    assert "Authorization" not in server.requests[0].headers
+
+
+def test_who_is_sent_on_to_pypi_has_found_nothing() -> None:
+    """GitLab does that for a project it does not have, and pypiserver by default."""
+    target = {"Location": "https://pypi.org/simple/acme-core/"}
+    server = Server(
+        {
+            "/team/simple/acme-core/": httpx.Response(302, headers=target),
+            "/simple/acme-core/": page(),
+        }
+    )
+    assert using(server, PRIVATE, look_up) is None
+    assert "Authorization" not in server.requests[1].headers
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "message"),
+    [
+        (httpx.Response(401), PackageError, "HTTP 401"),
+        (httpx.Response(403), PackageError, "HTTP 403"),
+        (httpx.Response(410), Rejected, "HTTP 410"),
+        (httpx.Response(503), Transient, "HTTP 503"),
+        (httpx.Response(200, text="maintenance"), Transient, "not a page of a simple index"),
+        (httpx.Response(200, html="<a href='//[x'>"), Transient, "not a page of a simple index"),
+        (httpx.Response(304), Rejected, "HTTP 304"),
+    ],
+)
+def test_doubt_is_never_an_absence(
+    response: httpx.Response, error: type[Exception], message: str
+) -> None:
+    """R16"""
+    server = Server({"/team/simple/acme-core/": response})
+    with pytest.raises(error, match=message):
+        using(server, PRIVATE, look_up)
+
+
+def test_a_devpi_index_is_asked_where_it_is() -> None:
+    server = Server({"/root/dev/+simple/acme-core/": page()})
+    devpi = httpx.Response(404, headers={"X-DEVPI-API-VERSION": "2"})
+    server.answers["/root/dev/simple/acme-core/"] = devpi
+    assert using(server, "https://devpi.example/root/dev", look_up) is not None
+
+
+def test_a_given_index_is_never_second_guessed() -> None:
+    devpi = httpx.Response(404, headers={"X-DEVPI-API-VERSION": "2"})
+    server = Server({"/other/acme-core/": devpi})
+    index = "https://devpi.example/other/"
+    assert using(server, "https://devpi.example/root/dev", look_up, pypi_index=index) is None
+    assert server.asked == ["GET https://devpi.example/other/acme-core/"]
+
+
+@pytest.mark.parametrize(
+    ("place", "index", "name"),
+    [
+        ("http://pkgs.example/legacy/", "", "pypi-registry"),
+        ("https://ci:hunter2@pkgs.example/", "", "pypi-registry"),
+        ("ftp://pkgs.example/", "", "pypi-registry"),
+        (PRIVATE, "http://pkgs.example/simple/", "pypi-index"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused_by_name(
+    place: str, index: str, name: str
+) -> None:
+    """R37"""
+    with pytest.raises(ConfigError, match=f"^{name}"):
+        using(Server({}), place, look_up, pypi_index=index)
+
+
+def test_a_directory_is_a_registry_too(tmp_path: Path) -> None:
+    async def itself(registry: Registry) -> Registry:
+        return registry
+
+    registry = using(Server({}), f"dir:{tmp_path}", itself)
+    assert isinstance(registry, DirectoryRegistry)
+    assert registry.url == f"dir:{tmp_path}"
+
+
+def test_credentials_are_checked_without_asking_anybody() -> None:
+    server = Server({})
+
+    async def check(registry: Registry) -> str:
+        registry.check_credentials()
+        return registry.url
+
+    assert using(server, PRIVATE, check) == PRIVATE
+    with pytest.raises(MissingCredentials, match="RELEASEKIT_PYPI_TOKEN is not set"):
+        using(server, PRIVATE, check, environ={})
+    assert server.asked == []
+
+
+def test_without_credentials_an_index_can_be_read_but_nothing_is_sent(tmp_path: Path) -> None:
+    server = Server({"/team/simple/acme-core/": page()})
+
+    async def use(registry: Registry) -> None:
+        assert await registry.lookup(PACKAGE) is not None
+        with pytest.raises(MissingCredentials):
+            await registry.upload(PACKAGE, distributions.both(tmp_path, PACKAGE))
+
+    using(server, PRIVATE, use, environ={})
+    assert [request.method for request in server.requests] == ["GET"]
+
+
+def test_every_file_is_one_request_with_its_form(tmp_path: Path) -> None:
+    artifacts = distributions.both(tmp_path, PACKAGE)
+    server = Server({"/team/legacy/": httpx.Response(200)})
+    using(server, PRIVATE, lambda registry: registry.upload(PACKAGE, artifacts))
+    assert server.asked == [f"POST {PRIVATE}"] * 2
+    for request, artifact in zip(
+        sorted(server.requests, key=lambda request: len(request.content)), artifacts, strict=True
+    ):
+        body = request.content
+        assert int(request.headers["Content-Length"]) == len(body)
+        assert b'name=":action"\r\n\r\nfile_upload\r\n' in body
+        assert f'name="sha256_digest"\r\n\r\n{artifact.sha256}\r\n'.encode() in body
+        assert f'name="content"; filename="{artifact.filename}"'.encode() in body
+        assert artifact.path.read_bytes() in body
+        assert request.headers["Authorization"].startswith("Basic ")
+
+
+def test_one_upload_at_a_time_keeps_the_order_of_the_files(tmp_path: Path) -> None:
+    """R13, although the first file takes longer to read than the last."""
+    files = [
+        distributions.sdist(tmp_path, PACKAGE, text="A" * 3_000_000),
+        distributions.wheel(tmp_path, PACKAGE),
+    ]
+    server = Server({"/team/legacy/": httpx.Response(200)})
+    using(server, PRIVATE, lambda registry: registry.upload(PACKAGE, files), concurrency=1)
+    assert [
+        file.filename.encode() in sent.content
+        for file, sent in zip(files, server.requests, strict=True)
+    ] == [True, True]
+
+
+def test_a_refusal_of_a_given_token_is_final(tmp_path: Path) -> None:
+    """There is no other one to try."""
+    (source, _) = distributions.both(tmp_path, PACKAGE)
+    server = Server({"/team/legacy/": httpx.Response(401, text="bad token hunter2-token")})
+    with pytest.raises(PackageError, match="HTTP 401 bad token") as caught:
+        using(server, PRIVATE, lambda registry: registry.upload(PACKAGE, [source]))
+    assert len(server.requests) == 1
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_changed_is_not_sent_and_the_other_one_is(tmp_path: Path) -> None:
+    """R18"""
+    source, wheel = distributions.both(tmp_path, PACKAGE)
+    wheel.path.write_bytes(wheel.path.read_bytes()[::-1])
+    server = Server({"/team/legacy/": httpx.Response(200)})
+    with pytest.raises(PackageError, match=f"{wheel.filename}: the file is not what was built"):
+        using(server, PRIVATE, lambda registry: registry.upload(PACKAGE, [source, wheel]))
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_is_down_is_left_alone(tmp_path: Path) -> None:
+    """The index still answers, which says nothing about uploads."""
+    (source, _) = distributions.both(tmp_path, PACKAGE)
+    server = Server({"/team/legacy/": httpx.Response(503)})
+
+    async def use(registry: Registry) -> list[float | None]:
+        waits = []
+        for _ in range(7):
+            assert await registry.lookup(PACKAGE) is None
+            with pytest.raises(Transient) as caught:
+                await registry.upload(PACKAGE, [source])
+            waits.append(caught.value.retry_after)
+        return waits
+
+    waits = using(server, PRIVATE, use)
+    assert waits[:5] == [None] * 5
+    assert all(wait and wait <= 5 for wait in waits[5:])
+    assert [request.method for request in server.requests].count("POST") == 5

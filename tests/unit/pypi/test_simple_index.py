@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from packaging.version import Version
+
+import distributions
+from releasekit.ecosystems.pypi.simple_index import Listed, parse, published, release_of
+from releasekit.errors import Rejected
+
+JSON = "application/vnd.pypi.simple.v1+json"
+PACKAGE = distributions.package("acme-core", "1.0.0")
+
+
+def page(*files: object) -> bytes:
+    return json.dumps({"meta": {"api-version": "1.1"}, "files": files}).encode()
+
+
+def test_json_pages_are_read() -> None:
+    body = page(
+        {"filename": "a-1.tar.gz", "hashes": {"md5": "0f", "sha256": "AB"}, "yanked": "bad"},
+        {"filename": "a-2.tar.gz", "hashes": {"sha512": "cd", "blake2b": "ef"}},
+        {"filename": "a-3.tar.gz", "hashes": {"sha256": None}},
+        {"filename": "a-4.tar.gz", "hashes": []},
+        {"filename": "a-5.tar.gz"},
+    )
+    assert parse(body, f"{JSON}; charset=utf-8") == (
+        Listed("a-1.tar.gz", "sha256:ab"),
+        Listed("a-2.tar.gz", "blake2b:ef"),
+        Listed("a-3.tar.gz", ""),
+        Listed("a-4.tar.gz", ""),
+        Listed("a-5.tar.gz", ""),
+    )
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/vnd.pypi.simple.v1+html"])
+def test_html_pages_are_read(kind: str) -> None:
+    body = b"""<!DOCTYPE html><html><body><a name="top">no link</a><a href>none</a>
+    <a href="../../packages/a-1%2B2.tar.gz#sha256=AB">whatever it says</a>
+    <A HREF="https://files.example/x/a-2.whl?sig=1#md5=0f" data-yanked="">a</A>
+    <a href="a-3.tar.gz">a</a><a href="a-4.tar.gz#egg">a</a><a href="/">up</a></body></html>"""
+    assert parse(body, kind) == (
+        Listed("a-1+2.tar.gz", "sha256:ab"),
+        Listed("a-2.whl", "md5:0f"),
+        Listed("a-3.tar.gz", ""),
+        Listed("a-4.tar.gz", ""),
+        Listed("", ""),
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"", JSON),
+        (b"{}", JSON),
+        (b"[]", JSON),
+        (b'{"files": {}}', JSON),
+        (b'{"files": ["a"]}', JSON),
+        (b'{"files": [{"filename": 1}]}', JSON),
+        (b"[" * 200_000, JSON),
+        (b"\xff\xfe", JSON),
+        (b'<a href="http://[::1">x</a>', "text/html"),
+        (b"hello", "text/plain"),
+        (b"hello", ""),
+    ],
+)
+def test_anything_else_is_no_page(body: bytes, kind: str) -> None:
+    """R40"""
+    with pytest.raises(ValueError):  # noqa: PT011 (json raises its own)
+        parse(body, kind)
+
+
+@pytest.mark.parametrize(
+    ("filename", "release"),
+    [
+        ("Acme.Core-1.0.tar.gz", ("acme-core", Version("1.0"), "sdist")),
+        ("acme_core-1.0.zip", ("acme-core", Version("1.0"), "sdist")),
+        ("acme_core-1.0-py3-none-any.whl", ("acme-core", Version("1.0"), "bdist_wheel")),
+        (
+            "acme_core-1!2.0rc1+local-1-cp312-abi3-manylinux_2_17_x86_64.whl",
+            ("acme-core", Version("1!2.0rc1+local"), "bdist_wheel"),
+        ),
+        ("acme_core-1.0-py3.10.egg", None),
+        ("acme_core-1.0.tar.gz.asc", None),
+        ("acme_core-1.0-py3-none-any.whl.metadata", None),
+        ("acme_core-latest.tar.gz", None),
+        ("acme_core-latest-py3-none-any.whl", None),
+        ("acme_core.whl", None),
+        ("", None),
+    ],
+)
+def test_names_tell_what_a_file_is(filename: str, release: object) -> None:
+    assert release_of(filename) == release
+
+
+def listed(*names: str) -> list[Listed]:
+    return [Listed(name, "sha256:ab") for name in names]
+
+
+@pytest.mark.parametrize(
+    ("names", "complete"),
+    [
+        (["acme_core-1.0.0.tar.gz", "acme_core-1.0.0-py3-none-any.whl"], True),
+        (["acme_core-1.tar.gz", "Acme_Core-1.0-py2.py3-none-any.whl"], True),
+        (["acme_core-1.0.0.tar.gz"], False),
+        (["acme_core-1.0.0-cp312-none-any.whl", "acme_core-1.0.0-cp313-none-any.whl"], False),
+    ],
+)
+def test_a_version_is_complete_with_a_source_and_a_wheel(names: list[str], complete: bool) -> None:
+    """R21"""
+    others = listed("acme_core-1.0.1.tar.gz", "acme_core_x-1.0.0.tar.gz", "index.html")
+    found = published([*listed(*names), *others], PACKAGE, url="https://index.example/acme-core/")
+    assert found is not None
+    assert dict(found.files) == dict.fromkeys(names, "sha256:ab")
+    assert found.complete is complete
+    assert found.url == "https://index.example/acme-core/"
+
+
+def test_a_version_without_files_is_absent() -> None:
+    assert published(listed("acme_core-1.0.0.post1.tar.gz"), PACKAGE, url="") is None
+    assert published([], PACKAGE, url="") is None
+
+
+def test_a_file_without_a_digest_is_no_verdict() -> None:
+    """R16"""
+    with pytest.raises(Rejected, match=r"pypi:acme-core 1.0.0: .*acme_core-1.0.0.tar.gz without"):
+        published([Listed("acme_core-1.0.0.tar.gz", "")], PACKAGE, url="https://index.example/")

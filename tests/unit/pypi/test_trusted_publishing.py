@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+import distributions
+import registries
+from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
+from trusted_index import CLAIMS, RUNNER_TOKEN, TrustedIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.model import Artifact
+
+ORIGIN = "https://upload.pypi.org"
+PACKAGE = distributions.package()
+IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
+
+
+@pytest.fixture
+def artifacts(tmp_path: Path) -> tuple[Artifact, ...]:
+    return distributions.both(tmp_path / "dist", PACKAGE)
+
+
+def served(index: TrustedIndex) -> Callable[[httpx.Request], httpx.Response]:
+    def answer(request: httpx.Request) -> httpx.Response:
+        status, body, kind = index.answer(
+            request.method,
+            str(request.url),
+            request.headers.get("Authorization", ""),
+            request.content,
+        )
+        return httpx.Response(status, content=body, headers={"Content-Type": kind})
+
+    return answer
+
+
+def upload(
+    answer: Callable[[httpx.Request], httpx.Response],
+    artifacts: Sequence[Artifact],
+    *,
+    environ: Mapping[str, str] | None = None,
+    masked: list[str] | None = None,
+    times: int = 1,
+    **changes: object,
+) -> None:
+    async def main() -> None:
+        async with registries.opened(
+            "",
+            TrustedIndex().environment("https://actions.example") if environ is None else environ,
+            changes,
+            transport=httpx.MockTransport(answer),
+            masked=masked,
+        ) as registry:
+            registry.check_credentials()
+            for _ in range(times):
+                await registry.upload(PACKAGE, artifacts)
+
+    asyncio.run(main())
+
+
+def missing(environ: Mapping[str, str], **changes: object) -> MissingCredentials:
+    async def main() -> None:
+        async with registries.opened("", environ, changes) as registry:
+            registry.check_credentials()
+
+    with pytest.raises(MissingCredentials) as caught:
+        asyncio.run(main())
+    return caught.value
+
+
+def test_one_token_is_minted_late_and_serves_all_files(artifacts: tuple[Artifact, ...]) -> None:
+    """R38"""
+    index = TrustedIndex()
+    masked: list[str] = []
+    upload(served(index), artifacts, masked=masked, times=3)
+    assert len(index.files) == 6
+    assert len(index.id_tokens) == len(index.minted) == 1
+    assert {RUNNER_TOKEN, *index.id_tokens, *index.minted} <= set(masked)
+
+
+def test_a_token_that_ends_soon_is_renewed_with_a_fresh_identity(
+    artifacts: tuple[Artifact, ...],
+) -> None:
+    """R38"""
+    index = TrustedIndex(lifetime_s=60)
+    upload(served(index), artifacts[:1], times=3)
+    assert len(index.minted) == len(set(index.id_tokens)) == 3
+
+
+def test_a_refused_token_is_renewed_once(artifacts: tuple[Artifact, ...]) -> None:
+    """R38: the registry may forget a token before its time."""
+    index = TrustedIndex()
+    answer = served(index)
+
+    def forgetful(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/legacy/" and len(index.minted) == 1:
+            index.valid.clear()
+        return answer(request)
+
+    upload(forgetful, artifacts)
+    assert len(index.files) == 2
+    assert len(index.minted) == 2
+
+
+def test_a_token_that_is_never_accepted_is_denied(artifacts: tuple[Artifact, ...]) -> None:
+    index = TrustedIndex()
+    answer = served(index)
+
+    def strict(request: httpx.Request) -> httpx.Response:
+        index.valid.clear()
+        return answer(request)
+
+    with pytest.raises(Denied, match="Invalid or non-existent authentication"):
+        upload(strict, artifacts[:1])
+    assert len(index.minted) == 2
+
+
+def test_a_given_token_goes_first(artifacts: tuple[Artifact, ...]) -> None:
+    index = TrustedIndex(valid={"pypi-given"})
+    environ = index.environment("https://actions.example") | {"RELEASEKIT_PYPI_TOKEN": "pypi-given"}
+    upload(served(index), artifacts, environ=environ)
+    assert (len(index.files), index.id_tokens) == (2, [])
+    upload(served(index), artifacts, environ=environ, trusted_publishing="always")
+    assert len(index.id_tokens) == 1
+
+
+def test_an_identity_that_was_used_is_replaced(artifacts: tuple[Artifact, ...]) -> None:
+    """The answer to the first mint got lost: the same ID token would be refused."""
+    index = TrustedIndex()
+    answer = served(index)
+    lost: list[httpx.Response] = []
+
+    def lossy(request: httpx.Request) -> httpx.Response:
+        response = answer(request)
+        if request.url.path == "/_/oidc/mint-token" and not lost:
+            lost.append(response)
+            raise httpx.ReadTimeout("", request=request)
+        return response
+
+    upload(lossy, artifacts, max_retries=1)
+    assert len(index.files) == 2
+    assert len(index.id_tokens) == 2
+
+
+def test_a_refusal_of_a_used_identity_is_worth_another_attempt(
+    artifacts: tuple[Artifact, ...],
+) -> None:
+    index = TrustedIndex(refusal=("invalid-reuse-token", "invalid token: already used"))
+    with pytest.raises(Transient, match="already used") as caught:
+        upload(served(index), artifacts, max_retries=2)
+    assert not caught.value.ambiguous
+    assert len(index.id_tokens) == 3
+
+
+@pytest.mark.parametrize(
+    ("refusal", "claims", "parts"),
+    [
+        (
+            ("invalid-publisher", "valid token, but no corresponding publisher"),
+            {},
+            [
+                "https://pypi.org/manage/account/publishing/",
+                "Owner: acme",
+                "Repository name: mono",
+                "Workflow name: release.yml",
+                "Environment name: pypi",
+            ],
+        ),
+        (
+            ("invalid-publisher", "Publisher with matching claims was not found"),
+            {"environment": ""},
+            ["Environment name: (none)", "on both sides"],
+        ),
+        (
+            ("invalid-publisher", "no corresponding publisher"),
+            {"job_workflow_ref": "acme/shared/.github/workflows/publish.yml@refs/heads/main"},
+            [
+                "does not support reusable workflows",
+                "publish.yml",
+                "release.yml",
+                "id-token: write",
+            ],
+        ),
+        (
+            ("invalid-pending-publisher", "valid token, but project already exists"),
+            {},
+            ["Workflow name: release.yml"],
+        ),
+        (("not-enabled", "github trusted publishing not enabled"), {}, ["troubleshooting"]),
+        (("invalid-token", "malformed or invalid token"), {}, ["troubleshooting"]),
+    ],
+)
+def test_each_refusal_says_what_to_change(
+    artifacts: tuple[Artifact, ...],
+    refusal: tuple[str, str],
+    claims: dict[str, str],
+    parts: list[str],
+) -> None:
+    index = TrustedIndex(claims=CLAIMS | claims, refusal=refusal)
+    with pytest.raises(Denied, match=refusal[0]) as caught:
+        upload(served(index), artifacts)
+    message = f"{caught.value}\n{caught.value.hint}"
+    assert all(part in message for part in parts), message
+    assert refusal[1] in message
+    assert not any(token in message for token in index.id_tokens)
+
+
+def test_a_refusal_without_reasons_is_shown_as_it_is(artifacts: tuple[Artifact, ...]) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/_/oidc/mint-token":
+            return httpx.Response(422, text="Unprocessable for reasons unknown")
+        return served(index)(request)
+
+    index = TrustedIndex()
+    with pytest.raises(Denied, match="for reasons unknown"):
+        upload(answer, artifacts)
+
+
+@pytest.mark.parametrize("errors", [["odd"], {}, [{"code": "invalid-publisher"}]])
+@pytest.mark.parametrize("token", ["opaque", "a.b.c", "a.W10.c", "a.e30.c"])
+def test_odd_answers_and_tokens_do_not_crash(
+    artifacts: tuple[Artifact, ...], errors: object, token: str
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/idtoken":
+            return httpx.Response(200, json={"value": token})
+        if request.url.path == "/_/oidc/mint-token":
+            return httpx.Response(422, json={"errors": errors})
+        return served(TrustedIndex())(request)
+
+    with pytest.raises(Denied, match="refuses trusted publishing"):
+        upload(answer, artifacts)
+
+
+@pytest.mark.parametrize(
+    ("path", "response", "error", "message"),
+    [
+        ("/_/oidc/audience", httpx.Response(404), Denied, "offers no trusted publishing"),
+        ("/_/oidc/audience", httpx.Response(403), Denied, "offers no trusted publishing"),
+        ("/_/oidc/audience", httpx.Response(200, json={}), Transient, "no audience"),
+        ("/_/oidc/audience", httpx.Response(410), Rejected, "HTTP 410"),
+        ("/_/oidc/mint-token", httpx.Response(503), Transient, "HTTP 503"),
+        ("/_/oidc/mint-token", httpx.Response(200, json={}), Transient, "without a token"),
+        ("/idtoken", httpx.Response(403), Denied, "ID token service"),
+    ],
+)
+def test_an_exchange_that_fails_uploads_nothing(
+    artifacts: tuple[Artifact, ...],
+    path: str,
+    response: httpx.Response,
+    error: type[PackageError],
+    message: str,
+) -> None:
+    """R15: it is never ambiguous, since nothing was sent."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == path:
+            return response
+        return served(index)(request)
+
+    index = TrustedIndex()
+    with pytest.raises(error, match=message) as caught:
+        upload(answer, artifacts)
+    assert not getattr(caught.value, "ambiguous", False)
+    assert index.files == []
+
+
+@pytest.mark.parametrize("expires", ["soon", None])
+def test_a_token_without_an_end_lives_fifteen_minutes(
+    artifacts: tuple[Artifact, ...], expires: object
+) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        response = served(index)(request)
+        if request.url.path == "/_/oidc/mint-token":
+            return httpx.Response(200, json=response.json() | {"expires": expires})
+        return response
+
+    index = TrustedIndex()
+    upload(answer, artifacts, times=2)
+    assert len(index.minted) == 1
+
+
+def test_outside_of_actions_a_token_is_asked_for() -> None:
+    for mode in ("auto", "always"):
+        error = missing({}, trusted_publishing=mode)
+        assert "RELEASEKIT_PYPI_TOKEN is not set" in str(error)
+        assert "inside GitHub Actions only" in error.hint
+    error = missing(IN_ACTIONS, trusted_publishing="never")
+    assert "`pypi-token`" in error.hint
+
+
+def test_a_job_without_the_permission_is_told_the_lines_to_paste() -> None:
+    error = missing(IN_ACTIONS)
+    assert "no `id-token: write` permission" in str(error)
+    assert "    permissions:\n      contents: read\n      id-token: write\n" in error.hint
+
+
+def pull_request(head: object, base: object) -> str:
+    return json.dumps({"pull_request": {"head": {"repo": head}, "base": {"repo": base}}})
+
+
+@pytest.mark.parametrize(
+    ("event", "fork"),
+    [
+        (pull_request({"full_name": "me/mono"}, {"full_name": "acme/mono"}), True),
+        (pull_request({"full_name": "acme/mono"}, {"full_name": "acme/mono"}), False),
+        (pull_request(None, {"full_name": "acme/mono"}), False),
+        ("{}", False),
+        ("not JSON", False),
+    ],
+)
+def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
+    tmp_path: Path, event: str, fork: bool
+) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(event)
+    error = missing(
+        IN_ACTIONS | {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": str(path)}
+    )
+    assert ("from a fork" in str(error)) is fork
+    assert ("tags: ['v*']" in error.hint) is fork
+
+
+def test_an_event_that_cannot_be_read_is_no_fork() -> None:
+    error = missing(IN_ACTIONS | {"GITHUB_EVENT_NAME": "pull_request"})
+    assert "no `id-token: write` permission" in str(error)

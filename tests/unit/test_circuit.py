@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import virtual_time
+from releasekit.circuit import Circuit
+from releasekit.errors import Transient
+
+
+def test_it_opens_after_failures_in_a_row_only() -> None:
+    async def main() -> None:
+        circuit = Circuit("registry", failures=2)
+        circuit.failed("HTTP 503")
+        circuit.succeeded()
+        circuit.failed("HTTP 503")
+        circuit.check()
+        circuit.failed("HTTP 502")
+        with pytest.raises(Transient, match=r"2 requests in a row failed.*'HTTP 502'") as caught:
+            circuit.check()
+        assert caught.value.retry_after == 5.0
+        assert not caught.value.ambiguous
+
+    virtual_time.run(main())
+
+
+def test_each_pause_is_twice_the_last_up_to_a_minute() -> None:
+    async def main() -> list[float]:
+        circuit = Circuit("registry", failures=1, pause_s=10.0)
+        pauses = []
+        for _ in range(5):
+            circuit.failed("refused")
+            with pytest.raises(Transient) as caught:
+                circuit.check()
+            pauses.append(caught.value.retry_after or 0.0)
+            await asyncio.sleep(pauses[-1])
+            circuit.check()
+        return pauses
+
+    assert virtual_time.run(main()) == [10, 20, 40, 60, 60]
+
+
+def test_requests_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:
+    async def main() -> None:
+        circuit = Circuit("registry", failures=1, pause_s=10.0)
+        for _ in range(8):
+            circuit.failed("refused")
+        await asyncio.sleep(10.0)
+        circuit.check()
+
+    virtual_time.run(main())

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+
+from releasekit import __version__
+from releasekit.command_line import parse
+from releasekit.errors import ConfigError
+from releasekit.inputs import DECLARED, Inputs
+
+
+def refusal(*argv: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        parse(argv, {})
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_without_arguments_the_variables_decide() -> None:
+    assert parse([], {"RELEASEKIT_MODE": "publish"}).mode == "publish"
+    assert parse([], {}) == Inputs()
+
+
+def test_the_command_is_the_mode_whatever_the_variable_says() -> None:
+    assert parse(["doctor"], {"RELEASEKIT_MODE": "publish"}).mode == "doctor"
+
+
+def test_a_flag_beats_a_variable() -> None:
+    inputs = parse(
+        ["publish", "--max-retries", "9"],
+        {"RELEASEKIT_MAX_RETRIES": "1", "RELEASEKIT_PIN": "none"},
+    )
+    assert (inputs.max_retries, inputs.pin) == (9, "none")
+    assert inputs.given["max_retries"] == "--max-retries"
+
+
+@pytest.mark.parametrize(
+    ("argv", "attribute", "value"),
+    [
+        (["publish", "some where"], "working_directory", "some where"),
+        (["publish", "--working-directory", "x"], "working_directory", "x"),
+        (["publish", "--dry-run", "root"], "dry_run", True),
+        (["publish", "--dry-run=true"], "dry_run", True),
+        (["publish", "--dry-run=false"], "dry_run", False),
+        (["publish", "--no-summary"], "summary", False),
+        (["plan", "--packages", "a", "--packages=b,c"], "packages", ("a", "b", "c")),
+        (["plan", "--format=mermaid"], "format", "mermaid"),
+        (["plan", "--pypi-registry="], "pypi_registry", ""),
+        (["doctor", "--fix"], "fix", True),
+        (["report", "--results-file", "out.json"], "results_file", "out.json"),
+    ],
+)
+def test_a_flag_sets_an_input(argv: list[str], attribute: str, value: object) -> None:
+    assert getattr(parse(argv, {}), attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["pulish"], "the command cannot be 'pulish', did you mean 'publish'?"),
+        (["--dry-run", "publish"], "the command comes before its flags"),
+        (["publish", "--max-retry", "3"], "--max-retry is no flag, did you mean '--max-retries'?"),
+        (["publish", "--max-retries"], "--max-retries: expected one argument"),
+        (["publish", "--concurrency", "many"], '--concurrency = "many" is not a whole number'),
+        (["publish", "--dry-run=maybe"], '--dry-run = "maybe" is neither true nor false'),
+        (["publish", "a", "b"], "one workspace at a time: 'b' is one too many"),
+        (["plan", "--fix"], "--fix belongs to doctor, not to plan"),
+        (["plan", "--mode", "publish"], "--mode is no flag"),
+        (["plan", "a", "--working-directory=b"], "ROOT and --working-directory are the same"),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(argv: list[str], says: str) -> None:
+    error = refusal(*argv)
+    assert says in str(error)
+    assert error.exit_code == 2
+
+
+@pytest.mark.parametrize("argv", [["--pypi-token", "hunter2"], ["--pypi-token=hunter2"]])
+def test_a_secret_is_refused_as_an_argument_and_not_repeated(argv: list[str]) -> None:
+    """R34"""
+    error = refusal("publish", *argv)
+    assert "--pypi-token is a secret" in str(error)
+    assert "RELEASEKIT_PYPI_TOKEN" in error.hint
+    assert "hunter2" not in str(error) + error.hint
+
+
+def test_an_unknown_flag_keeps_its_value_to_itself() -> None:
+    """R34"""
+    assert "hunter2" not in str(refusal("publish", "--pypi-tokn=hunter2"))
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h", "help"])
+def test_help_has_examples_and_exit_codes(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parse([flag], {"RELEASEKIT_NONSENSE": "does not matter"})
+    printed = capsys.readouterr().out
+    for part in ("plan", "publish", "report", "doctor", "examples:", "exit codes:", "130"):
+        assert part in printed
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parse(["publish", "--help"], {})
+    printed = capsys.readouterr().out
+    for declaration in DECLARED.values():
+        assert (declaration.flag in printed) == ("publish" in declaration.commands)
+    assert "Default: 600s." in printed
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parse([flag], {})
+    assert capsys.readouterr().out == f"releasekit {__version__}\n"

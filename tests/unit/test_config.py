@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.command_line import parse
+from releasekit.config import Config, cpu_count, load
+from releasekit.errors import ConfigError
+from releasekit.inputs import ECOSYSTEMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    path = tmp_path / "work space"
+    path.mkdir()
+    return path
+
+
+def config(root: Path, *flags: str, file: str = "", command: str = "publish") -> Config:
+    """What `releasekit COMMAND "work space" FLAGS` comes to, started beside the workspace."""
+    if file:
+        (root / "releasekit.toml").write_text(file, encoding="utf-8")
+    return load(parse([command, root.name, *flags], {}), root.parent)
+
+
+def refusal(root: Path, *flags: str, file: str = "") -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        config(root, *flags, file=file)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_defaults(root: Path) -> None:
+    found = config(root)
+    assert found.root == root
+    assert found.mode == "publish"
+    assert found.registries == {}
+    assert found.state_directory == root / ".releasekit"
+    assert (found.plan_file, found.results_file) == (None, None)
+    assert (found.concurrency, found.max_retries, found.task_timeout_s) == (5, 3, 600)
+    assert found.build_concurrency == cpu_count() >= 1
+    assert found.deadline_s is None
+
+
+def test_a_flag_beats_the_file_which_beats_the_default(root: Path) -> None:
+    found = config(
+        root, "--concurrency=9", file="concurrency = 2\nmax-retries = 7\nbuild-concurrency = 3"
+    )
+    assert (found.concurrency, found.max_retries, found.build_concurrency) == (9, 7, 3)
+
+
+def test_a_value_of_the_file_is_checked_like_any_other(root: Path) -> None:
+    error = refusal(root, file="gate = 'visable'")
+    assert 'releasekit.toml: gate = "visable" is not known, did you mean' in str(error)
+
+
+def test_a_value_that_a_flag_overrules_may_be_wrong(root: Path) -> None:
+    assert config(root, "--gate=accepted", file="gate = 'visable'").gate == "accepted"
+
+
+def test_tables_reach_their_ecosystems(root: Path) -> None:
+    found = config(root, file="[pypi]\nx = 1\n[dependencies]\n'pypi:a' = ['pypi:b']")
+    assert found.ecosystem_tables == {"pypi": {"x": 1}}
+    assert found.extra_dependencies == {"pypi:a": ("pypi:b",)}
+
+
+def test_an_ecosystem_counts_once(root: Path) -> None:
+    assert config(root, "--ecosystem=pypi,pypi").ecosystems == ("pypi",)
+
+
+@pytest.mark.parametrize(("name", "what"), [("nowhere", "does not exist"), ("file", "is a file")])
+def test_the_root_has_to_be_a_directory(tmp_path: Path, name: str, what: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=f"ROOT: .*{name} {what}"):
+        load(parse(["plan", name], {}), tmp_path)
+
+
+def test_a_loop_of_symlinks_is_an_error_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match="ROOT"):
+        load(parse(["plan", "loop"], {}), tmp_path)
+
+
+def test_another_configuration_file(root: Path) -> None:
+    (root.parent / "other.toml").write_text("concurrency = 4")
+    assert config(root, "--config-file=other.toml", file="concurrency = 3").concurrency == 4
+    assert "--config-file: " in str(refusal(root, "--config-file=none.toml"))
+
+
+def test_a_configuration_file_outside_has_to_be_named(root: Path) -> None:
+    """R36"""
+    (root.parent / "outside.toml").touch()
+    (root / "releasekit.toml").symlink_to("../outside.toml")
+    assert "leads out of the workspace" in str(refusal(root))
+    assert config(root, f"--config-file={root.name}/releasekit.toml").root == root
+
+
+def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
+    found = config(root, file="registry = 'dir:registry'\nstate-directory = 'state'")
+    assert found.registries == {it: f"dir:{root}/registry/{it}" for it in ECOSYSTEMS}
+    assert found.state_directory == root / "state"
+    flags = ("--registry=dir:registry", "--state-directory=state", "--plan-file=plan.json")
+    found = config(root, *flags, "--results-file=r.json")
+    assert found.registries == {it: f"dir:{root.parent}/registry/{it}" for it in ECOSYSTEMS}
+    assert found.state_directory == root.parent / "state"
+    assert found.plan_file == root.parent / "plan.json"
+    assert found.results_file == root.parent / "r.json"
+
+
+@pytest.mark.parametrize(
+    ("flags", "file", "expected"),
+    [
+        ((), "pypi-registry = 'https://a.example/legacy/'", "https://a.example/legacy/"),
+        (("--pypi-registry=dir:x",), "registry = 'dir:y'", "dir:{cwd}/x"),
+        (("--pypi-registry=dir:x", "--registry=dir:y"), "", "dir:{cwd}/x"),
+        # Whoever gives --registry for one run wants nothing to go anywhere else.
+        (("--registry=dir:x",), "pypi-registry = 'https://a.example/'", "dir:{cwd}/x/pypi"),
+        ((), "registry = 'dir:y'\npypi-registry = 'dir:x'", "dir:{cwd}/work space/x"),
+        (("--pypi-registry=http://127.0.0.1:9/",), "", "http://127.0.0.1:9/"),
+    ],
+)
+def test_which_registry_wins(root: Path, flags: tuple[str, ...], file: str, expected: str) -> None:
+    found = config(root, *flags, file=file).registries
+    assert found["pypi"] == expected.format(cwd=root.parent)
+
+
+@pytest.mark.parametrize(
+    ("flags", "index"),
+    [
+        (("--pypi-registry=https://a.example/", "--pypi-index=https://b.example/"), "https://b."),
+        # The file's index belongs to the file's registry.
+        (("--pypi-registry=https://a.example/",), ""),
+        (("--registry=dir:x",), ""),
+        ((), "https://c."),
+    ],
+)
+def test_which_index_belongs_to_it(root: Path, flags: tuple[str, ...], index: str) -> None:
+    file = "pypi-registry = 'https://c.example/up/'\npypi-index = 'https://c.example/simple/'"
+    found = config(root, *flags, file=file).pypi_index
+    assert found.startswith(index)
+    assert bool(found) == bool(index)
+
+
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [
+        ("--pypi-registry=http://pypi.example/", "--pypi-registry = http://pypi.example/: must be"),
+        ("--pypi-registry=https://me:hunter2@pypi.example/", "a URL with credentials in it"),
+        ("--pypi-index=http://pypi.example/simple/", "--pypi-index = http://pypi.example/simple/"),
+        ("--index-url=http://pypi.example/simple/", "--index-url = http://pypi.example/simple/"),
+        ("--find-links=http://pypi.example/wheels/", "--find-links = http://pypi.example/wheels/"),
+        ("--find-links=nowhere", "nowhere does not exist"),
+        ("--registry=https://me:hunter2@a.example/?t=hunter2", 'registry = "a.example/" is no dir'),
+        ("--pypi-index=dir:x", "--pypi-index: a directory is its own index"),
+        ("--uv-path=bin/uv", "bin/uv is no file; write the path of uv"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused(root: Path, flag: str, says: str) -> None:
+    """R34, R37"""
+    error = refusal(root, flag)
+    assert says in str(error)
+    assert "hunter2" not in str(error) + error.hint
+
+
+def test_where_build_requirements_come_from(root: Path) -> None:
+    (root.parent / "wheels").mkdir()
+    (root.parent / "uv").touch()
+    flags = ("--index-url=https://a.example/simple/", "--find-links=wheels", "--uv-path=./uv")
+    found = config(root, *flags, "--find-links=https://b.example/wheels/")
+    assert found.index_url == "https://a.example/simple/"
+    assert found.find_links == (f"{root.parent}/wheels", "https://b.example/wheels/")
+    assert found.uv_path == f"{root.parent}/uv"
+    assert config(root, "--uv-path=uv2").uv_path == "uv2"
+
+
+@pytest.mark.parametrize("directory", [".", "..", "/"])
+def test_the_state_never_holds_the_workspace(root: Path, directory: str) -> None:
+    """R25: what is in the state directory is ignored in git, all of it."""
+    assert "holds the workspace" in str(refusal(root, f"--state-directory={root}/{directory}"))
+
+
+def test_the_file_keeps_the_state_inside_the_workspace(root: Path) -> None:
+    """R36"""
+    assert "is outside the workspace" in str(refusal(root, file="state-directory = '../state'"))
+    (root / "releasekit.toml").unlink()
+    (root / ".releasekit").symlink_to(root.parent)
+    assert "holds the workspace" in str(refusal(root))
+    (root / ".releasekit").unlink()
+    (root.parent / "elsewhere").mkdir()
+    (root / ".releasekit").symlink_to("../elsewhere")
+    assert "is outside the workspace" in str(refusal(root))
+
+
+def test_the_state_is_no_file(root: Path) -> None:
+    (root / ".releasekit").touch()
+    assert "is a file; write the path of a directory" in str(refusal(root))
+
+
+def test_cpus_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cpu_count() == 1

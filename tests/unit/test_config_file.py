@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.config_file import MAX_BYTES, ConfigFile, read
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def of(directory: Path, content: str | bytes) -> ConfigFile:
+    path = directory / "releasekit.toml"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read(path)
+
+
+def refusal(directory: Path, content: str | bytes) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        of(directory, content)
+    assert "\n" not in str(caught.value)
+    assert "releasekit.toml" in str(caught.value)
+    return caught.value
+
+
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    assert of(tmp_path, "") == ConfigFile()
+
+
+def test_keys_are_inputs_and_tables_are_kept_as_they_are(tmp_path: Path) -> None:
+    file = of(
+        tmp_path,
+        """
+        concurrency = 8
+        task-timeout = "20m"
+        retry-base-delay = 0.5
+        summary = false
+        ecosystem = "pypi"
+        packages = ["acme-*", "other"]
+
+        [pypi]
+        packages = ["libs/*"]
+        config-settings = { a = "b" }
+
+        [dependencies]
+        "pypi:acme-web" = ["pypi:acme-core"]
+        """,
+    )
+    assert file.texts == {
+        "concurrency": "8",
+        "task-timeout": "20m",
+        "retry-base-delay": "0.5",
+        "summary": "false",
+        "ecosystem": "pypi",
+        "packages": "acme-*\nother",
+    }
+    assert file.tables == {"pypi": {"packages": ["libs/*"], "config-settings": {"a": "b"}}}
+    assert file.dependencies == {"pypi:acme-web": ("pypi:acme-core",)}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("concurrency = \n", "not valid TOML: Invalid value (at line 1, column 15)"),
+        ("a = 1\na = 2", "not valid TOML: Cannot overwrite a value (at"),
+        (b"a = 1\n# \xff", "line 2 is not UTF-8; save it as UTF-8"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("#" * (MAX_BYTES + 1), "larger than 1048576 bytes"),
+        ("concurency = 1", "unknown key 'concurency', did you mean 'concurrency'?"),
+        ("max_retries = 1", "unknown key 'max_retries', did you mean 'max-retries'?"),
+        ("[pypy]", "unknown key 'pypy', did you mean 'pypi'?"),
+        ("[conan]", "unknown key 'conan'"),
+        ("[dependency]", "did you mean 'dependencies'?"),
+        ("dry-run = true", "dry-run says how one run goes; give it as a flag or an input"),
+        ("mode = 'publish'", "mode says how one run goes"),
+        ("packages = [1]", "packages is not a list of strings; write"),
+        ("concurrency = [1]", "concurrency is a list here; write one value"),
+        ("concurrency = {}", "concurrency is a dict here; write one value"),
+        ("packages = {}", "packages is a dict here; write a list"),
+        ("pypi = 'x'", "pypi is not a table; write [pypi] and its keys below it"),
+        ("dependencies = []", "dependencies is not a table"),
+        ("[dependencies]\n'pypi:a' = 'pypi:b'", '[dependencies] "pypi:a" is not a list'),
+        ("[dependencies]\na = []", "'a' is no package; write ecosystem:name, like \"pypi:acme"),
+        ("[dependencies]\n'pypi:a' = ['pip:b']", "'pip:b' is no package"),
+        ("[dependencies]\n'pypi:a' = ['pypi:']", "'pypi:' is no package"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, content: str | bytes, says: str) -> None:
+    """R40"""
+    assert says in str(refusal(tmp_path, content))
+
+
+def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
+    """R34"""
+    error = refusal(tmp_path, "pypi-token = 'hunter2'")
+    assert "pypi-token is a secret" in str(error)
+    assert "RELEASEKIT_PYPI_TOKEN" in error.hint
+    assert "hunter2" not in str(error) + error.hint
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"releasekit\.toml: cannot be read \(No such file"):
+        read(tmp_path / "releasekit.toml")

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from releasekit.credentials import Credentials, Secret, snapshot
+
+
+def credentials(masked: list[str] | None = None, **environ: str) -> Credentials:
+    seen: list[str] = [] if masked is None else masked
+    return Credentials(snapshot(environ), mask=seen.append)
+
+
+def test_a_secret_shows_itself_on_request_only() -> None:
+    """R34"""
+    secret = Secret("hunter2")
+    assert secret.reveal() == "hunter2"
+    assert "hunter2" not in f"{secret} {secret!r} {[secret]} {secret:>20}"
+    with pytest.raises(TypeError, match="not written down"):
+        pickle.dumps(secret)
+
+
+def test_secrets_compare_by_value() -> None:
+    assert Secret("a") == Secret("a")
+    assert Secret("a") != Secret("b")
+    assert Secret("a") != "a"
+    assert len({Secret("a"), Secret("a")}) == 1
+    assert not Secret("")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "RELEASEKIT_PYPI_TOKEN",
+        "RELEASEKIT_MAVEN_PASSWORD",
+        "GITHUB_TOKEN",
+        "GH_TOKEN",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+        "ACTIONS_ID_TOKEN_REQUEST_URL",
+        "ACTIONS_RUNTIME_TOKEN",
+        "UV_PUBLISH_TOKEN",
+        "UV_INDEX_INTERNAL_PASSWORD",
+        "TWINE_PASSWORD",
+        "NODE_AUTH_TOKEN",
+        "npm_config__auth",
+        "CARGO_REGISTRY_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "OPENAI_API_KEY",
+        "MAVEN_GPG_PASSPHRASE",
+    ],
+)
+def test_secrets_are_split_off_the_environment(name: str) -> None:
+    """R34, R39"""
+    taken = snapshot({name: " hunter2\n", "PATH": "/bin"})
+    assert dict(taken.environment) == {"PATH": "/bin"}
+    assert taken.secrets[name] == Secret("hunter2")
+
+
+@pytest.mark.parametrize("name", ["PATH", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM", "KEYBOARD"])
+def test_other_variables_stay(name: str) -> None:
+    assert snapshot({name: "value"}).environment == {name: "value"}
+
+
+def test_the_snapshot_cannot_be_changed() -> None:
+    """R39"""
+    taken = snapshot({"PATH": "/bin"})
+    with pytest.raises(TypeError):
+        taken.environment["PATH"] = "/evil"  # type: ignore[index]
+
+
+def test_a_variable_that_is_set_to_nothing_is_not_set() -> None:
+    """GitHub passes an empty string for a secret that does not exist."""
+    found = credentials(RELEASEKIT_PYPI_TOKEN=" ", PATH="/bin")
+    assert found.get("RELEASEKIT_PYPI_TOKEN") is None
+    assert found.get("RELEASEKIT_NPM_TOKEN") is None
+    assert found.environment == {"PATH": "/bin"}
+
+
+def test_every_secret_is_masked_at_once() -> None:
+    """R38"""
+    masked: list[str] = []
+    credentials(masked, GITHUB_TOKEN="ghs_1", NPM_TOKEN="npm_2", EMPTY_TOKEN="")
+    assert sorted(masked) == ["ghs_1", "npm_2"]
+
+
+def test_a_minted_token_is_masked_once_and_redacted() -> None:
+    """R38"""
+    masked: list[str] = []
+    found = credentials(masked)
+    live = found.values
+    assert found.adopt("pypi-abc") == found.adopt("pypi-abc") == Secret("pypi-abc")
+    assert masked == ["pypi-abc"]
+    assert list(live) == ["pypi-abc"]
+    assert found.redact("the token pypi-abc is bad") == "the token *** is bad"
+
+
+def test_a_secret_that_begins_with_another_is_redacted_whole() -> None:
+    """R34"""
+    found = credentials(A_TOKEN="abcd", B_TOKEN="abcdefgh")
+    assert found.redact("abcdefgh abcd") == "*** ***"
+
+
+def test_words_of_three_letters_stay_readable() -> None:
+    assert credentials(A_TOKEN="the").redact("the end") == "the end"
+
+
+def test_lines_of_a_secret_are_secrets() -> None:
+    """R34"""
+    found = credentials(SIGNING_PRIVATE_KEY="-----BEGIN\nMIIEvq\n-----END")
+    assert found.redact("read MIIEvq") == "read ***"

@@ -1,0 +1,177 @@
+"""The decision table: what the registry shows x what the journal remembers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import URL, artifact
+from releasekit.decision import compare, decide
+from releasekit.journal import Entry, Intent
+from releasekit.model import Action, Artifact, Published
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMIT = "c0ffee"
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> tuple[Artifact, ...]:
+    files = []
+    for name, content in (("a-1.0.tar.gz", b"source"), ("a-1.0.whl", b"wheel")):
+        (tmp_path / name).write_bytes(content)
+        files.append(artifact(tmp_path / name, content))
+    return tuple(files)
+
+
+def shown(*artifacts: Artifact, complete: bool = True) -> Published:
+    return Published(files={a.filename: f"sha256:{a.sha256}" for a in artifacts}, complete=complete)
+
+
+def entry(built: tuple[Artifact, ...], *, begun: bool, commit: str = COMMIT) -> Entry:
+    intent = Intent(run_id="r", registry=URL, digests={a.filename: a.sha256 for a in built})
+    return Entry(
+        version="1.0",
+        commit=commit,
+        artifacts=built,
+        intent=intent if begun else None,
+        uncertain=begun,
+    )
+
+
+def decided(published: Published | None, remembered: Entry | None, commit: str = COMMIT) -> Action:
+    return decide(published, remembered, commit=commit, url=URL)[0]
+
+
+def test_nothing_anywhere_is_published() -> None:
+    assert decided(None, None) is Action.PUBLISH
+
+
+def test_a_fresh_machine_keeps_what_is_there(built: tuple[Artifact, ...]) -> None:
+    """R19"""
+    assert decided(shown(*built), None) is Action.KEEP
+
+
+def test_a_fresh_machine_completes_what_is_partly_there(built: tuple[Artifact, ...]) -> None:
+    """R21"""
+    assert decided(shown(built[0], complete=False), None) is Action.PUBLISH
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_stored_bytes_are_uploaded_not_built_again(
+    built: tuple[Artifact, ...], begun: bool
+) -> None:
+    """R18"""
+    assert decided(None, entry(built, begun=begun)) is Action.UPLOAD
+
+
+def test_a_begun_upload_is_completed(built: tuple[Artifact, ...]) -> None:
+    """R21"""
+    assert decided(shown(built[0]), entry(built, begun=True)) is Action.UPLOAD
+
+
+def test_our_own_bytes_are_kept(built: tuple[Artifact, ...]) -> None:
+    """R17"""
+    assert decided(shown(*built), entry(built, begun=True)) is Action.KEEP
+
+
+def test_other_bytes_are_refused_with_both_digests(
+    built: tuple[Artifact, ...], tmp_path: Path
+) -> None:
+    """R17"""
+    other = artifact(built[1].path, b"another wheel")
+    action, reason = decide(
+        shown(built[0], other), entry(built, begun=True), commit=COMMIT, url=URL
+    )
+    assert action is Action.REFUSE
+    assert built[1].sha256 in reason
+    assert other.sha256 in reason
+    assert "Bump the version" in reason
+
+
+def test_a_build_that_was_never_sent_is_not_compared(built: tuple[Artifact, ...]) -> None:
+    other = artifact(built[0].path, b"published by somebody else")
+    assert decided(shown(other), entry(built, begun=False)) is Action.KEEP
+
+
+def test_an_upload_begun_elsewhere_does_not_bind(built: tuple[Artifact, ...]) -> None:
+    intent = Intent(run_id="r", registry="https://staging.example/", digests={})
+    remembered = Entry(
+        version="1.0", commit="older", artifacts=built, intent=intent, uncertain=True
+    )
+    assert decided(None, remembered) is Action.PUBLISH
+
+
+@pytest.mark.parametrize("now", ["deadbeef", "c0ffee+dirty.123", ""])
+def test_a_begun_upload_from_other_sources_is_refused(
+    built: tuple[Artifact, ...], now: str
+) -> None:
+    """R20"""
+    action, reason = decide(None, entry(built, begun=True), commit=now, url=URL)
+    assert action is Action.REFUSE
+    assert COMMIT in reason
+    assert "bump the version" in reason
+
+
+@pytest.mark.parametrize("now", ["deadbeef", "c0ffee+dirty.123", ""])
+def test_stored_bytes_of_other_sources_are_built_again(
+    built: tuple[Artifact, ...], now: str
+) -> None:
+    assert decided(None, entry(built, begun=False), now) is Action.PUBLISH
+
+
+def test_stored_bytes_of_changed_sources_are_not_trusted(built: tuple[Artifact, ...]) -> None:
+    dirty = "c0ffee+dirty.123"
+    assert decided(None, entry(built, begun=False, commit=dirty), dirty) is Action.PUBLISH
+
+
+@pytest.mark.parametrize(("begun", "then"), [(False, Action.PUBLISH), (True, Action.REFUSE)])
+@pytest.mark.parametrize("lost", [False, True])
+def test_damaged_bytes_are_never_sent(
+    built: tuple[Artifact, ...], begun: bool, then: Action, lost: bool
+) -> None:
+    """R18, R20"""
+    if lost:
+        built[1].path.unlink()
+    else:
+        built[1].path.write_bytes(b"flipped")
+    assert decided(None, entry(built, begun=begun)) is then
+
+
+def test_comparison_uses_the_digest_the_registry_has(tmp_path: Path) -> None:
+    file = Artifact(path=tmp_path / "a.tgz", size=1, digests={"sha256": "11", "sha512": "22"})
+    same = compare([file], Published(files={"a.tgz": "sha512:22"}))
+    other = compare([file], Published(files={"a.tgz": "sha512:23"}))
+    unknown = compare([file], Published(files={"a.tgz": "md5:22"}))
+    assert (same.missing, same.differing) == ((), ())
+    assert other.differing == ("a.tgz",)
+    assert unknown.differing == ("a.tgz",)
+
+
+@pytest.mark.parametrize(("complete", "then"), [(True, Action.KEEP), (False, Action.REFUSE)])
+def test_bytes_built_since_are_not_those_begun_with(
+    built: tuple[Artifact, ...], complete: bool, then: Action
+) -> None:
+    """R18"""
+    intent = Intent(run_id="r", registry=URL, digests={"a-1.0.whl": "00"})
+    remembered = Entry(version="1.0", commit=COMMIT, artifacts=built, intent=intent)
+    assert decided(shown(built[0], complete=complete), remembered) is then
+
+
+@pytest.mark.parametrize("now", ["deadbeef", COMMIT])
+def test_an_upload_that_ended_and_left_nothing_does_not_bind(
+    built: tuple[Artifact, ...], now: str
+) -> None:
+    """It was refused, or the registry has been emptied since: sources may change then."""
+    settled = replace(entry(built, begun=True), uncertain=False)
+    then = Action.UPLOAD if now == COMMIT else Action.PUBLISH
+    assert decided(None, settled, now) is then
+
+
+def test_an_upload_that_ended_and_left_something_binds(built: tuple[Artifact, ...]) -> None:
+    """R18, R20"""
+    settled = replace(entry(built, begun=True), uncertain=False)
+    assert decided(shown(built[0]), settled, "deadbeef") is Action.REFUSE

@@ -1,0 +1,165 @@
+"""Registries that take a whole release at once, over ones in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import FakeEcosystem, FakeRegistry, config, package, plan
+from releasekit import steps
+from releasekit.ecosystems.interface import Target
+from releasekit.errors import Denied, Transient
+from releasekit.journal import Journal
+from releasekit.locks import make_state_directory
+from releasekit.model import Action, Outcome, Package, Plan, Result
+from releasekit.publish import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.model import Artifact
+
+CORE = package("core")
+APP = package("app", "core")
+CLI = package("cli", "app")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(steps, "DOUBT_WINDOW_S", 0.02)
+
+
+@dataclass
+class Shelf(FakeRegistry):
+    """`troubles` are what its next deployments raise; before that they store if `stores`."""
+
+    troubles: list[Exception] = field(default_factory=list)
+    stores: bool = False
+    hangs: bool = False
+    deployed: list[list[str]] = field(default_factory=list)
+
+    async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
+        self.deployed.append([package.id.name for package in release])
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.troubles:
+            trouble = self.troubles.pop(0)
+            if self.stores:
+                self._take(release)
+            raise trouble
+        self._take(release)
+
+    def _take(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
+        for each, artifacts in release.items():
+            self.store(each.id.name, artifacts)
+
+
+def run(
+    root: Path, shelf: Shelf, made: Plan, ecosystem: FakeEcosystem | None = None, **changes: object
+) -> dict[str, Result]:
+    async def main() -> dict[str, Result]:
+        settings = config(root, **changes)
+        make_state_directory(settings.state_directory)
+        journal = Journal.open(settings.state_directory, run_id="run")
+        journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
+        target = Target(ecosystem or FakeEcosystem(), shelf, shelf)
+        release = Release(
+            placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
+        )
+        await release.run()
+        journal.close()
+        return {result.package.id.name: result for result in release.results()}
+
+    steps_ = []
+    for step in made.steps:
+        manifest = root / f"{step.package.id.name}.toml"
+        manifest.write_text("")
+        steps_.append(replace(step, package=replace(step.package, manifest=manifest)))
+    placed = replace(made, steps=tuple(steps_))
+    return asyncio.run(main())
+
+
+def outcomes(results: dict[str, Result]) -> dict[str, Outcome]:
+    return {name: result.outcome for name, result in results.items()}
+
+
+def test_all_packages_go_out_at_once(tmp_path: Path) -> None:
+    shelf = Shelf()
+    results = run(tmp_path, shelf, plan(CORE, APP, CLI))
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    assert shelf.deployed == [["core", "app", "cli"]]
+    assert shelf.uploads == []
+
+
+def test_what_is_there_is_left_out(tmp_path: Path) -> None:
+    shelf = Shelf()
+    results = run(tmp_path, shelf, plan(CORE, APP, actions={"core": Action.KEEP}))
+    assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED, "app": Outcome.PUBLISHED}
+    assert shelf.deployed == [["app"]]
+
+
+def test_a_passing_trouble_is_tried_again(tmp_path: Path) -> None:
+    """R12"""
+    shelf = Shelf(troubles=[Transient("503"), Transient("429", retry_after=0.0)])
+    results = run(tmp_path, shelf, plan(CORE, APP))
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    assert len(shelf.deployed) == 3
+
+
+def test_an_answer_that_is_lost_deploys_nothing_twice(tmp_path: Path) -> None:
+    """R15"""
+    shelf = Shelf(troubles=[Transient("reset", ambiguous=True)], stores=True)
+    results = run(tmp_path, shelf, plan(CORE, APP))
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    assert len(shelf.deployed) == 1
+
+
+@pytest.mark.parametrize("gate", ["visible", "accepted"])
+def test_the_last_answer_that_is_lost_is_looked_after(tmp_path: Path, gate: str) -> None:
+    """R16"""
+    shelf = Shelf(troubles=[Transient("reset", ambiguous=True)], stores=True)
+    results = run(tmp_path, shelf, plan(CORE, APP), max_retries=0, gate=gate)
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+
+
+@pytest.mark.parametrize("gate", ["visible", "accepted"])
+def test_what_nobody_can_tell_is_unknown(tmp_path: Path, gate: str) -> None:
+    """R16"""
+    shelf = Shelf(troubles=[Transient("reset", ambiguous=True)])
+    results = run(tmp_path, shelf, plan(CORE, APP), max_retries=0, gate=gate)
+    assert set(outcomes(results).values()) == {Outcome.UNKNOWN}
+
+
+def test_a_deployment_that_hangs_ends_in_time(tmp_path: Path) -> None:
+    results = run(tmp_path, Shelf(hangs=True), plan(CORE), max_retries=0, task_timeout_s=0.05)
+    assert outcomes(results) == {"core": Outcome.UNKNOWN}
+
+
+def test_what_is_refused_is_refused_for_all(tmp_path: Path) -> None:
+    results = run(tmp_path, Shelf(troubles=[Denied("403")]), plan(CORE, APP))
+    assert set(outcomes(results).values()) == {Outcome.FAILED}
+    assert results["app"].reason == "403"
+
+
+def test_what_cannot_be_built_keeps_all_of_it_back(tmp_path: Path) -> None:
+    """R6"""
+    shelf = Shelf()
+    ecosystem = FakeEcosystem(broken=["core"], batch=True)
+    results = run(tmp_path, shelf, plan(CORE, APP), ecosystem)
+    assert set(outcomes(results).values()) == {Outcome.FAILED}
+    assert "does not build" in results["core"].reason
+    assert "fake:core" in results["app"].reason
+    assert shelf.deployed == []
+
+
+def test_a_conflict_keeps_all_of_it_back(tmp_path: Path) -> None:
+    shelf = Shelf()
+    results = run(tmp_path, shelf, plan(CORE, APP, actions={"core": Action.REFUSE}))
+    assert set(outcomes(results).values()) == {Outcome.FAILED}
+    assert results["core"].reason == "because"
+    assert shelf.deployed == []

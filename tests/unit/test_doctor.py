@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit import locks
+from releasekit.doctor import Finding, examine, fix
+from releasekit.errors import LockHeld, StateError
+from releasekit.history import encode
+from releasekit.journal import Journal, read
+from releasekit.model import Artifact, Outcome, Package, PackageId
+from releasekit.pins import EphemeralPin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CORE = Package(
+    id=PackageId("pypi", "core"), version="1.0", directory=Path("/w"), manifest=Path("/w/p.toml")
+)
+
+
+class Site:
+    """A workspace with the state directory of earlier runs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / ".releasekit"
+        self.state.mkdir()
+        self.manifest = root / "pyproject.toml"
+        self.manifest.write_bytes(b"b>=1")
+        self.journal = self.state / "journal.jsonl"
+
+    def examine(self) -> list[Finding]:
+        """And see that nothing changes by it."""
+        before = self.contents()
+        found = examine(self.state, root=self.root)
+        assert self.contents() == before
+        return found
+
+    def kinds(self) -> list[str]:
+        return [finding.kind for finding in self.examine()]
+
+    def fix(self) -> list[str]:
+        return [finding.kind for finding in fix(self.state, root=self.root)]
+
+    def contents(self) -> dict[str, tuple[bytes, int]]:
+        return {
+            str(path): (path.read_bytes(), path.stat().st_mtime_ns)
+            for path in self.root.rglob("*")
+            if path.is_file()
+        }
+
+    def pin_and_die(self) -> None:
+        locks.acquire(self.state, ["pypi"]).close()
+        EphemeralPin(
+            self.state, {self.manifest: b"b==2"}, ecosystem="pypi", root=self.root
+        ).__enter__()
+
+    @contextlib.contextmanager
+    def run(self, *ecosystems: str) -> Iterator[Journal]:
+        """A run whose journal is closed at the end, whether or not it said that it had ended."""
+        journal = Journal.open(self.state, run_id=f"run of {ecosystems}")
+        journal.run_started(
+            plan_digest="", commit="", tool="", started_at="2026", ecosystems=ecosystems
+        )
+        yield journal
+        journal.close()
+
+    def artifact(self) -> Artifact:
+        path = self.state / "dist" / "core.whl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"wheel")
+        return Artifact(path=path, size=5, digests={"sha256": "a" * 64})
+
+
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_nothing_is_found_where_nothing_is(site: Site, tmp_path: Path) -> None:
+    """R30"""
+    assert site.examine() == []
+    assert site.fix() == []
+    assert fix(tmp_path / "missing", root=tmp_path) == []
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_run_in_order_leaves_nothing_to_find(site: Site) -> None:
+    async def release() -> None:
+        with site.run("pypi") as journal:
+            await journal.built(CORE, [site.artifact()])
+            await journal.intent(CORE, registry="https://r.test/", digests={})
+            journal.outcome(CORE, Outcome.PUBLISHED, "")
+            await journal.run_ended("success")
+
+    with locks.acquire(site.state, ["pypi"]):
+        asyncio.run(release())
+    (site.state / "dist" / "core.whl").unlink()  # nobody needs it any more
+    (site.state / "lock.No Ecosystem").touch()
+    assert site.examine() == []
+
+
+def test_stale_names_in_locks_are_found_and_cleared(site: Site) -> None:
+    """R30: the lock itself went with its process."""
+    with locks.acquire(site.state, ["pypi"]):
+        text = (site.state / "lock.pypi").read_bytes()
+    (site.state / "lock.pypi").write_bytes(text)
+    [finding] = site.examine()
+    assert finding.kind == "stale-lock"
+    assert finding.message.startswith("pypi: the last run did not end in order: process ")
+    assert site.fix() == ["stale-lock"]
+    assert site.kinds() == []
+
+
+def test_a_live_run_is_reported_as_that_and_nothing_of_it_as_damage(site: Site) -> None:
+    """R30"""
+    with (
+        locks.acquire(site.state, ["pypi"]),
+        site.run("pypi") as journal,
+        EphemeralPin(site.state, {site.manifest: b"b==2"}, ecosystem="pypi", root=site.root),
+    ):
+        asyncio.run(journal.intent(CORE, registry="https://r.test/", digests={}))
+        with site.journal.open("ab") as half_written:
+            half_written.write(b'{"v":1')
+        [finding] = site.examine()
+        assert finding.kind == "running"
+        with pytest.raises(LockHeld):
+            site.fix()
+        (site.state / "lock.pypi").write_bytes(b"")
+        [finding] = site.examine()
+        assert finding.message == "pypi: a run holds the lock: no name given"
+
+
+def test_a_killed_run_is_told_from_what_it_started(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R27, R30: the orphan has the lock still, but the pins are nobody's any more."""
+
+    def gone(_: int, __: int) -> None:
+        raise ProcessLookupError
+
+    site.pin_and_die()
+    monkeypatch.setattr(os, "kill", gone)
+    with locks.acquire(site.state, ["pypi"]), site.run("pypi"):
+        assert site.kinds() == ["orphan", "leftover-pin", "interrupted-run"]
+        with pytest.raises(LockHeld):
+            site.fix()
+
+
+def test_leftover_pins_are_found_and_given_back(site: Site) -> None:
+    """R22, R30"""
+    site.pin_and_die()
+    [finding] = site.examine()
+    assert finding.kind == "leftover-pin"
+    assert str(site.manifest) in finding.message
+    assert site.fix() == ["leftover-pin"]
+    assert site.manifest.read_bytes() == b"b>=1"
+    assert site.kinds() == []
+
+
+def test_an_edited_manifest_is_reported_and_left_alone(site: Site) -> None:
+    """R22, R30"""
+    site.pin_and_die()
+    site.manifest.write_bytes(b"edited")
+    [finding] = site.examine()
+    assert (finding.kind, finding.fixable) == ("edited-pin", False)
+    with pytest.raises(StateError, match="changed since it was pinned"):
+        site.fix()
+    assert site.manifest.read_bytes() == b"edited"
+
+
+def test_a_damaged_backup_is_reported(site: Site) -> None:
+    backup = site.state / "backup" / "pypi" / "x.json"
+    backup.parent.mkdir(parents=True)
+    backup.write_bytes(b"")
+    [finding] = site.examine()
+    assert (finding.kind, finding.fixable) == ("edited-pin", False)
+    assert "its checksum is wrong" in finding.message
+
+
+def test_an_interrupted_run_and_what_became_of_its_upload(site: Site) -> None:
+    """R16, R30"""
+
+    async def until_killed() -> None:
+        with site.run("pypi") as journal:
+            await journal.built(CORE, [site.artifact()])
+            await journal.intent(CORE, registry="https://r.test/", digests={})
+
+    asyncio.run(until_killed())
+    with site.run("npm") as journal:
+        asyncio.run(journal.run_ended("success"))
+    interrupted, unknown = site.examine()
+    assert interrupted.kind == "interrupted-run"
+    assert interrupted.message == "pypi: run run of ('pypi',), started 2026, was cut off"
+    assert unknown.kind == "unknown-upload"
+    assert unknown.message.startswith("pypi:core 1.0: an upload to https://r.test/ began")
+    assert site.fix() == []
+    (site.state / "dist" / "core.whl").write_bytes(b"shorter or longer")
+    assert site.kinds() == ["interrupted-run", "unknown-upload", "lost-artifact"]
+
+
+def test_a_torn_journal_is_found_and_cut(site: Site) -> None:
+    """R30, R32"""
+    with site.run("pypi") as journal:
+        asyncio.run(journal.run_ended("success"))
+    whole = site.journal.read_bytes()
+    site.journal.write_bytes(whole + b"\0\0\0")
+    [finding] = site.examine()
+    assert finding.kind == "torn-journal"
+    assert "3 bytes that are no record" in finding.message
+    assert site.fix() == ["torn-journal"]
+    assert site.journal.read_bytes() == whole
+
+
+def test_a_damaged_journal_is_set_aside_and_kept(site: Site) -> None:
+    """R19, R32: the registries alone are enough."""
+    for number in (1, 2):
+        site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
+        [finding] = site.examine()
+        assert (finding.kind, finding.fixable) == ("damaged-journal", True)
+        assert site.fix() == ["damaged-journal"]
+        assert (site.state / f"journal.damaged-{number}.jsonl").exists()
+        assert read(site.state).runs == ()
+        assert site.kinds() == []
+
+
+def test_a_journal_of_a_newer_version_is_not_set_aside(site: Site) -> None:
+    """R33"""
+    site.journal.write_bytes(encode({"v": 99, "run": "", "event": "what"}))
+    [finding] = site.examine()
+    assert (finding.kind, finding.fixable) == ("damaged-journal", False)
+    assert "use that version" in finding.hint
+    assert site.fix() == []
+    assert site.journal.exists()

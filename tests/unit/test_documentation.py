@@ -1,0 +1,95 @@
+"""What the documents quote is what the program says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from releasekit import config_file
+from releasekit.errors import ConfigError
+from releasekit.inputs import DECLARED, SECRETS
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")))
+# Said by PyPI, by OpenSSL and by the operating system.
+NOT_OURS = ("invalid-publisher", "certificate verify failed", "No space left on device")
+
+
+def quoted() -> list[str]:
+    """The messages of troubleshooting.md: the first column of tables headed "message"."""
+    found: list[str] = []
+    in_table = False
+    for line in (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            in_table = False
+        elif cells[0].startswith("message"):
+            in_table = True
+        elif in_table:
+            found += re.findall(r"`([^`]+)`", cells[0])
+    return found
+
+
+def said() -> str:
+    """Every text of the program, with a … for what is put in; and entrypoint.sh."""
+    texts = [(ROOT / "entrypoint.sh").read_text(encoding="utf-8")]
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                pieces = (v.value if isinstance(v, ast.Constant) else "…" for v in node.values)
+                texts.append("".join(map(str, pieces)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return "\n".join(texts).replace("`", "")
+
+
+SAID = said()
+
+
+@pytest.mark.parametrize("message", quoted())
+def test_quoted_messages_are_said_by_the_program(message: str) -> None:
+    for piece in re.split(r"\s*…\s*|\b\d{3}\b", message):
+        words = piece.strip(" '\"`:,;")
+        if len(words) > 3 and not any(theirs in words for theirs in NOT_OURS):
+            assert words in SAID
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_links_between_documents_lead_somewhere(document: str | Path) -> None:
+    path = ROOT / document
+    for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        linked = path.parent / file if file else path
+        assert linked.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {
+                re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+            }
+            assert anchor in slugs, target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_flags_and_variables_in_documents_exist(document: str | Path) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    variables = {each.variable for each in (DECLARED | SECRETS).values()}
+    assert set(re.findall(r"RELEASEKIT_[A-Z_]+[A-Z]", text)) <= variables
+    for line in re.findall(r"^(?:\$ .*)?\./entrypoint\.sh .*$", text, re.MULTILINE):
+        for flag in re.findall(r"(?<= --)[a-z-]+", line):
+            assert flag in DECLARED or flag in {"help", "version"}
+
+
+def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:
+    text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
+    read = config_file.read(tmp_path / "releasekit.toml")
+    assert read.texts["concurrency"] == "8"
+    (tmp_path / "releasekit.toml").write_text(block.replace("task-", "tusk-"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="did you mean 'task-timeout'"):
+        config_file.read(tmp_path / "releasekit.toml")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from releasekit.escape import clip, code, fence, link, log_line, markdown, mermaid, visible
+from sample_runs import hostile_text
+
+MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text", "plain text"),
+        ("Grüße, 世界", "Grüße, 世界"),
+        ("two\nlines\tand a tab", "two lines and a tab"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\u202eb\u2066c", "a\\u202eb\\u2066c"),
+        ("\u200b", "\\u200b"),
+        ("\ud800", "\\ud800"),
+        ("no\u00a0break", "no break"),
+    ],
+)
+def test_invisible_characters_are_spelled_out(text: str, shown: str) -> None:
+    """R35"""
+    assert visible(text) == shown
+
+
+def test_clip_says_that_it_cut() -> None:
+    assert clip("12345", 5) == "12345"
+    assert clip("123456", 5) == "1234…"
+
+
+@given(hostile_text)
+def test_markdown_shows_the_text_and_nothing_else(text: str) -> None:
+    """R35: whatever the text, one row stays one row of two cells without any markup."""
+    tokens = MARKDOWN.parse(f"| a | b |\n| - | - |\n| x{markdown(text)}x | y |\n")
+    inline = [token for token in tokens if token.type == "inline"]
+    assert [token.content for token in inline[:2]] == ["a", "b"]
+    assert len(inline) == 4
+    assert {child.type for child in inline[2].children or []} == {"text"}
+    shown = "".join(child.content for child in inline[2].children or [])
+    assert shown.replace("\u200b", "") == f"x{visible(text)}x"
+
+
+@given(hostile_text)
+def test_markdown_mentions_nobody_and_links_nothing(text: str) -> None:
+    """R35"""
+    escaped = markdown(text)
+    assert "@" not in escaped
+    assert "://" not in escaped
+    assert "www." not in escaped.lower()
+
+
+def test_code_is_monospaced_text() -> None:
+    assert code("a|b") == "<code>a&#124;b</code>"
+
+
+@pytest.mark.parametrize(
+    ("url", "linked"),
+    [
+        ("https://pypi.org/project/core/1.0.0/", True),
+        ("http://127.0.0.1:8080/simple/core/", True),
+        ("javascript:alert(1)", False),
+        ('https://x/"onclick="y', False),
+        ("https://x/ y", False),
+        ("https://x/\u202e", False),
+        ("/simple/core", False),
+        ("", False),
+    ],
+)
+def test_only_plain_web_addresses_become_links(url: str, linked: bool) -> None:
+    """R35"""
+    assert ("<a href=" in link("core", url)) is linked
+    assert "core" in link("core", url)
+
+
+@given(st.lists(hostile_text, max_size=5))
+def test_nothing_breaks_out_of_a_fence(lines: list[str]) -> None:
+    """R35"""
+    tokens = MARKDOWN.parse(f"before\n\n{fence(lines, 'text')}\n\nafter\n")
+    assert [token.type for token in tokens if token.nesting == 0] == ["inline", "fence", "inline"]
+    block = next(token for token in tokens if token.type == "fence")
+    assert block.info == "text"
+    assert block.content.splitlines() == [visible(line) for line in lines]
+
+
+@given(hostile_text)
+def test_mermaid_labels_are_one_quoted_harmless_string(text: str) -> None:
+    """R35"""
+    assert re.fullmatch(r'"[A-Za-z0-9 ._+/@:-]{1,80}"', mermaid(text))
+
+
+@given(hostile_text)
+def test_log_lines_hold_no_command(text: str) -> None:
+    """R35"""
+    line = log_line(text)
+    assert not line.lstrip().startswith("::")
+    assert "##[" not in line
+    assert line.isprintable()
+
+
+def test_log_lines_keep_ordinary_text() -> None:
+    assert log_line("Uploading core::1.0.0 [42%]") == "Uploading core::1.0.0 [42%]"

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from releasekit.declaration import Command, Declaration
+from releasekit.ecosystems import TARGETS
+from releasekit.errors import ConfigError
+from releasekit.inputs import DECLARED, ECOSYSTEMS, SECRETS, Inputs, from_environment
+
+
+def read(**variables: str) -> Inputs:
+    return from_environment({f"RELEASEKIT_{name}": value for name, value in variables.items()})
+
+
+def refusal(name: str, value: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        from_environment({DECLARED[name].variable: value})
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_nothing_given_is_all_defaults() -> None:
+    assert from_environment({}) == Inputs()
+    assert Inputs().given == {}
+
+
+def test_an_empty_variable_is_not_given() -> None:
+    """A runner sets every input of an action, to an empty text where it is left out."""
+    everything = {each.variable: " \n" for each in DECLARED.values()}
+    assert from_environment(everything) == Inputs()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("mode", "publish", "publish"),
+        ("working-directory", " packages/python ", "packages/python"),
+        ("ecosystem", "pypi,\n pypi ,", ("pypi", "pypi")),
+        ("packages", "acme-*\nother, third\n\n", ("acme-*", "other", "third")),
+        ("find-links", "/wheels, old\n/more\n", ("/wheels, old", "/more")),
+        ("dry-run", "true", True),
+        ("dry-run", "false", False),
+        ("concurrency", "1", 1),
+        ("concurrency", "100", 100),
+        ("build-concurrency", "auto", None),
+        ("build-concurrency", "4", 4),
+        ("max-retries", "0", 0),
+        ("retry-base-delay", "0", 0.0),
+        ("retry-base-delay", "0.25s", 0.25),
+        ("task-timeout", "30", 30.0),
+        ("task-timeout", "30s", 30.0),
+        ("task-timeout", "20m", 1200.0),
+        ("task-timeout", "1h", 3600.0),
+        ("deadline", "1.5 h", 5400.0),
+        ("gate", "accepted", "accepted"),
+        ("pypi-registry", "https://pypi.example/legacy/", "https://pypi.example/legacy/"),
+        ("registry", "dir:a directory", "dir:a directory"),
+    ],
+)
+def test_a_variable_sets_an_input(name: str, text: str, value: object) -> None:
+    declaration = DECLARED[name]
+    inputs = from_environment({declaration.variable: text})
+    assert getattr(inputs, declaration.attribute) == value
+    assert inputs.given == {declaration.attribute: f"input {name} ({declaration.variable})"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("mode", "publsh", "is not known, did you mean 'publish'?; write plan, publish or report"),
+        ("mode", "doctor", "write plan, publish or report"),
+        ("ecosystem", "pypi,pipy", "is not known, did you mean 'pypi'?; write pypi"),
+        ("dry-run", "yes", "is neither true nor false; write true or false"),
+        ("dry-run", "True", "write true or false"),
+        ("concurrency", "five", "is not a whole number; write a whole number from 1 to 100"),
+        ("concurrency", "5.0", "is not a whole number"),
+        ("concurrency", "-1", "is not a whole number"),
+        ("concurrency", "٣", "is not a whole number"),
+        ("concurrency", "0", "is out of range; write a whole number from 1 to 100"),
+        ("concurrency", "101", "is out of range"),
+        ("task-timeout", "10 minutes", "is not a duration; write one like 30, 30s, 20m or 1h"),
+        ("task-timeout", "inf", "is not a duration"),
+        ("task-timeout", "0", "is out of range; write 1s to 86400s"),
+        ("task-timeout", "25h", "is out of range"),
+        ("pypi-registry", "pypi.org", "is neither a URL nor a directory; write https://… or dir:"),
+        ("pypi-registry", "ftp://pypi.org", "is neither a URL nor a directory"),
+        ("registry", "dir:", "is neither a URL nor a directory"),
+        ("state-directory", "a\nb", "holds a line break or a control character"),
+        ("packages", "a\x1b[31m", "control character"),
+        ("packages", "\n".join(f"p{n}" for n in range(1001)), "more than 1000 entries"),
+        ("packages", "a" * 70_000, "longer than 65536 characters"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused_in_one_line(
+    name: str, text: str, says: str
+) -> None:
+    """R40"""
+    message = refusal(name, text)
+    assert message.startswith(f"input {name} (RELEASEKIT_")
+    assert says in message
+
+
+def test_a_refused_url_is_shown_without_its_credentials() -> None:
+    """R34"""
+    message = refusal("pypi-registry", "htps://me:hunter2@pypi.example/legacy/")
+    assert "hunter2" not in message
+    assert "//***@pypi.example" in message
+
+
+def test_a_long_value_is_shown_in_part() -> None:
+    assert len(refusal("mode", "x" * 1000)) < 250
+
+
+def test_a_variable_that_is_no_input_is_refused() -> None:
+    with pytest.raises(ConfigError, match="CONCURENCY is no input, did you mean 'RELEASEKIT_CONCU"):
+        read(CONCURENCY="7")
+
+
+def test_a_misspelt_secret_is_noticed_and_not_shown() -> None:
+    """R34"""
+    with pytest.raises(ConfigError, match="did you mean 'RELEASEKIT_PYPI_TOKEN'") as caught:
+        read(PYPI_TOKN="hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_secrets_are_never_read() -> None:
+    """R34"""
+    assert read(PYPI_TOKEN="pypi-hunter2") == Inputs()
+
+
+def test_what_the_platform_sets_is_not_read() -> None:
+    assert from_environment({"INPUT_MODE": "publish", "INPUT_DRY-RUN": "x"}) == Inputs()
+
+
+def test_later_texts_are_on_top() -> None:
+    inputs = read(CONCURRENCY="7", PIN="none")
+    again = inputs.adding({"concurrency": "8", "pin": ""}, {"concurrency": "--concurrency"})
+    assert (again.concurrency, again.pin) == (8, "none")
+    assert again.given["concurrency"] == "--concurrency"
+
+
+def test_the_ecosystems_are_those_there_are() -> None:
+    assert set(ECOSYSTEMS) == set(TARGETS)
+
+
+@pytest.mark.parametrize("declaration", [*DECLARED.values(), *SECRETS.values()])
+def test_a_default_reads_back_as_itself(declaration: Declaration) -> None:
+    if declaration.shown:
+        assert declaration.parse(declaration.shown, "") == declaration.default
+    else:
+        assert declaration.default in ("", (), None)
+    assert declaration.commands <= set(get_args(Command))
+    assert declaration.help.endswith(".")
+
+
+def test_secrets_have_neither_a_flag_nor_a_key() -> None:
+    """R34"""
+    assert all(each.places == {"action"} for each in SECRETS.values())

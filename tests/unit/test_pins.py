@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit import durable, pins
+from releasekit.errors import StateError
+from releasekit.pins import EphemeralPin, recover
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD = b"\xef\xbb\xbfdependencies = ['b>=1']\r\n# no newline at the end"
+NEW = OLD.replace(b">=1", b"==2.0")
+TIME_NS = 10**18 + 7
+
+
+class Workspace:
+    """Two manifests, and what a pin of them looks like from outside."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / ".releasekit"
+        self.first = self.manifest("a/pyproject.toml")
+        self.second = self.manifest("b/pyproject.toml")
+
+    def manifest(self, name: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir()
+        path.write_bytes(OLD)
+        path.chmod(0o640)
+        os.utime(path, ns=(TIME_NS, TIME_NS))
+        return path
+
+    def pin(self, *manifests: Path, data: bytes = NEW) -> EphemeralPin:
+        return EphemeralPin(
+            self.state, dict.fromkeys(manifests, data), ecosystem="pypi", root=self.root
+        )
+
+    def recover(self) -> tuple[Path, ...]:
+        return recover(self.state, ["npm", "pypi"], root=self.root)
+
+    @property
+    def backups(self) -> list[Path]:
+        return list(pins.backups(self.state, ["npm", "pypi"]))
+
+    def untouched(self, *manifests: Path) -> bool:
+        return all(
+            (path.read_bytes(), path.stat().st_mode & 0o7777, path.stat().st_mtime_ns)
+            == (OLD, 0o640, TIME_NS)
+            and [path.name] == [beside.name for beside in path.parent.iterdir()]
+            for path in manifests
+        )
+
+
+@pytest.fixture(name="workspace")
+def _workspace(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def test_manifests_are_pinned_inside_and_as_before_outside(workspace: Workspace) -> None:
+    """R22, R25"""
+    with workspace.pin(workspace.first, workspace.second):
+        for path in (workspace.first, workspace.second):
+            assert path.read_bytes() == NEW
+            assert path.stat().st_mode & 0o7777 == 0o640
+    assert workspace.untouched(workspace.first, workspace.second)
+    assert workspace.backups == []
+
+
+def test_an_error_inside_restores_and_stays_the_error(workspace: Workspace) -> None:
+    def build() -> None:
+        with workspace.pin(workspace.first):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        build()
+    assert workspace.untouched(workspace.first)
+
+
+def test_nothing_is_written_where_nothing_needs_a_pin(workspace: Workspace) -> None:
+    """R24"""
+    inode = workspace.first.stat().st_ino
+    with workspace.pin(workspace.first, data=OLD):
+        assert workspace.first.stat().st_ino == inode
+        assert not workspace.state.exists()
+    assert workspace.recover() == ()
+
+
+@pytest.mark.parametrize("entered", [False, True])
+def test_close_is_idempotent(workspace: Workspace, entered: bool) -> None:
+    pin = workspace.pin(workspace.first)
+    if entered:
+        pin.__enter__()
+    pin.close()
+    pin.close()
+    assert workspace.untouched(workspace.first)
+
+
+def test_recovery_gives_back_what_a_killed_run_left(workspace: Workspace) -> None:
+    """R22"""
+    workspace.pin(workspace.first, workspace.second).__enter__()
+    workspace.first.with_name(".pyproject.toml.releasekit").write_bytes(b"half")
+    workspace.backups[0].with_name("0123.tmp").write_bytes(b"half")
+    assert workspace.recover() == (workspace.first, workspace.second)
+    assert workspace.untouched(workspace.first, workspace.second)
+    assert list(pins.backup_directory(workspace.state, "pypi").iterdir()) == []
+    assert workspace.recover() == ()
+
+
+def test_recovery_restores_mode_and_time_of_a_file_whose_bytes_are_back(
+    workspace: Workspace,
+) -> None:
+    """R22: as `git checkout` leaves it."""
+    workspace.pin(workspace.first).__enter__()
+    workspace.first.write_bytes(OLD)
+    workspace.first.chmod(0o600)
+    workspace.recover()
+    assert workspace.untouched(workspace.first)
+
+
+def _edit(path: Path) -> None:
+    path.write_bytes(b"edited")
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _move_away(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+    path.symlink_to(path.with_name("moved"))
+
+
+@pytest.mark.parametrize("change", [_edit, _delete, _move_away])
+def test_a_manifest_changed_since_is_never_overwritten(
+    workspace: Workspace, change: object
+) -> None:
+    """R22: and the others come back all the same."""
+    assert callable(change)
+    workspace.pin(workspace.first, workspace.second).__enter__()
+    change(workspace.first)
+    before = [(path.name, path.is_symlink()) for path in workspace.first.parent.iterdir()]
+    for _ in range(2):
+        with pytest.raises(StateError, match=r"a/pyproject\.toml: changed since it was") as caught:
+            workspace.recover()
+        assert str(workspace.backups[0]) in caught.value.hint
+        assert before == [(p.name, p.is_symlink()) for p in workspace.first.parent.iterdir()]
+        assert workspace.untouched(workspace.second)
+    workspace.backups[0].unlink()
+    assert workspace.recover() == ()
+
+
+def test_a_manifest_edited_during_the_build_is_kept(workspace: Workspace) -> None:
+    with (
+        pytest.raises(StateError, match="changed since it was pinned"),
+        workspace.pin(workspace.first, workspace.second),
+    ):
+        workspace.first.write_bytes(b"edited")
+    assert workspace.first.read_bytes() == b"edited"
+    assert workspace.untouched(workspace.second)
+
+
+def test_pinned_bytes_are_never_taken_for_an_original(workspace: Workspace) -> None:
+    """R22: a second pin before recovery would back up what the first one wrote."""
+    workspace.pin(workspace.first).__enter__()
+    with (
+        pytest.raises(StateError, match="is pinned already"),
+        workspace.pin(workspace.first, workspace.second, data=b"other"),
+    ):
+        pass
+    assert workspace.untouched(workspace.second)
+    workspace.recover()
+    assert workspace.untouched(workspace.first)
+
+
+def test_two_sets_may_be_pinned_at_once(workspace: Workspace) -> None:
+    with workspace.pin(workspace.second):
+        with workspace.pin(workspace.first):
+            assert len(workspace.backups) == 2
+        assert workspace.second.read_bytes() == NEW
+    assert workspace.untouched(workspace.first, workspace.second)
+
+
+def test_each_ecosystem_recovers_its_own_manifests_only(workspace: Workspace) -> None:
+    """R22, R26: a run of npm must not undo what a run of pypi builds from."""
+    with workspace.pin(workspace.first):
+        assert recover(workspace.state, ["npm"], root=workspace.root) == ()
+        assert workspace.first.read_bytes() == NEW
+
+
+def test_a_symbolic_link_is_followed_and_stays_one(workspace: Workspace) -> None:
+    """R22"""
+    link = workspace.root / "linked.toml"
+    link.symlink_to(workspace.first)
+    with workspace.pin(link, workspace.first):
+        assert workspace.first.read_bytes() == NEW
+        assert link.is_symlink()
+    assert link.is_symlink()
+    assert workspace.untouched(workspace.first)
+
+
+def test_another_hard_link_keeps_the_original(workspace: Workspace) -> None:
+    twin = workspace.root / "twin"
+    twin.hardlink_to(workspace.first)
+    with workspace.pin(workspace.first):
+        assert twin.read_bytes() == OLD
+    assert twin.read_bytes() == OLD
+    assert workspace.untouched(workspace.first)
+
+
+def test_a_read_only_manifest_is_pinned_and_read_only_again(workspace: Workspace) -> None:
+    workspace.first.chmod(0o400)
+    with workspace.pin(workspace.first):
+        assert workspace.first.read_bytes() == NEW
+    assert workspace.first.stat().st_mode & 0o7777 == 0o400
+
+
+def test_a_manifest_outside_the_workspace_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+    """R36: after symbolic links are resolved."""
+    outside = tmp_path.parent / "outside.toml"
+    outside.write_bytes(OLD)
+    link = workspace.root / "link.toml"
+    link.symlink_to(outside)
+    with pytest.raises(StateError, match="is outside the workspace"), workspace.pin(link):
+        pass
+    assert outside.read_bytes() == OLD
+
+
+def test_a_manifest_that_is_not_there_is_one_clear_line(workspace: Workspace) -> None:
+    missing = workspace.root / "missing.toml"
+    with pytest.raises(StateError, match=r"missing\.toml: cannot be read: No such file"):
+        workspace.pin(workspace.first, missing).__enter__()
+    assert workspace.untouched(workspace.first)
+
+
+def test_a_directory_that_cannot_be_written_undoes_the_whole_set(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = durable.replace
+
+    def refuse_second(path: Path, data: bytes, **options: object) -> None:
+        if path == workspace.second:
+            raise PermissionError(13, "Permission denied")
+        replace(path, data, **options)  # type: ignore[arg-type] # handed through
+
+    monkeypatch.setattr(durable, "replace", refuse_second)
+    with pytest.raises(
+        StateError, match=r"b/pyproject\.toml: cannot be replaced: Permission denied"
+    ):
+        workspace.pin(workspace.first, workspace.second).__enter__()
+    assert workspace.untouched(workspace.first, workspace.second)
+    assert workspace.backups == []
+
+
+def _seal(body: bytes) -> bytes:
+    return sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def _with_path(path: str) -> bytes:
+    fields = {"path": path, "data": "", "pinned": "", "attributes": {}, "times_ns": [1, 2]}
+    return _seal(json.dumps([fields]).encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "its checksum is wrong"),
+        (b"00\n[]", "its checksum is wrong"),
+        (_seal(b"{"), "Expecting property name"),
+        (_seal(b"[1]"), "not subscriptable"),
+        (_with_path("../../etc/passwd"), "is outside the workspace"),
+        (_with_path("/etc/passwd"), "is outside the workspace"),
+    ],
+)
+def test_a_backup_that_is_no_backup_is_refused(
+    workspace: Workspace, content: bytes, problem: str
+) -> None:
+    """R36: whoever may write the state directory may not write anywhere by it."""
+    workspace.pin(workspace.first).__enter__()
+    workspace.backups[0].write_bytes(content)
+    with pytest.raises(StateError, match=problem):
+        workspace.recover()
+    assert workspace.first.read_bytes() == NEW
+
+
+def test_a_backup_that_cannot_be_read_is_one_clear_line(workspace: Workspace) -> None:
+    directory = pins.backup_directory(workspace.state, "pypi")
+    (directory / "x.json").mkdir(parents=True)
+    with pytest.raises(StateError, match=r"x\.json: unusable, .*: Is a directory"):
+        workspace.recover()
+
+
+def test_every_damaged_set_is_named_and_the_others_come_back(workspace: Workspace) -> None:
+    workspace.pin(workspace.first).__enter__()
+    workspace.pin(workspace.second).__enter__()
+    damaged = pins.backup_directory(workspace.state, "pypi") / "damaged.json"
+    damaged.write_bytes(b"")
+    with pytest.raises(StateError, match=r"damaged\.json"):
+        workspace.recover()
+    assert workspace.untouched(workspace.first, workspace.second)
+
+
+def test_fsyncs_of_a_pin_are_bounded(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    fsync = os.fsync
+
+    def counting(descriptor: int) -> None:
+        calls.append(descriptor)
+        fsync(descriptor)
+
+    workspace.state.mkdir()
+    monkeypatch.setattr(os, "fsync", counting)
+    with workspace.pin(workspace.first, workspace.second):
+        pass
+    assert len(calls) <= 4 * 2 + 8

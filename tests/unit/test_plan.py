@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import FakeEcosystem, FakeRegistry, config, package, package_id, target
+from releasekit.errors import ConfigError, Cycle, PlanError, Transient
+from releasekit.journal import History
+from releasekit.model import Action, DependencyKind, Package, Plan
+from releasekit.plan import make_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORE = package("core")
+APP = package("app", "core")
+CLI = package("cli", "app")
+
+
+def plan_of(
+    root: Path, *packages: Package, registry: FakeRegistry | None = None, **changes: object
+) -> Plan:
+    placed = [replace(p, manifest=root / p.id.name, directory=root) for p in packages]
+    for p in placed:
+        if not p.manifest.exists():
+            p.manifest.write_text(f"{p.id.name} needs @core\n")
+    targets = target(FakeEcosystem(packages=placed), registry or FakeRegistry())
+    settings = config(root, **changes)
+    return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
+
+
+def names(plan: Plan) -> list[str]:
+    return [step.package.id.name for step in plan.steps]
+
+
+def registry_with(*names: str) -> FakeRegistry:
+    return FakeRegistry(files={name: {f"{name}-1.0.pkg": "sha256:00"} for name in names})
+
+
+def test_dependencies_come_first_and_ties_by_name(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, CLI, package("zoo"), APP, CORE, package("art"))
+    assert names(plan) == ["art", "core", "app", "cli", "zoo"]
+
+
+def test_what_the_registry_has_is_kept(tmp_path: Path) -> None:
+    """R19"""
+    plan = plan_of(tmp_path, APP, CORE, registry=registry_with("core"))
+    assert [step.action for step in plan.steps] == [Action.KEEP, Action.PUBLISH]
+
+
+def test_the_digest_follows_the_sources_not_the_registry(tmp_path: Path) -> None:
+    """R20"""
+    first = plan_of(tmp_path, APP, CORE)
+    assert plan_of(tmp_path, CORE, APP, registry=registry_with("core")).digest == first.digest
+    assert plan_of(tmp_path, replace(CORE, version="2.0"), APP).digest != first.digest
+    (tmp_path / "core").write_text("changed\n")
+    assert plan_of(tmp_path, APP, CORE).digest != first.digest
+
+
+def test_a_cycle_is_named_whole(tmp_path: Path) -> None:
+    """R7"""
+    with pytest.raises(Cycle) as caught:
+        plan_of(tmp_path, package("a", "b"), package("b", "c"), package("c", "a"))
+    assert all(f"fake:{name}" in str(caught.value) for name in "abc")
+
+
+def test_a_name_may_stand_once_only(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the name 'core' is taken by"):
+        plan_of(tmp_path, CORE, replace(CORE, version="2.0"))
+
+
+def test_an_empty_workspace_says_how_to_name_another(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no package here") as caught:
+        plan_of(tmp_path)
+    assert "working-directory" in caught.value.hint
+
+
+def test_private_packages_are_listed_not_planned(tmp_path: Path) -> None:
+    private = package("tools", unpublishable="it says so")
+    plan = plan_of(tmp_path, CORE, private)
+    assert names(plan) == ["core"]
+    assert [p.id.name for p in plan.private] == ["tools"]
+
+
+@pytest.mark.parametrize("kind", [DependencyKind.RUNTIME, DependencyKind.BUILD])
+def test_needing_a_private_package_is_an_error(tmp_path: Path, kind: DependencyKind) -> None:
+    private = package("tools", unpublishable="it says so")
+    with pytest.raises(PlanError, match=r"app needs tools .*never published: it says so"):
+        plan_of(tmp_path, package("app", "tools", kind=kind), private)
+
+
+def test_an_optional_private_dependency_is_dropped(tmp_path: Path) -> None:
+    private = package("tools", unpublishable="it says so")
+    plan = plan_of(tmp_path, package("app", "tools", kind=DependencyKind.OPTIONAL), private)
+    assert plan.edges() == {package_id("app"): frozenset()}
+
+
+@pytest.mark.parametrize("pattern", ["app", "fake:app", "a*"])
+def test_patterns_choose_packages(tmp_path: Path, pattern: str) -> None:
+    plan = plan_of(tmp_path, APP, CORE, packages=(pattern,), registry=registry_with("core"))
+    assert names(plan) == ["app"]
+    assert plan.versions == {"fake": {"app": "1.0", "core": "1.0"}}
+
+
+def test_a_pattern_that_matches_nothing_is_a_typo(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="packages: 'cor' matches no package") as caught:
+        plan_of(tmp_path, CORE, packages=("cor",))
+    assert caught.value.hint == "Did you mean 'core'?"
+    with pytest.raises(ConfigError, match="exclude-packages: 'x'"):
+        plan_of(tmp_path, CORE, exclude_packages=("x",))
+
+
+@pytest.mark.parametrize(("only", "without"), [(("app",), ()), ((), ("core",))])
+def test_leaving_out_an_unpublished_dependency_is_refused(
+    tmp_path: Path, only: tuple[str, ...], without: tuple[str, ...]
+) -> None:
+    with pytest.raises(PlanError, match="app needs core, which is left out") as caught:
+        plan_of(tmp_path, APP, CORE, packages=only, exclude_packages=without)
+    assert "Add core to `packages`" in caught.value.hint
+
+
+def test_extra_edges_order_packages(tmp_path: Path) -> None:
+    extra = {"fake:art": ("fake:zoo",)}
+    plan = plan_of(tmp_path, package("zoo"), package("art"), extra_dependencies=extra)
+    assert names(plan) == ["zoo", "art"]
+
+
+def test_extra_edges_name_real_packages(tmp_path: Path) -> None:
+    """R7"""
+    with pytest.raises(PlanError, match="'fake:cor', which is not a package") as caught:
+        plan_of(tmp_path, CORE, APP, extra_dependencies={"fake:app": ("fake:cor",)})
+    assert "'fake:core'" in caught.value.hint
+
+
+class Choosy(FakeEcosystem):
+    def pin(self, manifest: str, versions: object) -> str:
+        raise PlanError("app asks for core>=2, the workspace has 1.0")
+
+
+@pytest.mark.parametrize(("published", "refused"), [((), True), (("app", "core"), False)])
+def test_unsatisfied_pins_fail_the_plan_of_what_is_built(
+    tmp_path: Path, published: tuple[str, ...], refused: bool
+) -> None:
+    (tmp_path / "app").write_text("app\n")
+    placed = replace(package("app"), manifest=tmp_path / "app")
+    targets = target(Choosy(packages=[placed]), registry_with(*published))
+
+    async def run() -> Plan:
+        return await make_plan(config(tmp_path), targets, History(), commit="")
+
+    if refused:
+        with pytest.raises(PlanError, match="asks for core>=2"):
+            asyncio.run(run())
+    else:
+        assert asyncio.run(run()).steps[0].action is Action.KEEP
+
+
+class Down(FakeRegistry):
+    async def lookup(self, package: Package) -> None:
+        raise Transient(f"{self.url} does not answer")
+
+
+def test_a_registry_that_is_down_stops_the_plan(tmp_path: Path) -> None:
+    """R16"""
+    with pytest.raises(Transient, match="does not answer"):
+        plan_of(tmp_path, CORE, APP, registry=Down())

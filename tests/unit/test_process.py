@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from processes import ended
+from releasekit import process, streams
+from releasekit.errors import CommandFailed
+from releasekit.process import Processes
+from releasekit.streams import Splitter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Coroutine
+    from pathlib import Path
+
+    from releasekit.process import Completed
+
+SECRET = "canary-3f9a"
+# Waits for a signal or for its stdin to be closed, after it has said where it is.
+PATIENT = "import sys; print('ready', flush=True); sys.stdin.read()"
+STUBBORN = """\
+import signal, sys, time
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+print('ready', flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+def processes(secrets: Collection[str] = (), **environment: str) -> Processes:
+    return Processes(environment={"PATH": os.defpath, **environment}, secrets=secrets)
+
+
+def python(code: str, cwd: Path, under: Processes | None = None, **options: object) -> Completed:
+    async def main() -> Completed:
+        async with under or processes() as started:
+            return await started.run(
+                [sys.executable, "-I", "-c", code],
+                cwd=cwd,
+                **options,  # type: ignore[arg-type]
+            )
+
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "ENDING", tuple((number, 0.2) for number, _ in process.ENDING))
+    monkeypatch.setattr(process, "DRAIN_S", 0.2)
+
+
+def test_stdout_is_captured_and_the_tail_holds_both_streams(tmp_path: Path) -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr)"
+    completed = python(code, tmp_path)
+    assert completed.stdout == "out\n"
+    assert sorted(completed.tail) == ["err", "out"]
+    assert completed.duration_s > 0
+
+
+def test_a_child_runs_in_its_directory_without_stdin_in_its_own_session(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; print(os.getcwd()); print(sys.stdin.read(), os.getsid(0) == os.getpid())"
+    )
+    assert python(code, tmp_path).stdout.split() == [str(tmp_path.resolve()), "True"]
+
+
+def test_a_status_other_than_zero_raises_with_command_status_and_tail(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match=r"-c .*ended with 3") as caught:
+        python("print(*range(100), sep='\\n'); raise SystemExit(3)", tmp_path)
+    assert caught.value.log == tuple(map(str, range(60, 100)))
+
+
+def test_a_signal_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="was killed by SIGKILL"):
+        python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", tmp_path)
+
+
+def test_a_long_command_is_shortened_in_messages(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed) as caught:
+        python(f"raise SystemExit(1)  # {'x' * 1000}", tmp_path)
+    assert len(str(caught.value)) < 250
+
+
+def test_a_missing_program_is_one_message(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with processes() as started:
+            await started.run(["no-such-program"], cwd=tmp_path)
+
+    with pytest.raises(CommandFailed, match="`no-such-program` cannot be started"):
+        asyncio.run(main())
+
+
+def test_with_a_log_everything_is_appended_to_it(tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "build.log"
+    for _ in range(2):
+        assert python("print('hello')", tmp_path, log=log).stdout == ""
+    assert log.read_text() == "hello\nhello\n"
+
+
+def test_a_full_log_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    monkeypatch.setattr(streams, "MAX_LOG", 10)
+    python("print('12345678'); print('12345678'); print('more')", tmp_path, log=tmp_path / "log")
+    assert (tmp_path / "log").read_text() == "12345678\n[the log is cut here: it is full]\n"
+
+
+def test_output_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    for module in (process, streams):
+        monkeypatch.setattr(module, "MAX_OUTPUT", 1000)
+    with pytest.raises(CommandFailed, match="printed more than 1000 bytes"):
+        python("print('x' * 5000)", tmp_path)
+
+
+def test_secrets_are_neither_in_the_log_nor_in_the_tail(tmp_path: Path) -> None:
+    """R34"""
+    log = tmp_path / "log"
+    many_lines = f"-----BEGIN-----\n{SECRET}\n-----END-----"
+    code = f"print('token={SECRET}!'); raise SystemExit(1)"
+    with pytest.raises(CommandFailed) as caught:
+        python(code, tmp_path, processes(secrets=[many_lines]), log=log)
+    assert caught.value.log == ("token=***!",)
+    assert log.read_text() == "token=***!\n"
+
+
+def test_redaction_prefers_the_longer_secret() -> None:
+    assert processes(secrets=["abc", "abcdef", ""]).redact("abcdef abc") == "*** ***"
+    assert processes().redact("abc") == "abc"
+
+
+def test_a_secret_across_the_cut_of_an_endless_line_is_redacted() -> None:
+    """R34"""
+    lines: list[str] = []
+    under = processes(secrets=[SECRET])
+    splitter = Splitter(lines.append, redact=under.redact)
+    text = "x" * (streams.MAX_LINE - 3) + SECRET + "y" * streams.MAX_LINE
+    for start in range(0, len(text), 1000):
+        splitter.feed(text[start : start + 1000].encode())
+    splitter.feed(b"")
+    assert SECRET not in "".join(lines)
+    assert "".join(lines) == text.replace(SECRET, "***")
+    assert max(map(len, lines)) <= streams.MAX_LINE + 1000
+
+
+def test_lines_are_put_together_from_any_chunks() -> None:
+    lines: list[str] = []
+    splitter = Splitter(lines.append)
+    for chunk in (b"a", b"b\r\n", b"\nc", b"\xff\n", b"d", b""):
+        splitter.feed(chunk)
+    splitter.feed(b"")
+    assert lines == ["ab", "", "c\ufffd", "d"]
+
+
+def test_the_environment_is_scrubbed_and_the_callers_is_added(tmp_path: Path) -> None:
+    """R34 R39: of what is set, only what is known to be harmless."""
+    under = processes(
+        secrets=[SECRET],
+        HOME="/home/me",
+        ACTIONS_ID_TOKEN_REQUEST_TOKEN="t",
+        ACTIONS_ID_TOKEN_REQUEST_URL="https://example.org",
+        GITHUB_TOKEN="t",
+        GITHUB_ENV="/env",
+        RELEASEKIT_PYPI_TOKEN="t",
+        UV_PUBLISH_TOKEN="t",
+        UV_INDEX_URL="https://user:pass@example.org/simple",
+        UV_EXTRA_INDEX_URL="https://example.org/simple",
+        PIP_INDEX_URL=f"https://example.org/{SECRET}/simple",
+        HTTPS_PROXY="http://me:pw@proxy:3128",
+        NO_PROXY="localhost",
+        DEPLOY="anything",
+    )
+    code = "import os; print('\\n'.join(f'{k}={v}' for k, v in os.environ.items()))"
+    given = python(code, tmp_path, under, env={"EXTRA": "1", "NO_PROXY": None}).stdout.splitlines()
+    assert {line for line in given if not line.startswith("LC_CTYPE=")} == {
+        f"PATH={os.defpath}",
+        "HOME=/home/me",
+        "UV_EXTRA_INDEX_URL=https://example.org/simple",
+        "EXTRA=1",
+    }
+
+
+def test_variables_are_passed_on_request_unless_they_look_like_secrets() -> None:
+    """R34"""
+    under = processes(
+        secrets=[SECRET], DEPLOY="x", MY_TOKEN="t", URL=f"a{SECRET}", SITE="http://u@h"
+    )
+    names = ["DEPLOY", "MY_TOKEN", "URL", "SITE", "UNSET"]
+    assert under.passing(names) == {"DEPLOY": "x"}
+
+
+def test_programs_are_found_on_the_childrens_path(tmp_path: Path) -> None:
+    program = tmp_path / "tool"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert Processes(environment={"PATH": str(tmp_path)}).which("tool") == str(program)
+    assert Processes(environment={"PATH": str(tmp_path)}).which("other") is None
+
+
+def test_children_inherit_the_lock_descriptors_and_nothing_else(tmp_path: Path) -> None:
+    """R27"""
+    code = "import os; print(*sorted(map(int, os.listdir('/dev/fd'))))"
+    with (tmp_path / "lock").open("w") as lock, (tmp_path / "other").open("w") as other:
+        under = Processes(environment={}, inherit_fds=[lock.fileno()])
+        fds = set(map(int, python(code, tmp_path, under).stdout.split()))
+        assert lock.fileno() in fds
+        assert other.fileno() not in fds or other.fileno() == max(fds)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("code", [PATIENT, STUBBORN])
+def test_time_is_up_ends_the_child(tmp_path: Path, code: str) -> None:
+    """R27: SIGINT, then SIGTERM, then SIGKILL."""
+    with pytest.raises(CommandFailed, match=r"did not end within 0.5 s"):
+        python(f"import os; os.dup2(os.pipe()[0], 0)\n{code}", tmp_path, timeout_s=0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_grandchild_that_holds_the_pipes_is_ended_with_the_child(tmp_path: Path) -> None:
+    """R27 R29"""
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-I', '-c', 'import time; time.sleep(600)'])\n"
+        "print(child.pid)"
+    )
+    pid = int(python(code, tmp_path).stdout)
+    assert ended(pid)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_daemon_that_left_the_group_does_not_hold_up_the_run(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-I', '-c', 'import time; time.sleep(600)'],\n"
+        "    start_new_session=True)\n"
+        "print(child.pid)"
+    )
+    pid = int(python(code, tmp_path).stdout)
+    os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("code", [PATIENT, STUBBORN])
+def test_an_outer_timeout_ends_the_child_and_is_not_swallowed(tmp_path: Path, code: str) -> None:
+    """R27 R29"""
+
+    async def main() -> None:
+        async with processes() as started:
+            argv = [sys.executable, "-I", "-c", f"import os; os.dup2(os.pipe()[0], 0)\n{code}"]
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await started.run(argv, cwd=tmp_path)
+            assert not started._running
+
+    asyncio.run(main())
+
+
+def test_a_second_cancellation_kills_at_once(tmp_path: Path) -> None:
+    """R28: the second signal means now."""
+
+    async def main() -> None:
+        async with processes() as started:
+            argv = [sys.executable, "-I", "-c", STUBBORN]
+            run = asyncio.ensure_future(started.run(argv, cwd=tmp_path))
+            loop = asyncio.get_running_loop()
+            for delay_s in (0.5, 0.6):
+                loop.call_later(delay_s, run.cancel)
+            began = loop.time()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            assert loop.time() - began < 2 * process.ENDING[0][1]
+
+    asyncio.run(main())
+
+
+class Conversation:
+    def __init__(self) -> None:
+        self.lines: asyncio.Queue[str] = asyncio.Queue()
+        self.tail: asyncio.Future[tuple[str, ...]] = asyncio.get_running_loop().create_future()
+
+
+def talk(coroutine: Coroutine[object, object, None]) -> None:
+    async def main() -> None:
+        async with asyncio.timeout(20):
+            await coroutine
+
+    asyncio.run(main())
+
+
+def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(tmp_path: Path) -> None:
+    async def main() -> None:
+        said = Conversation()
+        code = (
+            "import sys\n"
+            "for line in sys.stdin:\n"
+            "    print(line.upper(), end='', flush=True)\n"
+            "print('bye', file=sys.stderr)"
+        )
+        async with processes(secrets=["bye"]) as started:
+            child = await started.start(
+                [sys.executable, "-I", "-c", code],
+                cwd=tmp_path,
+                receive=said.lines.put_nowait,
+                ended=said.tail.set_result,
+            )
+            child.send("hello")
+            child.send("world")
+            assert [await said.lines.get() for _ in range(2)] == ["HELLO", "WORLD"]
+            await child.end()
+            assert await said.tail == ("***",)
+            child.send("too late")
+            assert not started._running
+
+    talk(main())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_leaving_the_block_ends_every_child(tmp_path: Path) -> None:
+    """R27 R29: no task and no process outlives the run."""
+
+    async def main() -> None:
+        conversations = [Conversation(), Conversation()]
+        with contextlib.suppress(ZeroDivisionError):
+            async with processes() as started:
+                for code, said in zip((PATIENT, STUBBORN), conversations, strict=True):
+                    await started.start(
+                        [sys.executable, "-I", "-c", code],
+                        cwd=tmp_path,
+                        receive=said.lines.put_nowait,
+                        ended=said.tail.set_result,
+                    )
+                    assert await said.lines.get() == "ready"
+                raise ZeroDivisionError
+        for said in conversations:
+            await said.tail
+
+    talk(main())

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.model import Action, Outcome
+from releasekit.report import (
+    Verdict,
+    checksums,
+    exit_code,
+    headline,
+    outputs,
+    plan_outputs,
+    verdict,
+)
+from releasekit.report.text import columns, seconds
+from sample_runs import artifact, mixed_plan, outcomes, partial_report, plan, report, result, step
+
+if TYPE_CHECKING:
+    from releasekit.model import Report
+
+PUBLISHED, ALREADY, FAILED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome.FAILED
+UNKNOWN, BLOCKED = Outcome.UNKNOWN, Outcome.BLOCKED
+REMOVED, CANCELLED = Outcome.REMOVED, Outcome.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("run", "word", "code", "sentence"),
+    [
+        (outcomes(), "noop", 0, "No package to publish"),
+        (outcomes(PUBLISHED), "success", 0, "The package is published"),
+        (outcomes(PUBLISHED, PUBLISHED), "success", 0, "All 2 packages are published"),
+        (
+            outcomes(PUBLISHED, ALREADY),
+            "success",
+            0,
+            "1 of 2 packages published, 1 already there",
+        ),
+        (
+            outcomes(ALREADY, ALREADY),
+            "noop",
+            0,
+            "All 2 packages are already published, nothing to do",
+        ),
+        (
+            outcomes(*[PUBLISHED] * 7, FAILED, BLOCKED),
+            "partial",
+            1,
+            "7 of 9 packages published, 1 failed, 1 blocked",
+        ),
+        (
+            outcomes(ALREADY, FAILED),
+            "partial",
+            1,
+            "0 of 2 packages published, 1 already there, 1 failed",
+        ),
+        (outcomes(FAILED), "failure", 1, "0 of 1 package published, 1 failed"),
+        (outcomes(UNKNOWN, PUBLISHED), "partial", 1, "1 of 2 packages published, 1 unknown"),
+        (outcomes(REMOVED, PUBLISHED), "partial", 1, "1 of 2 packages published, 1 left out"),
+        (
+            outcomes(UNKNOWN, CANCELLED, PUBLISHED),
+            "cancelled",
+            130,
+            "1 of 3 packages published, 1 unknown, 1 cancelled",
+        ),
+        (
+            outcomes(FAILED, CANCELLED, PUBLISHED),
+            "partial",
+            1,
+            "1 of 3 packages published, 1 failed, 1 cancelled",
+        ),
+        (
+            outcomes(REMOVED, ALREADY, dry_run=True),
+            "success",
+            0,
+            "Dry run: 1 of 2 packages would be published, 1 already there",
+        ),
+        (
+            outcomes(REMOVED, FAILED, dry_run=True),
+            "partial",
+            1,
+            "Dry run: 1 of 2 packages would be published, 1 failed",
+        ),
+        (
+            outcomes(ALREADY, dry_run=True),
+            "noop",
+            0,
+            "The package is already published, nothing to do",
+        ),
+        (
+            outcomes(CANCELLED, dry_run=True),
+            "cancelled",
+            130,
+            "Dry run: 0 of 1 package would be published, 1 cancelled",
+        ),
+    ],
+)
+def test_verdict_exit_code_and_headline_tell_the_same(
+    run: Report, word: Verdict, code: int, sentence: str
+) -> None:
+    """R4"""
+    assert (verdict(run), exit_code(run), headline(run)) == (word, code, sentence)
+
+
+@pytest.mark.parametrize("outcome", [kind for kind in Outcome if not kind.done])
+def test_an_incomplete_release_never_exits_with_0(outcome: Outcome) -> None:
+    """R4"""
+    assert exit_code(outcomes(PUBLISHED, outcome)) != 0
+
+
+def test_outputs_list_every_package_under_its_outcome() -> None:
+    """R4"""
+    found = outputs(partial_report())
+    lists = {
+        key.removesuffix("-packages"): [row["name"] for row in json.loads(value)]
+        for key, value in found.items()
+        if key.endswith("-packages")
+    }
+    assert lists == {
+        "published": ["core", "http"],
+        "already-published": ["extras"],
+        "failed": ["broken"],
+        "unknown": [],
+        "blocked": ["app"],
+        "cancelled": [],
+    }
+    assert set(lists) == set(Outcome) - {REMOVED}
+    assert (found["result"], found["published"]) == ("partial", "true")
+    assert found["ecosystems"] == '["pypi"]'
+
+
+def test_outputs_describe_a_package() -> None:
+    rows = json.loads(outputs(partial_report())["published-packages"])
+    assert rows[0] == {
+        "name": "core",
+        "version": "1.0.0",
+        "ecosystem": "pypi",
+        "url": "https://pypi.org/project/core/1.0.0/",
+        "reason": "because",
+        "attempts": 1,
+        "duration_s": 1.5,
+    }
+
+
+@pytest.mark.parametrize(
+    "run", [outcomes(ALREADY), outcomes(FAILED), outcomes(REMOVED, dry_run=True), outcomes()]
+)
+def test_published_is_false_when_this_run_published_nothing(run: Report) -> None:
+    assert outputs(run)["published"] == "false"
+
+
+def test_outputs_are_single_lines_of_ascii_but_for_checksums() -> None:
+    """R35: no text can start another output."""
+    found = outputs(report(result("core", FAILED, reason="one\ntwo=three\u202e\ud800 ü")))
+    assert all(value.isascii() and value.isprintable() for value in found.values())
+
+
+def test_checksums_are_those_of_what_the_registry_has() -> None:
+    names = ("core-1.0.0.tar.gz", "core-1.0.0-py3-none-any.whl")
+    assert checksums(partial_report()).splitlines() == [f"{'ab' * 32}  {name}" for name in names]
+    assert not checksums(report(result("x", FAILED, artifacts=(artifact(),))))
+
+
+def test_large_outputs_lose_checksums_first() -> None:
+    """R40"""
+    files = tuple(artifact(f"{n}-{'x' * 80}.whl") for n in range(300))
+    found = outputs(report(*(result(f"p{n}", artifacts=files) for n in range(10))))
+    assert not found["checksums"]
+    assert json.loads(found["published-packages"])[0]["reason"] == "because"
+
+
+def test_huge_outputs_keep_every_package() -> None:
+    """R40"""
+    run = report(*(result(f"p{n}", FAILED, reason="why " * 100) for n in range(2_000)))
+    rows = json.loads(outputs(run)["failed-packages"])
+    assert len(rows) == 2_000
+    assert rows[0] == {"name": "p0", "version": "1.0.0", "ecosystem": "pypi"}
+
+
+def test_plan_outputs_hold_a_matrix_of_the_work() -> None:
+    found = plan_outputs(mixed_plan())
+    assert json.loads(found["matrix"]) == {
+        "include": [{"ecosystem": "pypi", "packages": "http\napp\nbroken"}]
+    }
+    assert (found["has-work"], found["ecosystems"]) == ("true", '["pypi"]')
+
+
+def test_plan_outputs_without_work_say_so() -> None:
+    found = plan_outputs(plan(step("core", Action.KEEP)))
+    assert json.loads(found["matrix"]) == {"include": []}
+    assert (found["has-work"], found["ecosystems"]) == ("false", '["pypi"]')
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "text"),
+    [
+        (0, "0.0 s"),
+        (0.44, "0.4 s"),
+        (9.99, "10.0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 0 s"),
+        (185, "3 min 5 s"),
+        (7_800, "2 h 10 min"),
+    ],
+)
+def test_durations_are_as_short_as_a_reader_needs(duration_s: float, text: str) -> None:
+    assert seconds(duration_s) == text
+
+
+def test_columns_are_aligned_and_one_line_a_row() -> None:
+    """R35"""
+    assert columns([("a", "b"), ("longer", "::error::x\ny")]) == [
+        "a       b",
+        "longer  : :error::x y",
+    ]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.tools import require_tool
+from releasekit.process import Processes
+from releasekit.source import commit_of
+from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    require_tool("git")
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "file").write_text("one\n")
+    (tmp_path / ".gitignore").write_text("ignored\n")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Start")
+    return tmp_path
+
+
+def commit(root: Path) -> str:
+    async def ask() -> str:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return await commit_of(root, processes)
+
+    return asyncio.run(ask())
+
+
+def test_a_clean_tree_is_its_commit(repository: Path) -> None:
+    assert commit(repository) == git(repository, "rev-parse", "HEAD").strip()
+
+
+@pytest.mark.parametrize("name", ["file", "another"])
+def test_changes_show(repository: Path, name: str) -> None:
+    """R20"""
+    (repository / name).write_text("two\n")
+    first = commit(repository)
+    assert re.fullmatch(r"[0-9a-f]{40}\+dirty\.[0-9a-f]{12}", first)
+    assert commit(repository) == first
+    (repository / name).write_text("three, and longer\n")
+    assert commit(repository) != first
+
+
+@pytest.mark.parametrize("name", ["ignored", "a.egg-info/PKG-INFO", "build/lib/a.py", "dist/a.whl"])
+def test_what_builds_leave_behind_is_no_change(repository: Path, name: str) -> None:
+    path = repository / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("built\n")
+    assert "+" not in commit(repository)
+
+
+def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
+    assert commit(tmp_path) == ""
