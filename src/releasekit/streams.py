@@ -10,13 +10,26 @@ from typing import IO, TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
+    from pathlib import Path
 
 TAIL_LINES: Final = 40
+TAIL_BYTES: Final = 64 * 1024
 # A line without an end is cut, so that a progress bar cannot fill the memory.
 MAX_LINE: Final = 64 * 1024
 HELD_BACK: Final = 8 * 1024
 MAX_OUTPUT: Final = 16 * 1024 * 1024
 MAX_LOG: Final = 64 * 1024 * 1024
+
+
+def last_lines(log: Path) -> tuple[str, ...]:
+    """The end of what a child wrote to `log` by itself: not redacted, empty where it wrote none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return ()
+    return tuple(lines[-TAIL_LINES:])
 
 
 class Stream(asyncio.Protocol):

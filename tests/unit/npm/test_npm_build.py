@@ -14,7 +14,7 @@ import pytest
 
 import fakes
 from javascript import write
-from releasekit.ecosystems.npm import ecosystem as npm_ecosystem
+from releasekit import streams
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.options import Options
 from releasekit.errors import BuildFailed, ConfigError
@@ -188,7 +188,7 @@ def test_a_cancelled_build_ends_its_process(tmp_path: Path) -> None:
 
 
 def test_a_long_log_is_shown_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(npm_ecosystem, "TAIL_BYTES", 6)
+    monkeypatch.setattr(streams, "TAIL_BYTES", 6)
     error = failure(built(workspace(tmp_path, a="fails"))["@acme/a"])
     assert error.log == ("anary",)
 

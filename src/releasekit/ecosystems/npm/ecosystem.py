@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.npm import discover, publish_config, workspace
 from releasekit.ecosystems.npm.discover import Catalogs
@@ -14,6 +13,7 @@ from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.model import Artifact
+from releasekit.streams import last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.workspace import Tool
     from releasekit.model import Package, PackageId
     from releasekit.process import Processes
-
-TAIL_LINES: Final = 40
-TAIL_BYTES: Final = 64 * 1024
 
 
 class Npm:
@@ -83,7 +80,7 @@ class Npm:
         except BuildFailed as error:
             return BuildFailed(
                 f"{package.id}: it could not be packed: {error}",
-                log=error.log or tuple(map(self._processes.redact, _tail(log))),
+                log=error.log or tuple(map(self._processes.redact, last_lines(log))),
                 hint=error.hint or f"The whole output is in {log}",
             )
         finally:
@@ -156,13 +153,3 @@ def _refuse_other_registry(project: Project) -> None:
             hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry is left "
             "out with `exclude-packages`, and published by a run of its own.",
         )
-
-
-def _tail(log: Path) -> tuple[str, ...]:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
-    except FileNotFoundError:
-        return ()
-    return tuple(deque(lines, maxlen=TAIL_LINES))

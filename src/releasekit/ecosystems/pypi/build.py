@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from releasekit.ecosystems.pypi.conversation import Answer, Request
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.errors import BuildFailed
 from releasekit.model import Artifact
+from releasekit.streams import last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import Project
 
-TAIL_LINES: Final = 40
-TAIL_BYTES: Final = 64 * 1024
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
 MAX_ROUNDS: Final = 5
 
@@ -112,7 +110,7 @@ class Builder:
         except BuildFailed as error:
             raise BuildFailed(
                 f"{what} could not be built: {error}",
-                log=error.log or tuple(map(self.redact, _tail(request.log))),
+                log=error.log or tuple(map(self.redact, last_lines(request.log))),
                 hint=error.hint or f"The whole output is in {request.log}",
             ) from error
         raise BuildFailed(f"{what} needs ever more build requirements: {', '.join(installed)}")
@@ -163,14 +161,3 @@ def _check(filename: str, name: str, version: str, project: Project) -> None:
             hint="A dynamic version has to stay the same from plan to build: commit first, and "
             "build nothing into the tree.",
         )
-
-
-def _tail(log: Path) -> tuple[str, ...]:
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            return tuple(
-                deque(file.read().decode(errors="replace").splitlines(), maxlen=TAIL_LINES)
-            )
-    except FileNotFoundError:
-        return ()
