@@ -6,9 +6,12 @@ import asyncio
 import gc
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -296,3 +299,40 @@ def test_answers_to_nobody_are_dropped() -> None:
         assert answers.ended
 
     asyncio.run(main())
+
+
+def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
+    """R27: killed while one package is being built, just when another's build has ended."""
+    wait = "\nimport time\nwhile not os.path.exists('../go'):\n    time.sleep(0.01)\n"
+    quick = in_tree(root, wait)
+    (root / "a" / "slow.py").write_text(
+        "import os, time\nopen('../started', 'w').close()\ntime.sleep(600)\n"
+    )
+    slow = BuildSystem(requires=(), backend="slow", backend_path=(".",))
+    held, inherited = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, worker.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[inherited],
+        process_group=0,
+        text=True,
+    ) as process:
+        os.close(inherited)
+        assert process.stdin
+        assert process.stdout
+        for number, backend in enumerate([slow, quick]):
+            process.stdin.write(request(root, backend).line(number) + "\n")
+        process.stdin.flush()
+        while not (root / "started").exists():
+            time.sleep(0.01)
+        process.stdout.close()
+        (root / "go").touch()
+        # Its answer finds no reader, before the requests come to their end.
+        code = process.wait(30)
+    ended, _, _ = select.select([held], [], [], 30)  # a build that still ran would hold its end
+    if not ended:
+        os.killpg(process.pid, signal.SIGKILL)
+    assert ended
+    assert code == 0

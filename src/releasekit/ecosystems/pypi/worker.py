@@ -45,7 +45,17 @@ class Server:
         self._builds: dict[int, Build] = {}
 
     def serve(self) -> None:
-        """Until the requests end; the builds still running then are ended with them."""
+        """Until the requests end, or nobody reads the answers: no build goes on after that, for it
+        would hold the lock of a run that has been killed.
+        """
+        try:
+            self._converse()
+        except ConnectionError:
+            pass
+        finally:
+            self.kill()
+
+    def _converse(self) -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._requests, selectors.EVENT_READ)
             buffer = b""
@@ -54,7 +64,6 @@ class Server:
                     if key.fd == self._requests:
                         chunk = os.read(self._requests, 65536)
                         if not chunk:
-                            self.kill()
                             return
                         *lines, buffer = (buffer + chunk).split(b"\n")
                         for line in lines:
