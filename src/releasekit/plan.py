@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 import json
 from dataclasses import replace
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
 
+from releasekit.choice import concerns, select, with_extra
 from releasekit.decision import compare, decide
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import DependencyGraph
@@ -41,17 +40,20 @@ async def make_plan(
 ) -> Plan:
     """Discover, check, order and look up; nothing is changed, on disk or anywhere else.
 
+    `targets` are of the ecosystems that the run is about, and of those that are only consulted.
     Raises ConfigError and PlanError for what the user has to mend, PackageError when a registry
     cannot be asked.
     """
     found = await discover(config.root, targets)
-    everything = {package.id: package for package in with_extra(found, config.extra_dependencies)}
+    joined = with_extra(found, config.extra_dependencies, targets)
+    everything = {package.id: package for package in joined}
     public = {p.id: p for p in everything.values() if not p.unpublishable}
-    chosen = select(public, config.packages, config.exclude_packages)
-    ordered = in_order([without_private(package, everything) for package in chosen])
+    chosen = [without_private(package, everything) for package in select(public, config)]
+    beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
+    ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
     published = await look_up(with_dependencies(ordered, public), targets)
-    refuse_left_out(ordered, published)
-    urls = {name: target.registry.url for name, target in targets.items()}
+    refuse_left_out(ordered, published, config)
+    urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     steps = tuple(
         make_step(
             package,
@@ -67,7 +69,12 @@ async def make_plan(
     fingerprints = sorted(step.fingerprint for step in steps)
     return Plan(
         steps=steps,
-        private=tuple(sorted((p for p in found if p.unpublishable), key=lambda p: p.id)),
+        private=tuple(
+            sorted(
+                (p for p in found if p.unpublishable and concerns(config, p.id.ecosystem)),
+                key=lambda p: p.id,
+            )
+        ),
         commit=commit,
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
@@ -116,60 +123,6 @@ async def discover(root: Path, targets: Mapping[str, Target]) -> list[Package]:
     return packages
 
 
-def with_extra(packages: Sequence[Package], extra: Mapping[str, Sequence[str]]) -> list[Package]:
-    """`packages` with the edges of the `[dependencies]` table added."""
-    known = {str(package.id): package for package in packages}
-    for dependent, dependencies in extra.items():
-        for name in (dependent, *dependencies):
-            if name not in known:
-                near = get_close_matches(name, known, n=1)
-                instead = f"did you mean {near[0]!r}?" if near else "use ECOSYSTEM:NAME."
-                raise PlanError(
-                    f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
-                    hint=f"{instead[0].upper()}{instead[1:]} `releasekit plan` lists them.",
-                )
-        edges = tuple(
-            Dependency(on=known[name].id, kind=DependencyKind.EXTRA) for name in dependencies
-        )
-        package = known[dependent]
-        known[dependent] = replace(package, dependencies=package.dependencies + edges)
-    return list(known.values())
-
-
-def matches(package: PackageId, patterns: Iterable[str]) -> bool:
-    """Whether any glob fits NAME or ECOSYSTEM:NAME."""
-    return any(
-        fnmatchcase(package.name, pattern) or fnmatchcase(str(package), pattern)
-        for pattern in patterns
-    )
-
-
-def select(
-    public: Mapping[PackageId, Package], include: Sequence[str], exclude: Sequence[str]
-) -> list[Package]:
-    """The packages to publish.
-
-    Raises ConfigError for a pattern that matches nothing: a typo must not shrink a release.
-    """
-
-    def matching(pattern: str, key: str) -> set[PackageId]:
-        ids = {package for package in public if matches(package, [pattern])}
-        if not ids:
-            near = get_close_matches(pattern, [i.name for i in public], n=1)
-            raise ConfigError(
-                f"{key}: {pattern!r} matches no package that can be published",
-                hint=f"Did you mean {near[0]!r}?" if near else "`releasekit plan` lists them.",
-            )
-        return ids
-
-    chosen = set(public)
-    if include:
-        chosen = set().union(*(matching(pattern, "packages") for pattern in include))
-    for pattern in exclude:
-        chosen -= matching(pattern, "exclude-packages")
-    return [package for package in public.values() if package.id in chosen]
-
-
 def without_private(package: Package, everything: Mapping[PackageId, Package]) -> Package:
     """`package` without optional dependencies that are never published.
 
@@ -181,10 +134,11 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
         if not reason:
             kept.append(dependency)
         elif dependency.kind is not DependencyKind.OPTIONAL:
+            name = named(dependency.on, beside=package.id)
             raise PlanError(
-                f"{package.manifest}: {package.id.name} needs {dependency.on.name} "
+                f"{package.manifest}: {package.id.name} needs {name} "
                 f"({dependency.kind}), which is never published: {reason}",
-                hint=f"Publish {dependency.on.name} too, drop the dependency, or leave "
+                hint=f"Publish {name} too, drop the dependency, or leave "
                 f"{package.id.name} out with `exclude-packages`.",
             )
     return replace(package, dependencies=tuple(kept))
@@ -224,7 +178,9 @@ async def look_up(
 
 
 def refuse_left_out(
-    chosen: Sequence[Package], published: Mapping[PackageId, Published | None]
+    chosen: Sequence[Package],
+    published: Mapping[PackageId, Published | None],
+    config: Config,
 ) -> None:
     """Raises PlanError for a package whose dependency is neither planned nor published."""
     planned = {package.id for package in chosen}
@@ -232,12 +188,28 @@ def refuse_left_out(
         for dependency in package.dependencies:
             there = published[dependency.on]
             if dependency.on not in planned and (there is None or not there.complete):
-                name = dependency.on.name
+                name = named(dependency.on, beside=package.id)
                 raise PlanError(
                     f"{package.id} needs {name}, which is left out and not published yet",
-                    hint=f"Add {name} to `packages` (or take it out of `exclude-packages`), or "
-                    "publish it first.",
+                    hint=way_out(dependency.on, name, config),
                 )
+
+
+def way_out(left_out: PackageId, name: str, config: Config) -> str:
+    if concerns(config, left_out.ecosystem):
+        return (
+            f"Add {name} to `packages` (or take it out of `exclude-packages`), or publish it first."
+        )
+    together = ",".join(sorted({*config.ecosystems, left_out.ecosystem}))
+    return (
+        f"Publish both in one run (`ecosystem: {together}`), or let the job that publishes "
+        f"{left_out.ecosystem} end first (`needs`)."
+    )
+
+
+def named(package: PackageId, *, beside: PackageId) -> str:
+    """The name alone, where nobody can take it for one of another ecosystem."""
+    return package.name if package.ecosystem == beside.ecosystem else str(package)
 
 
 def make_step(

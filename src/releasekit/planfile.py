@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from releasekit.choice import chosen
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Action, Dependency, DependencyKind, Package, PackageId, Plan, Step
-from releasekit.plan import matches
 from releasekit.report.plans import PLAN_SCHEMA
 
 if TYPE_CHECKING:
@@ -51,20 +51,14 @@ class PlanFile:
 
     def narrowed(self, config: Config) -> Config:
         """`config` with these packages, so far as it chooses them, as the only ones to publish."""
-        chosen = [
-            package
-            for package in (step.package.id for step in self.steps)
-            if (not config.ecosystems or package.ecosystem in config.ecosystems)
-            and (not config.packages or matches(package, config.packages))
-            and not matches(package, config.exclude_packages)
-        ]
-        if not chosen:
+        found = [step.package.id for step in self.steps if chosen(config, step.package.id)]
+        if not found:
             raise ConfigError(
                 f"{self.path}: none of its packages is chosen by `ecosystem`, `packages` and "
                 "`exclude-packages`",
                 hint="Leave these out to publish all of the plan.",
             )
-        return replace(config, packages=tuple(map(str, chosen)), exclude_packages=())
+        return replace(config, packages=tuple(map(str, found)), exclude_packages=())
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError when `plan` would publish anything else."""

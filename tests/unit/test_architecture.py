@@ -26,7 +26,7 @@ LAYERS = (
     ("scheduler", "inputs", "history", "actions", "credentials", "process", "config_file"),
     ("logfile", "places", "net", "command_line"),
     ("journal", "locks", "pins", "contents", "identity", "config", "source"),
-    ("ecosystems.interface", "report", "doctor"),
+    ("choice", "ecosystems.interface", "report", "doctor"),
     ("decision", "ecosystems.directory", "live", "progress"),
     ("ecosystems", "plan", "life"),
     ("steps", "planfile"),

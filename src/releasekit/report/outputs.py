@@ -10,9 +10,9 @@ from releasekit.model import Action, Outcome
 from releasekit.report.verdict import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
-    from releasekit.model import Plan, Report, Result
+    from releasekit.model import PackageId, Plan, Report, Result
 
 # The outputs of a job are at most 1 MB, and other steps want some of it:
 # https://docs.github.com/actions/how-tos/write-workflows/choose-what-workflows-do/pass-job-outputs
@@ -95,20 +95,37 @@ def checksums(report: Report) -> str:
 
 
 def plan_outputs(plan: Plan) -> dict[str, str]:
-    """`matrix` has one row per ecosystem with work; its `packages` is that input's own format."""
-    work: dict[str, list[str]] = {}
-    for step in plan.steps:
-        if step.action is not Action.KEEP:
-            work.setdefault(step.package.id.ecosystem, []).append(step.package.id.name)
+    """`matrix` has one row per ecosystem with work; its `packages` is that input's own format.
+
+    Ecosystems whose packages wait for one another share a row: jobs of a matrix run side by side,
+    and one of them would find that the other has not published yet what it needs.
+    """
+    work = [step.package.id for step in plan.steps if step.action is not Action.KEEP]
     rows = [
-        {"ecosystem": ecosystem, "packages": "\n".join(names)}
-        for ecosystem, names in sorted(work.items())
+        {
+            "ecosystem": ",".join(together),
+            "packages": "\n".join(
+                str(it) if len(together) > 1 else it.name for it in work if it.ecosystem in together
+            ),
+        }
+        for together in _together(work, plan)
     ]
     return {
         "matrix": _json({"include": rows}),
         "has-work": "true" if rows else "false",
         "ecosystems": _ecosystems(step.package.id.ecosystem for step in plan.steps),
     }
+
+
+def _together(work: Collection[PackageId], plan: Plan) -> list[tuple[str, ...]]:
+    """The ecosystems of `work`; those between which it has an edge in one tuple."""
+    groups = {package.ecosystem: {package.ecosystem} for package in work}
+    edges = plan.edges()
+    for package in work:
+        for on in edges[package].intersection(work):
+            joined = groups[package.ecosystem] | groups[on.ecosystem]
+            groups |= dict.fromkeys(joined, joined)
+    return sorted({tuple(sorted(group)) for group in groups.values()})
 
 
 def _ecosystems(names: Iterable[str]) -> str:
