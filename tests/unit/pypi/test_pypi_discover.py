@@ -102,7 +102,7 @@ def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_pat
                 [project]
                 name = "app"
                 version = "1"
-                dependencies = ["core>=1", "Core[fast] ; os_name == 'nt'", "httpx", "app[x]"]
+                dependencies = ["core>=1", "Core[fast] ; os_name == 'nt'", "httpx"]
                 [project.optional-dependencies]
                 all = ["app[x]"]
                 x = ["extra-only @ file:///there", "private"]
@@ -225,6 +225,85 @@ def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:
         found(root, packages=("*",))
 
 
+def test_an_extra_that_leads_back_to_its_package_is_no_edge(tmp_path: Path) -> None:
+    """A framework whose extras name its plugins, which need the framework (R7)."""
+    root = write(
+        tmp_path,
+        {
+            "agents": """
+                [build-system]
+                requires = ["hatchling"]
+                [project]
+                name = "agents"
+                version = "1"
+                dependencies = ["protocol"]
+                [project.optional-dependencies]
+                images = ["imaging"]
+                nosy_speech = ["plugin-speech", "agents[images]"]
+                all = ["agents[Nosy.Speech]", "plugin-far"]
+            """,
+            "protocol": project("protocol"),
+            "imaging": project("imaging"),
+            "plugin-speech": project("plugin-speech", 'dependencies = ["agents>=1"]'),
+            "plugin-far": project("plugin-far", 'dependencies = ["plugin-speech"]'),
+            # What this needs at run time stands in an extra of something else.
+            "app": project("app", 'dependencies = ["agents[all]>=1"]'),
+            "lone": project("lone", "[project.optional-dependencies]", 'x = ["other[y]"]'),
+            "other": project("other", "[project.optional-dependencies]", 'y = ["lone"]'),
+        },
+    )
+    packages = found(root, packages=("*",))
+    assert edges(packages["agents"]) == [
+        ("protocol", "runtime", "protocol"),
+        ("imaging", "optional", "imaging"),
+    ]
+    assert edges(packages["plugin-far"]) == [("plugin-speech", "runtime", "plugin-speech")]
+    assert edges(packages["app"]) == [
+        ("agents", "runtime", "agents[all]>=1"),
+        ("imaging", "runtime", ""),
+        ("plugin-far", "runtime", ""),
+        ("plugin-speech", "runtime", ""),
+    ]
+    assert edges(packages["lone"]) == edges(packages["other"]) == []
+
+
+def test_a_circle_of_what_is_needed_stays_for_the_plan_to_refuse(tmp_path: Path) -> None:
+    """R7"""
+    root = write(
+        tmp_path,
+        {
+            "a": project("a", 'dependencies = ["b[x]"]'),
+            "b": project("b", "[project.optional-dependencies]", 'x = ["c"]'),
+            "c": project("c", 'dependencies = ["a"]'),
+        },
+    )
+    packages = found(root, packages=("*",))
+    assert edges(packages["a"]) == [("b", "runtime", "b[x]"), ("c", "runtime", "")]
+    assert edges(packages["b"]) == []
+    assert edges(packages["c"]) == [("a", "runtime", "a")]
+
+
+def test_extras_of_a_build_requirement_are_built_first(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "app": """
+                [build-system]
+                requires = ["plugin[fast]"]
+                [project]
+                name = "app"
+                version = "1"
+            """,
+            "plugin": project("plugin", "[project.optional-dependencies]", 'fast = ["engine"]'),
+            "engine": project("engine"),
+        },
+    )
+    assert edges(found(root, packages=("*",))["app"]) == [
+        ("plugin", "build", "plugin[fast]"),
+        ("engine", "build", ""),
+    ]
+
+
 def test_a_manifest_that_is_a_link_out_of_the_workspace_is_refused(tmp_path: Path) -> None:
     """R36"""
     outside = write(tmp_path / "outside", {".": project("a")})
@@ -281,6 +360,9 @@ def test_dynamic_fields_come_from_the_metadata_of_the_wheel(
     computed = manifest.computed(read(text, tmp_path), METADATA)
     assert computed.version == "1.2.0"
     assert [(it.kind.value, it.text) for it in computed.requirements] == requirements
+    assert all(
+        it.under == ({"all"} if "extra" in it.text else set()) for it in computed.requirements
+    )
 
 
 def test_a_static_version_stays_and_a_computed_one_has_to_be_one(tmp_path: Path) -> None:

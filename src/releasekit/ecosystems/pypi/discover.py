@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.ecosystems.pypi.manifest import Declared, Project
     from releasekit.ecosystems.pypi.options import Options
 
 ECOSYSTEM: Final = "pypi"
@@ -83,16 +84,17 @@ def check_build_order(by_name: Mapping[str, Project]) -> None:
 
 def packages(by_name: Mapping[str, Project]) -> list[Package]:
     """The projects, versions known, as packages with their edges to one another."""
+    edges = {name: dependencies(project, by_name) for name, project in by_name.items()}
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.manifest.parent,
             manifest=project.manifest,
-            dependencies=dependencies(project, by_name),
+            dependencies=kept,
             unpublishable=project.unpublishable,
         )
-        for project in by_name.values()
+        for project, kept in zip(by_name.values(), without_circles(edges), strict=True)
     ]
 
 
@@ -106,17 +108,87 @@ def dependencies(project: Project, by_name: Mapping[str, Project]) -> tuple[Depe
     edges = [
         Dependency(on=PackageId(ECOSYSTEM, it.name), kind=it.kind, requirement=it.text)
         for it in project.requirements
-        if it.name != project.name
-        and it.name in by_name
-        and not (it.kind is DependencyKind.OPTIONAL and by_name[it.name].unpublishable)
+        if it.name in by_name
     ]
-    declared = {edge.on.name for edge in edges if edge.kind is DependencyKind.BUILD}
+    edges += [
+        Dependency(on=PackageId(ECOSYSTEM, name), kind=it.kind)
+        for it in project.requirements
+        for name in sorted(needs_of_extras(it, by_name))
+    ]
     edges += [
         Dependency(on=PackageId(ECOSYSTEM, name), kind=DependencyKind.BUILD)
         for name in build_closure(project, by_name)
-        if name not in declared
     ]
-    return tuple(dict.fromkeys(edges))
+    spelled = {(edge.on, edge.kind) for edge in edges if edge.requirement}
+    return tuple(
+        dict.fromkeys(
+            edge
+            for edge in edges
+            if edge.on.name != project.name
+            and not (edge.kind is DependencyKind.OPTIONAL and by_name[edge.on.name].unpublishable)
+            and (edge.requirement or (edge.on, edge.kind) not in spelled)
+        )
+    )
+
+
+def needs_of_extras(wanted: Declared, by_name: Mapping[str, Project]) -> set[str]:
+    """The in-repo packages that the extras in `acme[cli]` need, whichever extras these ask for."""
+    found: set[str] = set()
+    seen: set[tuple[str, str]] = set()
+    pending = [(wanted.name, extra) for extra in wanted.extras]
+    while pending:
+        name, extra = asked = pending.pop()
+        if asked in seen or name not in by_name:
+            continue
+        seen.add(asked)
+        for it in by_name[name].requirements:
+            if extra in it.under:
+                found.add(it.name)
+                pending += [(it.name, further) for further in it.extras]
+    return {name for name in found if name in by_name}
+
+
+def without_circles(edges: Mapping[str, tuple[Dependency, ...]]) -> list[tuple[Dependency, ...]]:
+    """The edges of each without extras that need what needs the project itself.
+
+    A framework's extra that names a plugin says nothing about order: one of the two has to go
+    first, and only the framework works without the other.
+    """
+    order = TopologicalSorter({name: {e.on.name for e in its} for name, its in edges.items()})
+    stuck = set(edges)
+    with suppress(CycleError):
+        order.prepare()
+    while ready := order.get_ready():
+        stuck.difference_update(ready)
+        order.done(*ready)
+    needed_by: dict[str, set[str]] = {name: set() for name in stuck}
+    for name in stuck:
+        for edge in edges[name]:
+            if edge.on.name in stuck:
+                needed_by[edge.on.name].add(name)
+    kept = []
+    for name, its in edges.items():
+        extras = {edge.on.name for edge in its if edge.kind is DependencyKind.OPTIONAL}
+        circular = _all_behind(name, needed_by) if extras & stuck else set()
+        kept.append(
+            tuple(
+                edge
+                for edge in its
+                if edge.kind is not DependencyKind.OPTIONAL or edge.on.name not in circular
+            )
+        )
+    return kept
+
+
+def _all_behind(name: str, needed_by: Mapping[str, set[str]]) -> set[str]:
+    """All that needs `name`, directly or not."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        fresh = needed_by.get(pending.pop(), set()) - found
+        found |= fresh
+        pending += fresh
+    return found
 
 
 def build_closure(project: Project, by_name: Mapping[str, Project]) -> list[str]:
@@ -132,4 +204,6 @@ def build_closure(project: Project, by_name: Mapping[str, Project]) -> list[str]
 
 
 def _in_repo(project: Project, kind: DependencyKind, by_name: Mapping[str, Project]) -> list[str]:
-    return [it.name for it in project.requirements if it.kind is kind and it.name in by_name]
+    declared = [it for it in project.requirements if it.kind is kind]
+    names = {it.name for it in declared}.union(*(needs_of_extras(it, by_name) for it in declared))
+    return sorted(names & by_name.keys())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from email.parser import HeaderParser
@@ -26,6 +27,8 @@ LEGACY_REQUIRES: Final = ("setuptools>=40.8.0",)
 LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
 # The fields that matter here and that a build hook may have to tell.
 COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
+# As `packaging` spells a marker, whatever the quotes and spaces in the file.
+_EXTRA: Final = re.compile(r'\bextra == "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +40,24 @@ class BuildSystem:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A requirement, where it stands and how it is spelled there."""
+    """A requirement, where it stands and how it is spelled there.
+
+    `under` are the extras that ask for it, their names canonical.
+    """
 
     kind: DependencyKind
     text: str
     requirement: Requirement
+    under: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
         return canonicalize_name(self.requirement.name)
+
+    @property
+    def extras(self) -> frozenset[str]:
+        """The extras of `name` that it asks for."""
+        return frozenset(map(canonicalize_name, self.requirement.extras))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +135,11 @@ def computed(project: Project, metadata: str) -> Project:
     declared = list(project.requirements)
     for text in fields.get_all("Requires-Dist", []):
         wanted = requirement(text, path=path, where="the built METADATA")
-        optional = wanted.marker is not None and "extra" in str(wanted.marker)
-        field = "optional-dependencies" if optional else "dependencies"
+        extras = frozenset(map(canonicalize_name, _EXTRA.findall(str(wanted.marker))))
+        field = "optional-dependencies" if extras else "dependencies"
         if field in project.dynamic:
-            kind = DependencyKind.OPTIONAL if optional else DependencyKind.RUNTIME
-            declared.append(Declared(kind, text, wanted))
+            kind = DependencyKind.OPTIONAL if extras else DependencyKind.RUNTIME
+            declared.append(Declared(kind, text, wanted, extras))
     version = project.version or canonical_version(fields.get("Version", ""), path=path)
     return replace(project, version=version, requirements=tuple(declared))
 
@@ -211,7 +223,12 @@ def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared,
         build = table(document, "build-system", path=path)
         declared.append((DependencyKind.BUILD, build, "requires", "build-system.requires"))
     requirements = tuple(
-        Declared(kind, text, requirement(text, path=path, where=where))
+        Declared(
+            kind,
+            text,
+            requirement(text, path=path, where=where),
+            frozenset({canonicalize_name(key)} if kind is DependencyKind.OPTIONAL else ()),
+        )
         for kind, parent, key, where in declared
         for text in strings(parent, key, path=path, where=where)
     )
