@@ -11,7 +11,7 @@ from releasekit.frontier import BLOCKING
 from releasekit.model import Action, Artifact, Outcome, PackageId, Published, Result, Span, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +44,12 @@ class Life:
 
     @property
     def conflict(self) -> bool:
+    @property
+    def waiting(self) -> bool:
+        """Whether its files are at hand, and nothing of them was accepted or refused."""
+        untouched = self.published is None and self.error is None and not self.sent
+        return untouched and bool(self.artifacts) and self.step.action is not Action.REFUSE
+
         return isinstance(self.error, DigestMismatch)
 
     @property
@@ -53,6 +59,28 @@ class Life:
 
 Blockers = Sequence[tuple[PackageId, Outcome]]
 Ending = tuple[Outcome, str]
+def companions(
+    first: Life, lives: Iterable[Life], edges: Mapping[PackageId, Collection[PackageId]]
+) -> list[Life]:
+    """Who can go out with `first`, whose turn has come, in one upload that takes all or none.
+
+    Dependencies come first in `lives`; nothing is ever ahead of what it needs.
+    """
+    there, along = {first.id, *edges[first.id]}, []
+    for life in lives:
+        if life.visible or life.step.action is Action.KEEP:
+            there.add(life.id)
+        elif (
+            life is not first
+            and life.id.ecosystem == first.id.ecosystem
+            and life.waiting
+            and there.issuperset(edges[life.id])
+        ):
+            there.add(life.id)
+            along.append(life)
+    return along
+
+
 
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 

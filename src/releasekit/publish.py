@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from releasekit.errors import PackageError
-from releasekit.life import CUT_OFF, Ending, Life, result_of, results
+from releasekit.life import CUT_OFF, Ending, Life, companions, result_of, results
 from releasekit.model import Action, DependencyKind, Event, Outcome, PackageId
 from releasekit.scheduler import Scheduler, Task
 from releasekit.steps import Steps
@@ -88,8 +88,10 @@ class Release:
         self._config = config
         self._journal = journal
         self._watch = watch
-        self._steps = Steps(targets, config=config, journal=journal, watch=watch)
         self._lives = {step.package.id: Life.of(step) for step in plan.steps}
+        self._steps = Steps(
+            targets, config=config, journal=journal, watch=watch, along=self._companions
+        )
         self._jobs: dict[str, Callable[[], Awaitable[None]]] = {}
         self._told: set[PackageId] = set()
         self._ending = ""
@@ -244,8 +246,16 @@ class Release:
 
     def _together(self, one: PackageId, other: PackageId) -> bool:
         """Whether both go out in one upload, and neither waits for the other."""
-        name = one.ecosystem
-        return name == other.ecosystem and self._targets[name].deployment is not None
+        target = self._targets[one.ecosystem]
+        at_once = target.deployment is not None and target.whole
+        return at_once and one.ecosystem == other.ecosystem
+
+    def _companions(self, life: Life) -> list[Life]:
+        """Who goes out with it, ahead of their own turn."""
+        target = self._targets[life.id.ecosystem]
+        if target.deployment is None or target.whole:
+            return []
+        return companions(life, self._lives.values(), self._edges)
 
     def _builds(self) -> list[Task]:
         """One node a batch, after those whose packages it cannot be built without."""

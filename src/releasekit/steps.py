@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from releasekit.decision import compare, mismatch
 from releasekit.errors import (
     BuildFailed,
+    Denied,
     DigestMismatch,
     PackageError,
+    Rejected,
     ReleasekitError,
     Transient,
     Undecided,
 )
-from releasekit.model import Event, Span
+from releasekit.model import Event, Outcome, Span
 from releasekit.pins import EphemeralPin
 from releasekit.plan import read_manifest
 
@@ -47,11 +49,15 @@ class Steps:
         journal: Journal,
         watch: Callable[[Event], None],
     ) -> None:
+        along: Callable[[Life], Sequence[Life]],
         self._targets = targets
         self._config = config
         self._journal = journal
         self._watch = watch
         self._began = asyncio.get_running_loop().time()
+        self._along = along
+        # Who goes along with whom is decided, and done, one upload after the other.
+        self._turns = {name: asyncio.Lock() for name in targets}
 
     def now_s(self) -> float:
         """Seconds since the run started."""
@@ -110,7 +116,7 @@ class Steps:
             life.attempts += 1
         try:
             with self._span("upload", *lives):
-                await self._send_missing(lives)
+                await self._send(lives)
         except PackageError as error:
             if isinstance(error, Transient) and lives[0].attempts <= self._config.max_retries:
                 raise
@@ -139,32 +145,60 @@ class Steps:
             pass  # the upload's own error tells more
         return life.visible
 
-    async def _send_missing(self, lives: Sequence[Life]) -> None:
+    async def _send(self, lives: Sequence[Life]) -> None:
         target = self._targets[lives[0].id.ecosystem]
         release: dict[Package, Sequence[Artifact]] = {}
+        if target.deployment is None or target.whole:
+            await self._send_missing(target, lives)
+            return
+        async with self._turns[lives[0].id.ecosystem]:
+            along = self._along(lives[0])
+            try:
+                await self._send_missing(target, lives, along)
+            except Rejected as error:
+                if not along or isinstance(error, Denied):
+                    raise
+                # One of them is refused, and only that one may fail of it.
+                await self._send_missing(target, lives)
+
+    async def _send_missing(
+        self, target: Target, lives: Sequence[Life], along: Sequence[Life] = ()
+    ) -> None:
         for life in lives:
-            package = life.step.package
-            if life.attempts > 1:
-                life.published = await target.registry.lookup(package)
-            if missing := self._missing(life):
-                digests = {artifact.filename: artifact.sha256 for artifact in life.artifacts}
-                await self._journal.intent(package, registry=target.registry.url, digests=digests)
-                release[package] = missing
-        sending = [life for life in lives if life.step.package in release]
+        sending = []
+            if life.attempts > 1 or life.doubt:
+                life.published = await target.registry.lookup(life.step.package)
+            if not life.sent and (missing := self._missing(life)):
+                release[life.step.package] = missing
+                sending.append(life)
+        if sending:
+            release |= {life.step.package: life.artifacts for life in along}
+            sending += along
+        await self._intend(target.registry.url, sending)
         doubts = [life.doubt for life in sending]
         for life in sending:
             life.doubt = "the upload was interrupted before the registry answered"
         try:
-            await self._send(target, release)
+            await self._deliver(target, release)
         except PackageError as error:
             ambiguous = isinstance(error, Transient) and error.ambiguous
             for life, doubt in zip(sending, doubts, strict=True):
                 life.doubt = str(error) if ambiguous else doubt
             raise
+                if life in along and not life.doubt:
+                    # Nothing of it was sent, and its own turn may never come.
+                    self._journal.outcome(life.step.package, Outcome.FAILED, str(error))
         for life in sending:
             life.doubt, life.sent = "", True
 
-    async def _send(self, target: Target, release: Mapping[Package, Sequence[Artifact]]) -> None:
+    async def _intend(self, url: str, lives: Sequence[Life]) -> None:
+        intents = []
+        for life in lives:
+            digests = {artifact.filename: artifact.sha256 for artifact in life.artifacts}
+            intents.append(self._journal.intent(life.step.package, registry=url, digests=digests))
+        await asyncio.gather(*intents)
+
+    async def _deliver(self, target: Target, release: Mapping[Package, Sequence[Artifact]]) -> None:
         limit_s = self._config.task_timeout_s
         try:
             async with asyncio.timeout(limit_s):

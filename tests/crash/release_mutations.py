@@ -54,14 +54,14 @@ RELEASE_MUTANTS = (
     Mutant(
         "no look at the registry before another attempt",
         "steps",
-        "        if life.attempts > 1:\n",
-        "        if False:\n",
+        "            if life.attempts > 1 or life.doubt:\n",
+        "            if False:\n",
     ),
     Mutant(
         "no intent before the first byte",
         "steps",
-        "                await self._journal.intent(",
-        "                lambda: self._journal.intent(",
+        "        await self._intend(target.registry.url, sending)\n",
+        "",
     ),
     Mutant(
         "the intent is journalled without its files",

@@ -15,7 +15,6 @@ from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod
 from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.options import Options
-from releasekit.ecosystems.go.pushes import Together
 from releasekit.errors import BuildFailed, Transient
 from releasekit.model import Published
 from releasekit.process import Processes
@@ -56,7 +55,6 @@ def build(
                 Options(version="1.0.0"),
                 processes=processes,
                 lookup=lookup,
-                together=Together(),
             )
             found = {it.id.name.rpartition("/")[2]: it for it in await ecosystem.discover(root)}
             (batch,) = ecosystem.batches([found[name] for name in names])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -13,12 +14,15 @@ import pytest
 
 from go_workspaces import HOST, REMOTE, commit_and_push, go, go_environment, go_workspace
 from integration.servers import static_server
+from releasekit.journal import read
+from releasekit.model import Outcome
 from workspaces import PROJECT, TWELVE, Program, git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.goproxy import GoProxy
+    from releasekit.journal import Entry
     from workspaces import Run
 
 NAMES = {name: f"{HOST}/{name}" for name in TWELVE}
@@ -153,6 +157,121 @@ def test_a_killed_run_is_finished_by_the_next(
     assert install(tmp_path / "user", goproxy.url, "demo-docs").startswith("demo-docs")
 
 
+def hook(server: GoProxy, name: str, script: str) -> Path:
+    """One of the remote's own, which runs while git pushes."""
+    path = server.forge.bare / "hooks" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def killed_after_the_push(program: Program, workspace: Path, server: GoProxy, home: Path) -> None:
+    """A run that dies when the remote has its tags and before git has told it so."""
+    pid = home / "pid"
+    made = hook(server, "post-update", f"kill -9 $(cat '{pid}')")
+    argv = program.argv("publish", workspace, "--go-proxy", server.url)
+    script = f'echo $$ > "{pid}"; exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *argv],
+        env=program.full_environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    made.unlink()
+    assert done.returncode == -signal.SIGKILL, done.stdout
+    # git, which is in a process group of its own, ends a little later, and holds the lock.
+    with (workspace / ".releasekit" / "lock.go").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert len(server.forge.tags()) == len(TWELVE)
+
+
+def entries(workspace: Path) -> dict[str, Entry]:
+    return {key[0].name: it for key, it in read(workspace / ".releasekit").entries.items()}
+
+
+def test_every_module_of_a_push_is_on_record_before_it(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R14: the journal as it is when the remote is about to take the first tag."""
+    then = tmp_path / "then"
+    then.mkdir()
+    journal = workspace / ".releasekit" / "journal.jsonl"
+    hook(goproxy, "pre-receive", f"cp '{journal}' '{then}/journal.jsonl'")
+    assert publish(program, workspace, goproxy).code == 0
+    for name, entry in read(then).entries.items():
+        assert entry.intent is not None, name
+        assert entry.intent.digests == {it.filename: it.sha256 for it in entry.artifacts}
+        assert len(entry.intent.digests) == 4
+        assert entry.outcome is None
+        assert entry.uncertain
+    assert {key[0].name for key in read(then).entries} == set(NAMES.values())
+    after = entries(workspace)
+    assert {it.outcome for it in after.values()} == {Outcome.PUBLISHED}
+    assert not any(it.uncertain for it in after.values())
+
+
+def test_a_run_that_died_with_its_push_has_published_all_of_it(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R14, R15: tags and hashes are held against what was to be pushed, of every module."""
+    killed_after_the_push(program, workspace, goproxy, tmp_path)
+    assert all(it.uncertain for it in entries(workspace).values())
+    run = publish(program, workspace, goproxy)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == dict.fromkeys(NAMES.values(), "already-published")
+    reasons = {run.row(name)["reason"] for name in NAMES.values()}
+    assert reasons <= {"on the registry, with our bytes", "the registry shows our bytes"}
+    assert [len(push) for push in goproxy.forge.pushes() if push] == [len(TWELVE)]
+    assert not any(it.uncertain for it in entries(workspace).values())
+
+
+def test_a_tag_that_is_moved_after_such_a_death_is_noticed(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R14, R17: of a module that only went along, too."""
+    killed_after_the_push(program, workspace, goproxy, tmp_path)
+    git(goproxy.forge.bare, "tag", "--force", "demo-http/v1.0.0", "main")
+    theirs = git(goproxy.forge.bare, "rev-parse", "demo-http/v1.0.0").strip()
+    run = publish(program, workspace, goproxy)
+    assert run.code == 1
+    assert run.outcomes[NAMES["demo-http"]] == "failed"
+    assert f"git:{theirs}" in run.row(NAMES["demo-http"])["reason"]
+    assert run.outcomes[NAMES["demo-base"]] == "already-published"
+
+
+def test_only_the_tag_that_is_refused_fails(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    """R6: a protected tag spoils the one push, and not the release."""
+    hook(goproxy, "update", '[ "$1" != refs/tags/demo-http/v1.0.0 ] || { echo hands off; exit 1; }')
+    run = publish(program, workspace, goproxy)
+    assert run.code == 1
+    blocked = {"demo-auth", "demo-api", "demo-cli", "demo-docs"}
+    for name, module in NAMES.items():
+        expected = "blocked" if name in blocked else "published"
+        assert run.outcomes[module] == ("failed" if name == "demo-http" else expected), name
+    assert "hands off" in run.row(NAMES["demo-http"])["reason"]
+    assert sorted(goproxy.forge.tags()) == [
+        f"{name}/v1.0.0" for name in sorted(set(TWELVE) - blocked - {"demo-http"})
+    ]
+
+
+def test_what_a_refused_push_left_undone_may_change(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    """R14: the journal knows of every module that nothing of it was sent."""
+    made = hook(goproxy, "pre-receive", "echo tags are made by robots only >&2\nexit 1")
+    assert publish(program, workspace, goproxy, "--failure-policy", "stop").code == 1
+    assert not any(it.uncertain for it in entries(workspace).values())
+    made.unlink()
+    (workspace / "demo-base" / "more.go").write_text("package demobase\n")
+    commit_and_push(workspace, goproxy.forge, "Mend")
+    run = publish(program, workspace, goproxy)
+    assert run.code == 0, run.out + run.err
+    assert set(run.outcomes.values()) == {"published"}
+
+
 def test_only_what_changed_is_released_later(
     goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
 ) -> None:
@@ -185,9 +304,7 @@ def test_a_directory_is_a_proxy(
 def test_a_remote_that_does_not_let_us_is_one_clear_message(
     goproxy: GoProxy, workspace: Path, program: Program
 ) -> None:
-    hook = goproxy.forge.bare / "hooks" / "pre-receive"
-    hook.write_text("#!/bin/sh\necho tags are made by robots only >&2\nexit 1\n")
-    hook.chmod(0o755)
+    hook(goproxy, "pre-receive", "echo tags are made by robots only >&2\nexit 1")
     run = publish(program, workspace, goproxy)
     assert run.code == 1
     assert "tags are made by robots only" in run.row(NAMES["demo-base"])["reason"]

@@ -25,7 +25,7 @@ from releasekit.process import Processes
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.model import Artifact, Package, Published
@@ -89,9 +89,21 @@ async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Arti
 
 
 async def publish(target: Target, packages: list[Package]) -> None:
-    """Builds all three and uploads the first, `core`, which takes the others along."""
+    """Builds all three, and pushes them at once."""
     artifacts = await built(target, packages)
-    await target.registry.upload(packages[0], artifacts["core"])
+    await deploy(target, packages, artifacts)
+
+
+async def deploy(
+    target: Target, packages: Iterable[Package], artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    assert target.deployment is not None
+    assert not target.whole
+    await target.deployment.deploy({it: artifacts[short(it)] for it in packages})
+
+
+def short(package: Package) -> str:
+    return package.id.name.rpartition("/")[2]
 
 
 async def look(target: Target, packages: list[Package]) -> list[Published | None]:
@@ -103,10 +115,11 @@ def test_everything_goes_out_in_one_push(place: Place) -> None:
         artifacts = await built(target, packages)
         assert await look(target, packages) == [None, None, None]
         target.registry.check_credentials()
-        for package in packages:
-            await target.registry.upload(package, artifacts[package.id.name.rpartition("/")[2]])
+        await deploy(target, packages, artifacts)
+        # As after a lost answer: what is there is not pushed again.
+        await deploy(target, packages[1:], artifacts)
         for package, published in zip(packages, await look(target, packages), strict=True):
-            ours = artifacts[package.id.name.rpartition("/")[2]]
+            ours = artifacts[short(package)]
             assert compare(ours, published) == compare((), None)
 
     place.run(use)
@@ -178,26 +191,24 @@ def test_an_answer_that_is_lost_is_ambiguous_and_the_remote_knows(place: Place) 
 
 @pytest.mark.parametrize("name", ["core", "lone"])
 def test_a_tag_is_never_moved(place: Place, name: str) -> None:
-    """R17: the lookup shows whose it is, and what needs it stays here."""
+    """R17: nothing goes out with it; alone, the lookup shows whose it is."""
     git(place.forge.bare, "tag", f"{name}/v1.0.0", "main")
     theirs = git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip()
 
-    async def use(target: Target, packages: list[Package]) -> dict[str, Published | None]:
+    async def use(target: Target, packages: list[Package]) -> Published | None:
         artifacts = await built(target, packages)
-        text = packages[2]
-        first = packages[0] if name == "lone" else packages[1]
-        await target.registry.upload(first, artifacts[first.id.name.rpartition("/")[2]])
-        mine = next(it for it in packages if it.id.name.endswith(name))
+        with pytest.raises(Rejected, match=f"has {name}/v1.0.0 by now, and not ours"):
+            await deploy(target, packages, artifacts)
+        mine = next(it for it in packages if short(it) == name)
         await target.registry.upload(mine, artifacts[name])
         found = await target.registry.lookup(mine)
         assert compare(artifacts[name], found).differing
-        return {name: found, "text": await target.registry.lookup(text)}
+        return found
 
-    found = place.run(use)
-    shown = found[name]
+    shown = place.run(use)
     assert shown is not None
     assert set(shown.files.values()) == {f"git:{theirs}"}
-    assert (found["text"] is None) is (name == "core")
+    assert list(place.forge.tags()) == [f"{name}/v1.0.0"]
     assert git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip() == theirs
 
 
@@ -207,7 +218,7 @@ def test_what_an_earlier_run_built_is_pushed_as_it_is(place: Place) -> None:
 
     async def use(target: Target, packages: list[Package]) -> None:
         for package in sorted(packages, key=lambda it: len(it.dependencies)):
-            name = package.id.name.rpartition("/")[2]
+            name = short(package)
             await target.registry.upload(package, artifacts[name])
             published = await target.registry.lookup(package)
             assert compare(artifacts[name], published) == compare((), None)

@@ -11,8 +11,8 @@ import pytest
 from fakes import FakeEcosystem, FakeRegistry, config, package, plan
 from releasekit import steps
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import Denied, Transient
-from releasekit.journal import Journal
+from releasekit.errors import Denied, Rejected, Transient
+from releasekit.journal import Journal, read
 from releasekit.locks import make_state_directory
 from releasekit.model import Action, Outcome, Package, Plan, Result
 from releasekit.publish import Release
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.journal import Entry
     from releasekit.model import Artifact
 
 CORE = package("core")
@@ -41,6 +42,7 @@ class Shelf(FakeRegistry):
     troubles: list[Exception] = field(default_factory=list)
     stores: bool = False
     hangs: bool = False
+    refused: str = ""
     deployed: list[list[str]] = field(default_factory=list)
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
@@ -52,6 +54,8 @@ class Shelf(FakeRegistry):
             if self.stores:
                 self._take(release)
             raise trouble
+        if self.refused in self.deployed[-1]:
+            raise Rejected(f"{self.refused} is protected")
         self._take(release)
 
     def _take(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
@@ -60,14 +64,20 @@ class Shelf(FakeRegistry):
 
 
 def run(
-    root: Path, shelf: Shelf, made: Plan, ecosystem: FakeEcosystem | None = None, **changes: object
+    root: Path,
+    shelf: Shelf,
+    made: Plan,
+    ecosystem: FakeEcosystem | None = None,
+    *,
+    whole: bool = True,
+    **changes: object,
 ) -> dict[str, Result]:
     async def main() -> dict[str, Result]:
         settings = config(root, **changes)
         make_state_directory(settings.state_directory)
         journal = Journal.open(settings.state_directory, run_id="run")
         journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
-        target = Target(ecosystem or FakeEcosystem(), shelf, shelf)
+        target = Target(ecosystem or FakeEcosystem(), shelf, shelf, whole=whole)
         release = Release(
             placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
         )
@@ -163,3 +173,107 @@ def test_a_conflict_keeps_all_of_it_back(tmp_path: Path) -> None:
     assert set(outcomes(results).values()) == {Outcome.FAILED}
     assert results["core"].reason == "because"
     assert shelf.deployed == []
+
+
+def parts(
+    root: Path, shelf: Shelf, made: Plan, ecosystem: FakeEcosystem | None = None, **changes: object
+) -> dict[str, Result]:
+    """Each in its turn, with all that can go along; one upload at a time, by name."""
+    settings = {"concurrency": 1, **changes}
+    return run(root, shelf, made, ecosystem or FakeEcosystem(batch=True), whole=False, **settings)
+
+
+def test_the_first_takes_along_what_needs_nothing_else(tmp_path: Path) -> None:
+    """R1, R14: each has an intent of its own before the one upload, and its own outcome after."""
+    shelf = Shelf()
+    kept = package("kept")
+    made = plan(CORE, APP, CLI, kept, package("new", "kept"), actions={"kept": Action.KEEP})
+    results = parts(tmp_path, shelf, made)
+    assert outcomes(results).pop("kept") is Outcome.ALREADY_PUBLISHED
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED}
+    assert shelf.deployed == [["core", "app", "cli", "new"]]
+    entries = {key[0].name: entry for key, entry in read(tmp_path / ".releasekit").entries.items()}
+    for name in shelf.deployed[0]:
+        intent = entries[name].intent
+        assert intent is not None
+        assert intent.digests == {it.filename: it.sha256 for it in entries[name].artifacts}
+        assert entries[name].outcome is Outcome.PUBLISHED
+
+
+def test_what_does_not_build_stays_with_what_needs_it(tmp_path: Path) -> None:
+    """R6"""
+    shelf = Shelf()
+    results = parts(
+        tmp_path,
+        shelf,
+        plan(CORE, APP, CLI, package("lone")),
+        FakeEcosystem(broken=["app"], batch=True),
+    )
+    assert outcomes(results) == {
+        "core": Outcome.PUBLISHED,
+        "app": Outcome.FAILED,
+        "cli": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert shelf.deployed == [["core", "lone"]]
+
+
+def test_only_what_is_refused_fails(tmp_path: Path) -> None:
+    """R6: all or none went out, and what is wrong is wrong with one of them."""
+    shelf = Shelf(refused="app")
+    results = parts(tmp_path, shelf, plan(CORE, APP, CLI, package("lone")))
+    assert outcomes(results) == {
+        "core": Outcome.PUBLISHED,
+        "app": Outcome.FAILED,
+        "cli": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert results["app"].reason == "app is protected"
+
+
+def test_what_was_refused_along_with_another_binds_nobody(tmp_path: Path) -> None:
+    """R14: of what never had a turn of its own the journal knows that nothing was sent."""
+    shelf = Shelf(troubles=[Denied("403")] * 5)
+    results = parts(tmp_path, shelf, plan(CORE, APP), failure_policy="stop")
+    assert outcomes(results) == {"core": Outcome.FAILED, "app": Outcome.BLOCKED}
+    entries = read(tmp_path / ".releasekit").entries
+    assert {key[0].name for key, entry in entries.items() if entry.intent} == {"core", "app"}
+    assert not any(entry.uncertain for entry in entries.values())
+
+
+@pytest.mark.parametrize("stores", [True, False])
+def test_an_answer_that_is_lost_is_lost_for_all_who_went_along(
+    tmp_path: Path, stores: bool
+) -> None:
+    """R15, R16"""
+    shelf = Shelf(troubles=[Transient("reset", ambiguous=True)], stores=stores)
+    results = parts(tmp_path, shelf, plan(CORE, APP, package("lone")), max_retries=0)
+    if stores:
+        assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+        assert len(shelf.deployed) == 1
+    else:
+        assert outcomes(results)["core"] is Outcome.UNKNOWN
+        assert outcomes(results)["app"] is Outcome.UNKNOWN
+        assert all(entry.uncertain for entry in doubtful(tmp_path, "core", "app"))
+
+
+def doubtful(root: Path, *names: str) -> list[Entry]:
+    entries = read(root / ".releasekit").entries
+    return [entry for key, entry in entries.items() if key[0].name in names]
+
+
+def test_two_at_once_do_not_send_anything_twice(tmp_path: Path) -> None:
+    shelf = Shelf()
+    names = [f"root{number}" for number in range(8)]
+    results = parts(tmp_path, shelf, plan(*map(package, names)), concurrency=4)
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    assert shelf.deployed == [names]
+    assert {result.attempts for result in results.values()} == {1}
+
+
+def test_a_passing_trouble_sends_all_of_them_again(tmp_path: Path) -> None:
+    """R12"""
+    shelf = Shelf(troubles=[Transient("503"), Transient("429", retry_after=0.0)])
+    results = parts(tmp_path, shelf, plan(CORE, APP))
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    assert shelf.deployed == [["core", "app"]] * 3

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import package, package_id, plan
+from fakes import artifact, package, package_id, plan
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, ReleasekitError
-from releasekit.life import CUT_OFF, Life, result_of, results
-from releasekit.model import Action, Outcome, Span
+from releasekit.life import CUT_OFF, Life, companions, result_of, results
+from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 BLOCKED_BY = [(package_id("core"), Outcome.FAILED)]
 
@@ -108,3 +110,66 @@ def test_a_cancelled_dependency_cancels_and_does_not_block() -> None:
 
 def test_the_default_ending_says_that_the_run_was_cut_off() -> None:
     assert (result_of(life()).outcome, result_of(life()).reason) == CUT_OFF
+
+
+def along(lives: Sequence[Life], first: str) -> list[str]:
+    planned = {it.id for it in lives}
+    edges = {
+        it.id: frozenset({need.on for need in it.step.package.dependencies} & planned)
+        for it in lives
+    }
+    chosen = next(it for it in lives if it.id.name == first)
+    return [it.id.name for it in companions(chosen, lives, edges)]
+
+
+def built(name: str, *needs: str, **known: object) -> Life:
+    made = life({"artifacts": (artifact(Path(f"{name}.zip"), b""),), **known})
+    return replace(made, step=replace(made.step, package=package(name, *needs)))
+
+
+def foreign(name: str, **known: object) -> Life:
+    made = built(name, **known)
+    there = replace(made.step.package, id=PackageId("other", name))
+    return replace(made, step=replace(made.step, package=there))
+
+
+def needing(it: Life, on: Life) -> Life:
+    edge = Dependency(on=on.id)
+    needy = replace(it.step.package, dependencies=(*it.step.package.dependencies, edge))
+    return replace(it, step=replace(it.step, package=needy))
+
+
+def test_nothing_goes_along_ahead_of_what_it_needs() -> None:
+    """R1"""
+    wheel, old = foreign("wheel"), foreign("old", visible=True)
+    lives = [
+        wheel,
+        old,
+        built("core"),
+        built("io", "core"),
+        needing(built("waits", "core"), wheel),
+        built("later", "waits"),
+        needing(built("ready", "io"), old),
+        built("broken", "core", artifacts=()),
+        built("after", "broken"),
+    ]
+    assert along(lives, "core") == ["io", "ready"]
+    assert along(lives, "waits") == ["core", "io", "later", "ready"]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"artifacts": ()},
+        {"published": Published(files={}, complete=False)},
+        {"sent": True},
+        {"error": Denied("no")},
+        {"visible": True},
+    ],
+)
+def test_only_what_waits_for_its_first_upload_goes_along(known: dict[str, object]) -> None:
+    assert along([built("core"), built("io", "core", **known)], "core") == []
+    refused = built("io", "core")
+    refused = replace(refused, step=replace(refused.step, action=Action.REFUSE))
+    assert along([built("core"), refused], "core") == []
+    assert along([built("core"), built("io", "core", doubt="reset")], "core") == ["io"]

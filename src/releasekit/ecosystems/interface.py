@@ -85,7 +85,7 @@ class Registry(Protocol):
 
 
 class Deployment(Protocol):
-    """How files get to a registry that takes the packages of a release at once, or none of them."""
+    """How files get to a registry that takes several packages at once, or none of them."""
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
         """As `Registry.upload`, for all of them: they become visible together, so that none waits
@@ -98,7 +98,9 @@ class Deployment(Protocol):
 class Target:
     """An ecosystem and the registry its packages go to.
 
-    With a `deployment`, all packages go out by that, and `registry.upload` is not used.
+    With a `deployment`, all packages go out by that, and `registry.upload` is not used: the whole
+    release at once, or, where it is not `whole`, each in its turn with all that is built and needs
+    nothing but what is visible or goes along.
     `foresee` tells, once all packages were looked up, what the user should expect of these steps:
     a sentence, or nothing.
     """
@@ -120,3 +122,4 @@ class Services:
     http: httpx.AsyncClient
     processes: Processes
     credentials: Credentials
+    whole: bool = True

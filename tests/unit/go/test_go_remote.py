@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from releasekit.ecosystems.go.objects import Bundle
-from releasekit.ecosystems.go.pushes import Shared, Together
 from releasekit.ecosystems.go.remote import explain
+from releasekit.ecosystems.go.shared import Shared
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
-from releasekit.model import Dependency, Package, PackageId
 
 
 @pytest.mark.parametrize(
@@ -55,36 +52,6 @@ def test_what_git_says_is_told_apart(
         reading = explain(failed, "x", writing=False)
         assert isinstance(reading, Transient)
         assert not reading.ambiguous
-
-
-def package(name: str, *needs: str) -> Package:
-    return Package(
-        id=PackageId("go", name),
-        version="v1.0.0",
-        directory=Path("/w"),
-        manifest=Path("/w/go.mod"),
-        dependencies=tuple(Dependency(on=PackageId.parse(need)) for need in needs),
-    )
-
-
-def going(together: Together, first: Package, *without: str) -> set[str]:
-    ids = {PackageId("go", name) for name in without}
-    return {other.id.name for other, _ in together.going_with(first, without=ids)}
-
-
-def test_what_needs_nothing_else_goes_along() -> None:
-    """R1: nothing is ever pushed ahead of something that it needs."""
-    core, io = package("core"), package("io", "go:core")
-    foreign = package("foreign", "go:core", "pypi:wheel")
-    later = package("later", "go:foreign")
-    old = package("old", "go:published")
-    together = Together()
-    for each in (core, io, foreign, later, old):
-        together.built(each, Bundle(each.id.name, "", ()))
-    assert going(together, core) == {"io"}
-    assert going(together, core, "io") == set()
-    assert going(together, foreign) == {"core", "io", "later"}
-    assert going(together, package("new", "go:published")) >= {"old"}
 
 
 def test_one_call_answers_everybody_who_had_asked_before() -> None:

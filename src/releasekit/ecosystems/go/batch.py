@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.gomod import GoMod
-    from releasekit.ecosystems.go.pushes import Together
     from releasekit.ecosystems.go.release import Made, Release
     from releasekit.ecosystems.go.source import Archive, Trees
     from releasekit.model import Package, PackageId, Published
@@ -49,7 +48,6 @@ class Batch:
     packages: Mapping[str, Package]
     edits: bool
     lookup: Callable[[Package], Awaitable[Published | None]]
-    together: Together
     _made: dict[str, Made] = field(default_factory=dict)
 
     async def build(self, packages: Sequence[Package], into: Path) -> Built:
@@ -65,7 +63,6 @@ class Batch:
                 built[package.id] = error
             else:
                 self._made[name] = release.Made.of(made)
-                self.together.built(package, made.bundle)
         return built
 
     async def _release(self, module: Module, batch: set[str], into: Path) -> Release:

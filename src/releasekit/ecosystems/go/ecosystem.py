@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from releasekit.config import Config
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.options import Options
-    from releasekit.ecosystems.go.pushes import Together
     from releasekit.model import Artifact, Package, PackageId, Published
     from releasekit.process import Processes
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 class Go:
     """Implements `interface.Ecosystem`.
 
-    `lookup` tells the hashes of modules that are published already; `together` is told of all that
-    is built, so that it can be pushed at once.
+    `lookup` tells the hashes of modules that are published already.
     """
 
     def __init__(
@@ -38,13 +36,11 @@ class Go:
         *,
         processes: Processes,
         lookup: Callable[[Package], Awaitable[Published | None]],
-        together: Together,
     ) -> None:
         self._config = config
         self._options = options
         self._processes = processes
         self._lookup = lookup
-        self._together = together
         self._modules: Mapping[str, Module] = {}
         self._packages: Mapping[str, Package] = {}
 
@@ -80,7 +76,6 @@ class Go:
                 packages=self._packages,
                 edits=self._config.pin != "none",
                 lookup=self._lookup,
-                together=self._together,
             )
             with contextlib.closing(sources.archive):
                 return await batch.build(packages, into)

@@ -10,60 +10,51 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit import contents
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.go import objects, paths, release
+from releasekit.ecosystems.go import objects, paths
 from releasekit.ecosystems.go.directory_layout import ProxyDirectory
 from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
-from releasekit.ecosystems.go.pushes import Shared
+from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
+from releasekit.ecosystems.go.shared import Shared
 from releasekit.ecosystems.go.source import place, repository_of
 from releasekit.errors import MissingCredentials, Rejected
 from releasekit.model import Published
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import PurePosixPath
 
     from releasekit.config import Config
     from releasekit.ecosystems.go.options import Options
-    from releasekit.ecosystems.go.pushes import Together
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.model import Artifact, Package
 
 _DIRECTORY: Final = "dir:"
 
 
-def make(config: Config, options: Options, services: Services, together: Together) -> Registry:
+def make(config: Config, options: Options, services: Services) -> Registry:
     """Raises ConfigError for a proxy URL that cannot be used. No network."""
     where = config.registries.get("go", OFFICIAL)
     if where.startswith(_DIRECTORY):
         return DirectoryRegistry(Path(where.removeprefix(_DIRECTORY)), ProxyDirectory())
     proxy = Proxy(where, config, services) if options.proxy else None
-    return TagRegistry(config, services, remote=options.remote, proxy=proxy, together=together)
+    return TagRegistry(config, services, remote=options.remote, proxy=proxy)
 
 
 class TagRegistry:
-    """Implements `interface.Registry`."""
+    """Implements `interface.Registry` and `interface.Deployment`."""
 
     def __init__(
-        self,
-        config: Config,
-        services: Services,
-        *,
-        remote: str,
-        proxy: Proxy | None,
-        together: Together,
+        self, config: Config, services: Services, *, remote: str, proxy: Proxy | None
     ) -> None:
         self._top = repository_of(config.root)
         self._processes = services.processes
         self._remote_name = remote
         self._proxy = proxy
-        self._together = together
         self._remote = Remote(remote, self._top or config.root, services)
         # One look at the remote answers for all modules that wait for one.
         self._tags = Shared(self._remote.tags)
-        self._turn = asyncio.Lock()
-        self._pushed: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -81,18 +72,37 @@ class TagRegistry:
         if oid is None:
             # Nothing is asked of a proxy that could remember the answer.
             return None
-        names = release.filenames(package.version)
+        names = filenames(package.version)
         if self._proxy is None:
             return Published(files=dict.fromkeys(names, f"git:{oid}"))
         files = {names[0]: f"git:{oid}"} | await self._proxy.read(package)
         return Published(files=files, complete=len(files) == len(names), url=self._page(package))
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        bundles = [it for it in artifacts if it.filename == release.filenames(package.version)[0]]
-        if not bundles:
-            # The tag is there; what a proxy still lacks it fetches by itself.
-            return
-        bundle = await asyncio.to_thread(_read, bundles[0], package)
+        await self.deploy({package: artifacts})
+
+    async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
+        """One atomic push of all tags that the remote lacks."""
+        bundles = [
+            await self._bundle(package, artifact)
+            for package, artifacts in release.items()
+            for artifact in artifacts
+            # Without it, the tag is there; what a proxy still lacks it fetches by itself.
+            if artifact.filename == filenames(package.version)[0]
+        ]
+        there = await self._tags.get() if bundles else {}
+        moved = [it.name for it in bundles if there.get(it.name, it.tag) != it.tag]
+        if moved and len(release) > 1:
+            raise Rejected(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
+        # Of one that goes alone, the caller compares.
+        missing = [bundle for bundle in bundles if bundle.name not in there]
+        if missing:
+            package = next(iter(release))
+            await self._push(missing, what=f"{package.id} {package.version}")
+
+    async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
+        """Raises Rejected for one that the go command would not find."""
+        bundle = await asyncio.to_thread(_read, artifact, package)
         if bundle.name != self._tag(package):
             raise Rejected(
                 f"{package.id} {package.version}: its tag is to be {self._tag(package)}, and was "
@@ -104,32 +114,20 @@ class TagRegistry:
                 hint="A module path ends with the module's directory, from the repository's root: "
                 "https://go.dev/ref/mod#vcs-find",
             )
-        async with self._turn:
-            if self._pushed.get(bundle.name) != bundle.tag:
-                await self._push(package, bundle)
+        return bundle
 
-    async def _push(self, package: Package, bundle: Bundle) -> None:
-        """One atomic push of this tag and those that go with it, of what the remote lacks."""
-        there = await self._tags.get()
-        if bundle.name in there:
-            return  # the caller compares
-        built = self._together.going_with(package)
-        moved = {other.id for other, it in built if there.get(it.name, it.tag) != it.tag}
-        going = [bundle, *(it for _, it in self._together.going_with(package, without=moved))]
-        missing = [it for it in going if it.name not in there]
+    async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
         scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="releasekit-"))
         try:
-            for it in missing:
-                await asyncio.to_thread(objects.store, it.objects, scratch)
-            tags = {it.name: it.tag for it in missing}
-            what = f"{package.id} {package.version}"
+            for bundle in bundles:
+                await asyncio.to_thread(objects.store, bundle.objects, scratch)
+            tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
-            self._pushed |= tags
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     def _tag(self, package: Package) -> str:
-        return release.tag_name(package.id.name, package.version, self._where(package))
+        return tag_name(package.id.name, package.version, self._where(package))
 
     def _where(self, package: Package) -> PurePosixPath:
         if self._top is None:
@@ -141,7 +139,7 @@ class TagRegistry:
 
     def _page(self, package: Package) -> str:
         if self._proxy is None or self._proxy.url != OFFICIAL:
-            names = release.filenames(package.version)
+            names = filenames(package.version)
             return self._proxy.address(package, names[1]) if self._proxy else ""
         return f"https://pkg.go.dev/{package.id.name}@{package.version}"
 
