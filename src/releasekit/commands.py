@@ -28,14 +28,14 @@ from releasekit.publish import Release
 from releasekit.source import commit_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
     from pathlib import Path
 
     from releasekit.actions import Actions
     from releasekit.config import Config
     from releasekit.credentials import Credentials
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Plan
+    from releasekit.model import Plan, Result
 
 RESULTS = "results.json"
 
@@ -219,14 +219,18 @@ def tell(made: Report, config: Config, session: Session) -> None:
     if config.summary:
         actions.summary(report.summary(made))
     if config.annotations:
-        actions.annotate(
-            "error",
-            [
-                (f"{result.package.id} {result.package.version} {result.outcome}", result.reason)
-                for result in made.results
-                if result.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
-            ],
-        )
+        failed = [it for it in made.results if it.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
+        actions.annotate("error", _annotations(failed))
+        # Published, and what should have followed did not.
+        owing = [it for it in made.results if it.outcome.done and it.hint]
+        actions.annotate("warning", _annotations(owing))
+
+
+def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
+    return [
+        (f"{result.package.id} {result.package.version} {result.outcome}", result.reason)
+        for result in results
+    ]
 
 
 @contextlib.asynccontextmanager

@@ -20,7 +20,8 @@ class Life:
 
     `doubt` says why nobody knows whether the registry took our bytes; it is empty when nothing was
     sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
-    `visible` once it shows all of them.
+    `visible` once it shows all of them. `owed` is what should have followed then and did not: a
+    blemish, not a failure.
     """
 
     step: Step
@@ -30,6 +31,7 @@ class Life:
     sent: bool = False
     visible: bool = False
     error: ReleasekitError | None = None
+    owed: BuildFailed | None = None
     attempts: int = 0
     spans: list[Span] = field(default_factory=list)
 
@@ -43,13 +45,13 @@ class Life:
         return (self.sent or bool(self.doubt)) and not self.visible and not self.conflict
 
     @property
-    def conflict(self) -> bool:
-    @property
     def waiting(self) -> bool:
         """Whether its files are at hand, and nothing of them was accepted or refused."""
         untouched = self.published is None and self.error is None and not self.sent
         return untouched and bool(self.artifacts) and self.step.action is not Action.REFUSE
 
+    @property
+    def conflict(self) -> bool:
         return isinstance(self.error, DigestMismatch)
 
     @property
@@ -57,8 +59,6 @@ class Life:
         return self.step.package.id
 
 
-Blockers = Sequence[tuple[PackageId, Outcome]]
-Ending = tuple[Outcome, str]
 def companions(
     first: Life, lives: Iterable[Life], edges: Mapping[PackageId, Collection[PackageId]]
 ) -> list[Life]:
@@ -81,6 +81,8 @@ def companions(
     return along
 
 
+Blockers = Sequence[tuple[PackageId, Outcome]]
+Ending = tuple[Outcome, str]
 
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 
@@ -127,7 +129,9 @@ def results(
 def result_of(life: Life, blockers: Blockers = (), ending: Ending = CUT_OFF) -> Result:
     """Final once every dependency of the package has come to its end."""
     outcome, reason = verdict(life, blockers, ending)
-    error = life.error if outcome in {Outcome.FAILED, Outcome.UNKNOWN} else None
+    error = life.error if outcome in {Outcome.FAILED, Outcome.UNKNOWN} else life.owed
+    if life.owed is not None:
+        reason = f"{reason}; {life.owed}"
     return Result(
         package=life.step.package,
         outcome=outcome,

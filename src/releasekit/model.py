@@ -174,7 +174,7 @@ class Outcome(StrEnum):
         return self is Outcome.PUBLISHED or self is Outcome.ALREADY_PUBLISHED
 
 
-Phase = Literal["build", "upload", "confirm"]
+Phase = Literal["build", "upload", "confirm", "follow-up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

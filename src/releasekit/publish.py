@@ -101,6 +101,8 @@ class Release:
                 "build": config.build_concurrency,
                 "upload": config.concurrency,
                 "confirm": None,
+                # One at a time: what they do to the workspace, or to git, they do alone.
+                "follow-up": 1,
             },
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay_s,
@@ -205,10 +207,17 @@ class Release:
 
     async def _confirm(self, life: Life) -> None:
         await self._steps.confirm(life)
+        if life.owed is None:
+            self._tell(result_of(life))
+
+    async def _follow_up(self, life: Life) -> None:
+        await self._steps.follow_up(life)
         self._tell(result_of(life))
 
     def _tasks(self) -> list[Task]:
-        """Three nodes a package; packages that are kept have none, dry runs only build."""
+        """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only
+        build.
+        """
         tasks = self._builds()
         if self._config.dry_run:
             return tasks
@@ -226,6 +235,19 @@ class Release:
                 confirm = f"confirm {package}"
                 tasks.append(Task(name=confirm, lane="confirm", after=frozenset({upload})))
                 self._jobs[confirm] = partial(self._confirm, self._lives[package])
+        return tasks + self._follow_ups(uploads)
+
+    def _follow_ups(self, uploads: Mapping[str, Sequence[PackageId]]) -> list[Task]:
+        """One node for each package that has something to do once it is confirmed."""
+        tasks = []
+        for package in (package for packages in uploads.values() for package in packages):
+            follow_up = self._targets[package.ecosystem].follow_up
+            life = self._lives[package]
+            if follow_up is not None and follow_up.due(life.step.package):
+                node = f"follow-up {package}"
+                after = frozenset({f"confirm {package}"})
+                tasks.append(Task(name=node, lane="follow-up", after=after))
+                self._jobs[node] = partial(self._follow_up, life)
         return tasks
 
     def _uploads(self) -> dict[str, list[PackageId]]:

@@ -36,6 +36,7 @@ LONGEST_PAUSE_S = 5.0
 # How long to look for a package whose last upload ended without an answer.
 DOUBT_WINDOW_S = 20.0
 LAST_LOOK_S = 0.75
+BY_HAND = "It is published, and no later run does this again: do by hand what is left of it."
 
 
 class Steps:
@@ -48,16 +49,16 @@ class Steps:
         config: Config,
         journal: Journal,
         watch: Callable[[Event], None],
-    ) -> None:
         along: Callable[[Life], Sequence[Life]],
+    ) -> None:
         self._targets = targets
         self._config = config
         self._journal = journal
         self._watch = watch
-        self._began = asyncio.get_running_loop().time()
         self._along = along
         # Who goes along with whom is decided, and done, one upload after the other.
         self._turns = {name: asyncio.Lock() for name in targets}
+        self._began = asyncio.get_running_loop().time()
 
     def now_s(self) -> float:
         """Seconds since the run started."""
@@ -147,7 +148,6 @@ class Steps:
 
     async def _send(self, lives: Sequence[Life]) -> None:
         target = self._targets[lives[0].id.ecosystem]
-        release: dict[Package, Sequence[Artifact]] = {}
         if target.deployment is None or target.whole:
             await self._send_missing(target, lives)
             return
@@ -164,8 +164,9 @@ class Steps:
     async def _send_missing(
         self, target: Target, lives: Sequence[Life], along: Sequence[Life] = ()
     ) -> None:
-        for life in lives:
+        release: dict[Package, Sequence[Artifact]] = {}
         sending = []
+        for life in lives:
             if life.attempts > 1 or life.doubt:
                 life.published = await target.registry.lookup(life.step.package)
             if not life.sent and (missing := self._missing(life)):
@@ -184,10 +185,10 @@ class Steps:
             ambiguous = isinstance(error, Transient) and error.ambiguous
             for life, doubt in zip(sending, doubts, strict=True):
                 life.doubt = str(error) if ambiguous else doubt
-            raise
                 if life in along and not life.doubt:
                     # Nothing of it was sent, and its own turn may never come.
                     self._journal.outcome(life.step.package, Outcome.FAILED, str(error))
+            raise
         for life in sending:
             life.doubt, life.sent = "", True
 
@@ -236,6 +237,36 @@ class Steps:
         except PackageError as error:
             life.error = error
             raise
+        life.owed = self._owed(life)
+
+    def _owed(self, life: Life) -> BuildFailed | None:
+        """What follows what this run has published; that of an earlier run is not done again."""
+        target = self._targets[life.id.ecosystem]
+        if target.follow_up is None or not (life.sent or life.doubt):
+            return None
+        due = target.follow_up.due(life.step.package)
+        if not due:
+            return None
+        return BuildFailed(f"{due} did not run to the end, because this run ended", hint=BY_HAND)
+
+    async def follow_up(self, life: Life) -> None:
+        """What is owed; whatever becomes of it, the package stays published."""
+        target = self._targets[life.id.ecosystem]
+        if target.follow_up is None or life.owed is None:
+            return
+        limit_s = self._config.task_timeout_s
+        try:
+            with self._span("follow-up", life):
+                async with asyncio.timeout(limit_s):
+                    await target.follow_up.follow_up(life.step.package)
+        except TimeoutError:
+            due = target.follow_up.due(life.step.package)
+            life.owed = BuildFailed(f"{due} did not end within {limit_s:g} s", hint=BY_HAND)
+        except BuildFailed as error:
+            error.hint = f"{BY_HAND} {error.hint}".rstrip()
+            life.owed = error
+        else:
+            life.owed = None
 
     async def look(self, life: Life) -> str:
         """One look at the registry: sets `life.visible`, or says what stands in the way."""

@@ -94,6 +94,20 @@ class Deployment(Protocol):
         ...
 
 
+class FollowUp(Protocol):
+    """What packages do by themselves once they are published; they stay so whatever comes of it."""
+
+    def due(self, package: Package) -> str:
+        """What that is, as the subject of a sentence; empty where there is nothing to do."""
+        ...
+
+    async def follow_up(self, package: Package) -> None:
+        """Called at most once for a version, by the run that published it, for one package at a
+        time: an earlier call may have had its effect. Raises BuildFailed.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """An ecosystem and the registry its packages go to.
@@ -102,13 +116,15 @@ class Target:
     release at once, or, where it is not `whole`, each in its turn with all that is built and needs
     nothing but what is visible or goes along.
     `foresee` tells, once all packages were looked up, what the user should expect of these steps:
-    a sentence, or nothing.
+    a sentence, or nothing. `follow_up` comes after a package is confirmed; nobody waits for it.
     """
 
     ecosystem: Ecosystem
     registry: Registry
     deployment: Deployment | None = None
+    whole: bool = True
     foresee: Callable[[Sequence[Step]], str] | None = None
+    follow_up: FollowUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +138,3 @@ class Services:
     http: httpx.AsyncClient
     processes: Processes
     credentials: Credentials
-    whole: bool = True

@@ -72,11 +72,12 @@ def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
 
 
 def _summary(report: Report, detail: _Detail) -> str:
-    undone = [result for result in ordered(report) if not result.outcome.done]
-    done = [result for result in ordered(report) if result.outcome.done]
+    # What was published and still has a hint left something else undone.
+    told = [result for result in ordered(report) if not result.outcome.done or result.hint]
+    done = [result for result in ordered(report) if result.outcome.done and not result.hint]
     lines = [f"## {headline(report)}", "", *_how_to_finish(report)]
-    lines += _undone_section(undone, detail)
-    lines += _logs(undone, detail)
+    lines += _told_section(told, detail)
+    lines += _logs(told, detail)
     lines += _done_section(done, detail)
     lines += _files(report, detail)
     if detail.pictures:
@@ -105,7 +106,7 @@ def _how_to_finish(report: Report) -> list[str]:
     return [f"{first} Then run it again to finish: {then}.", ""]
 
 
-def _undone_section(results: Sequence[Result], detail: _Detail) -> list[str]:
+def _told_section(results: Sequence[Result], detail: _Detail) -> list[str]:
     if not results:
         return []
     rows = [

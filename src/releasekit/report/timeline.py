@@ -10,7 +10,12 @@ from releasekit.report.text import columns, seconds
 if TYPE_CHECKING:
     from releasekit.model import Phase, Report, Result
 
-_MARKS: Final[dict[Phase, str]] = {"build": "=", "upload": "#", "confirm": "."}
+_MARKS: Final[dict[Phase, str]] = {
+    "build": "=",
+    "upload": "#",
+    "confirm": ".",
+    "follow-up": "-",
+}
 _WIDTH: Final = 60
 _ROWS: Final = 60
 
@@ -27,8 +32,9 @@ def timeline(report: Report) -> list[str]:
         (clip(str(result.package.id), 40), f"|{_bar(result, end_s)}|", seconds(_busy_s(result)))
         for result in longest
     ]
-    legend = "= build   # upload   . confirm"
-    return [*columns(rows), "", f"{legend}   whole width: {seconds(end_s)}"]
+    seen = {span.phase for result in timed for span in result.spans}
+    legend = [f"{mark} {phase}" for phase, mark in _MARKS.items() if phase in seen]
+    return [*columns(rows), "", "   ".join([*legend, f"whole width: {seconds(end_s)}"])]
 
 
 def _busy_s(result: Result) -> float:

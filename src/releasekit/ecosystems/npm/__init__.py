@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for an `[npm]` table, tag or registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("npm", {}))
+    npm = Npm(config, options, processes=services.processes)
     return Target(
-        ecosystem=Npm(config, options, processes=services.processes),
+        ecosystem=npm,
         registry=registry.make(config, services, options),
+        foresee=npm.foresee,
+        follow_up=npm,
     )

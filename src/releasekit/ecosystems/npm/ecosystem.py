@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import discover, publish_config, workspace
 from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
 from releasekit.errors import BuildFailed, ConfigError
-from releasekit.model import Artifact
+from releasekit.model import Action, Artifact
 from releasekit.streams import last_lines
 
 if TYPE_CHECKING:
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.manifest import Project
     from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import Tool
-    from releasekit.model import Package, PackageId
+    from releasekit.model import Package, PackageId, Step
     from releasekit.process import Processes
 
 
+# How many packages a note names.
+_NAMED: Final = 5
+
+
 class Npm:
-    """Implements `interface.Ecosystem`."""
+    """Implements `interface.Ecosystem`; and `FollowUp`, for the scripts `npm publish` runs last."""
 
     def __init__(self, config: Config, options: Options, *, processes: Processes) -> None:
         self._config = config
@@ -63,13 +67,52 @@ class Npm:
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         return {package.id: await self._build(package, into) for package in packages}
 
+    def foresee(self, steps: Sequence[Step]) -> str:
+        """What a plan says of scripts that run outside a build."""
+        names = [
+            step.package.id.name
+            for step in steps
+            if step.action is not Action.KEEP and self._following(step.package)
+        ]
+        if not names:
+            return ""
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return (
+            f"npm: `publish` and `postpublish` scripts of {', '.join(names[:_NAMED])}{more} run "
+            "once the registry shows the package, without secrets, and never a second time"
+        )
+
+    def due(self, package: Package) -> str:
+        scripts = self._following(package)
+        return f"its {' and '.join(scripts)} script{'s' * (len(scripts) > 1)}" if scripts else ""
+
+    async def follow_up(self, package: Package) -> None:
+        log = self._fresh_log(package, "publish")
+        try:
+            await self._packer.follow_up(
+                {
+                    "directory": str(package.directory),
+                    "root": str(self._config.root),
+                    "log": str(log),
+                    "events": self._following(package),
+                }
+            )
+        except BuildFailed as error:
+            raise BuildFailed(
+                f"but {error}", log=self._log_of(error, log), hint=_in(log)
+            ) from error
+
     async def aclose(self) -> None:
         await self._packer.aclose()
+
+    def _following(self, package: Package) -> tuple[str, ...]:
+        project = self._projects.get(package.id.name)
+        return () if project is None or self._options.ignore_scripts else project.following
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         final = into / package.id.name / package.version
         partial = final.parent / f".{final.name}.building"
-        log = self._fresh_log(package)
+        log = self._fresh_log(package, "build")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
@@ -80,8 +123,8 @@ class Npm:
         except BuildFailed as error:
             return BuildFailed(
                 f"{package.id}: it could not be packed: {error}",
-                log=error.log or tuple(map(self._processes.redact, last_lines(log))),
-                hint=error.hint or f"The whole output is in {log}",
+                log=self._log_of(error, log),
+                hint=error.hint or _in(log),
             )
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -104,12 +147,19 @@ class Npm:
             "ignoreScripts": self._options.ignore_scripts,
         }
 
-    def _fresh_log(self, package: Package) -> Path:
+    def _log_of(self, error: BuildFailed, log: Path) -> tuple[str, ...]:
+        return error.log or tuple(map(self._processes.redact, last_lines(log)))
+
+    def _fresh_log(self, package: Package, kind: str) -> Path:
         name = package.id.name.replace("/", "-")
-        log = self._config.state_directory / "logs" / f"build-npm-{name}.log"
+        log = self._config.state_directory / "logs" / f"{kind}-npm-{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.unlink(missing_ok=True)
         return log
+
+
+def _in(log: Path) -> str:
+    return f"The whole output is in {log}"
 
 
 def filename(package: Package) -> str:

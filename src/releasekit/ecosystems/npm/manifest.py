@@ -25,6 +25,9 @@ FIELDS: Final[tuple[Field, ...]] = (
 # What runs when a package is packed to be published, in this order.
 # https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 SCRIPTS: Final = ("prepublishOnly", "prepack", "prepare", "postpack")
+# What follows once the registry has taken it.
+# https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+FOLLOWING: Final = ("publish", "postpublish")
 # Names that URLs and directories can hold; capitals are for packages that were there before 2014.
 # https://github.com/npm/validate-npm-package-name
 _NAME: Final = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*", re.ASCII)
@@ -41,7 +44,8 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """`version` is empty only for what is unpublishable. `bundled` are the packages that its
+    """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
+    `following` once it is published. `bundled` are the packages that its
     tarball brings along, `optional_peers` the peers that it can do without.
     """
 
@@ -50,6 +54,7 @@ class Project:
     manifest: Path
     declared: tuple[Declared, ...] = ()
     scripts: frozenset[str] = frozenset()
+    following: tuple[str, ...] = ()
     bundled: frozenset[str] = frozenset()
     optional_peers: frozenset[str] = frozenset()
     publish_config: Mapping[str, object] = field(default_factory=dict)
@@ -100,6 +105,7 @@ def project(document: Mapping[str, object], path: Path) -> Project | None:
         manifest=path,
         declared=declared(document, path),
         scripts=frozenset(scripts) & frozenset(SCRIPTS),
+        following=tuple(event for event in FOLLOWING if scripts.get(event)),
         bundled=_bundled(document),
         optional_peers=_optional_peers(document, path),
         publish_config=table(document, "publishConfig", path=path),

@@ -44,51 +44,65 @@ const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 
 // https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
 
-async function pack (request) {
-  const { directory, into, ignoreScripts } = request
+// Each request with a log of its own, which scripts write to.
+async function answer (request) {
   if (tooOld) throw new Error('the npm on PATH is too old: 9 or later is needed')
   const log = fs.openSync(request.log, 'a')
-  const run = async (event) => {
-    // To read it as npm does takes its time, and most packages have no scripts.
-    const text = await fs.promises.readFile(path.join(directory, 'package.json'), 'utf8')
-    if (ignoreScripts || !JSON.parse(text.replace(/^\uFEFF/, '')).scripts?.[event]) return
-    const manifest = await read(directory)
-    fs.writeSync(log, `> ${manifest.name}@${manifest.version} ${event}\n> ${manifest.scripts[event]}\n`)
-    await runScript({
-      event,
-      path: directory,
-      pkg: manifest,
-      stdio: ['ignore', log, log],
-      env: {
-        INIT_CWD: request.root,
-        npm_command: 'publish',
-        npm_execpath: path.join(npm.root, 'npm-cli.js'),
-        npm_node_execpath: process.execPath,
-      },
-    })
-  }
+  const run = (event) => runIfDeclared(event, request, log)
   try {
-    for (const event of BEFORE) await run(event)
-    // The scripts may have changed it.
-    const manifest = await read(directory)
-    const tree = await new Arborist({ path: directory }).loadActual()
-    const files = await packlist(tree, {
-      path: directory,
-      prefix: request.root,
-      workspaces: request.workspaces,
-    })
-    const hidden = request.hidden && files.find((file) => file.startsWith(request.hidden + '/'))
-    if (hidden) throw new Error(`it would hold ${hidden}, our state directory`)
-    const options = pacote.DirFetcher.tarCreateOptions(manifest)
-    await tar.create({ ...options, file: into }, files)
-    await run('postpack')
-    return { name: manifest.name, version: manifest.version }
+    if (!request.events) return await pack(request, run)
+    for (const event of request.events) await run(event)
+    return {}
   } catch (error) {
     fs.writeSync(log, `${error.stack || error}\n`)
     throw error
   } finally {
     fs.closeSync(log)
   }
+}
+
+async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
+  // To read it as npm does takes its time, and most packages have no scripts.
+  const text = await fs.promises.readFile(path.join(directory, 'package.json'), 'utf8')
+  if (ignoreScripts || !JSON.parse(text.replace(/^\uFEFF/, '')).scripts?.[event]) return
+  const manifest = await read(directory)
+  fs.writeSync(log, `> ${manifest.name}@${manifest.version} ${event}\n> ${manifest.scripts[event]}\n`)
+  try {
+    await runScript({
+      event,
+      path: directory,
+      pkg: manifest,
+      stdio: ['ignore', log, log],
+      env: {
+        INIT_CWD: root,
+        npm_command: 'publish',
+        npm_execpath: path.join(npm.root, 'npm-cli.js'),
+        npm_node_execpath: process.execPath,
+      },
+    })
+  } catch (error) {
+    const how = error.signal ? `was killed by ${error.signal}` : `ended with ${error.code}`
+    throw new Error(`its ${event} script ${how}`)
+  }
+}
+
+async function pack (request, run) {
+  const { directory, into } = request
+  for (const event of BEFORE) await run(event)
+  // The scripts may have changed it.
+  const manifest = await read(directory)
+  const tree = await new Arborist({ path: directory }).loadActual()
+  const files = await packlist(tree, {
+    path: directory,
+    prefix: request.root,
+    workspaces: request.workspaces,
+  })
+  const hidden = request.hidden && files.find((file) => file.startsWith(request.hidden + '/'))
+  if (hidden) throw new Error(`it would hold ${hidden}, our state directory`)
+  const options = pacote.DirFetcher.tarCreateOptions(manifest)
+  await tar.create({ ...options, file: into }, files)
+  await run('postpack')
+  return { name: manifest.name, version: manifest.version }
 }
 
 function read (directory) {
@@ -102,12 +116,12 @@ function read (directory) {
 const lines = readline.createInterface({ input: process.stdin })
 lines.on('line', async (line) => {
   const request = JSON.parse(line)
-  let answer
+  let said
   try {
-    answer = await pack(request)
+    said = await answer(request)
   } catch (error) {
-    answer = { error: String(error.message || error) }
+    said = { error: String(error.message || error) }
   }
-  process.stdout.write(`${JSON.stringify({ ...answer, id: request.id })}\n`)
+  process.stdout.write(`${JSON.stringify({ ...said, id: request.id })}\n`)
 })
 lines.on('close', () => process.exit(0))

@@ -33,18 +33,30 @@ class Packer:
 
         A caller that is cancelled takes the process with it, and the scripts that it runs.
         """
+        try:
+            said = await self._asked(request)
+        except _Ended:
+            # Somebody else's cancellation, or a crash: once more, in a process of its own.
+            said = await self._asked(request)
+        return str(said.get("name")), str(said.get("version"))
+
+    async def follow_up(self, request: Mapping[str, object]) -> None:
+        """Run the scripts named in `events`, never again what may have had its effect.
+
+        Raises BuildFailed. A caller that is cancelled takes the process with it.
+        """
+        await self._asked(request)
+
+    async def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
         process = await self._started()
         try:
             said = await process.ask(request)
         except asyncio.CancelledError:
             await process.end()
             raise
-        except _Ended:
-            # Somebody else's cancellation, or a crash: once more, in a process of its own.
-            said = await (await self._started()).ask(request)
         if "error" in said:
             raise BuildFailed(str(said["error"]))
-        return str(said.get("name")), str(said.get("version"))
+        return said
 
     async def aclose(self) -> None:
         if self._process is not None:

@@ -1,0 +1,191 @@
+"""What packages do by themselves once they are published, over a registry in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import FakeEcosystem, FakeRegistry, config, package, plan
+from releasekit import report, steps
+from releasekit.ecosystems.interface import Target
+from releasekit.errors import BuildFailed, Denied, Transient
+from releasekit.journal import Journal
+from releasekit.locks import make_state_directory
+from releasekit.model import Action, Outcome, Package, Plan, Report, Result
+from releasekit.publish import Release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CORE = package("core")
+APP = package("app", "core")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "FIRST_PAUSE_S", 0.0)
+
+
+@dataclass
+class Scripts:
+    """Those of the packages in `declared`; `until` is what each waits for."""
+
+    registry: FakeRegistry
+    declared: tuple[str, ...] = ("core", "app")
+    trouble: BuildFailed | None = None
+    until: Callable[[], bool] = lambda: True
+    on_start: Callable[[], None] = lambda: None
+    ran: list[str] = field(default_factory=list)
+    running: int = 0
+    peak: int = 0
+
+    def due(self, package: Package) -> str:
+        return "its postpublish script" if package.id.name in self.declared else ""
+
+    async def follow_up(self, package: Package) -> None:
+        assert package.id.name in self.registry.files, "not on the registry yet"
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        self.on_start()
+        try:
+            while not self.until():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        finally:
+            self.running -= 1
+        self.ran.append(package.id.name)
+        if self.trouble is not None:
+            raise self.trouble
+
+
+def run(
+    root: Path, scripts: Scripts, made: Plan, *, stop: bool = False, **changes: object
+) -> dict[str, Result]:
+    async def main() -> dict[str, Result]:
+        settings = config(root, **changes)
+        make_state_directory(settings.state_directory)
+        journal = Journal.open(settings.state_directory, run_id="run")
+        journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
+        target = Target(FakeEcosystem(), scripts.registry, follow_up=scripts)
+        release = Release(
+            placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
+        )
+        if stop:
+            scripts.on_start = lambda: release.stop("cancelled")
+        async with asyncio.timeout(60):
+            await release.run()
+        journal.close()
+        return {result.package.id.name: result for result in release.results()}
+
+    placed_steps = []
+    for step in made.steps:
+        manifest = root / f"{step.package.id.name}.toml"
+        manifest.write_text("")
+        placed_steps.append(replace(step, package=replace(step.package, manifest=manifest)))
+    placed = replace(made, steps=tuple(placed_steps))
+    return asyncio.run(main())
+
+
+def outcomes(results: dict[str, Result]) -> dict[str, Outcome]:
+    return {name: result.outcome for name, result in results.items()}
+
+
+def test_each_follows_its_own_publication_once(tmp_path: Path) -> None:
+    scripts = Scripts(FakeRegistry())
+    results = run(tmp_path, scripts, plan(CORE, APP))
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    assert sorted(scripts.ran) == ["app", "core"]
+    assert scripts.peak == 1
+    assert {span.phase for span in results["core"].spans} == {
+        "build", "upload", "confirm", "follow-up",
+    }  # fmt: skip
+    assert not any(result.hint for result in results.values())
+
+
+def test_what_declares_nothing_has_nothing_to_follow(tmp_path: Path) -> None:
+    scripts = Scripts(FakeRegistry(), declared=("app",))
+    results = run(tmp_path, scripts, plan(CORE, APP))
+    assert scripts.ran == ["app"]
+    assert "follow-up" not in {span.phase for span in results["core"].spans}
+
+
+def test_nobody_waits_for_it(tmp_path: Path) -> None:
+    """R3: `app` is uploaded while what follows `core` still runs."""
+    registry = FakeRegistry()
+    scripts = Scripts(registry, declared=("core",), until=lambda: "app" in registry.files)
+    results = run(tmp_path, scripts, plan(CORE, APP))
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+
+
+def test_a_failure_leaves_the_package_published_and_is_told(tmp_path: Path) -> None:
+    """R16"""
+    trouble = BuildFailed("but its postpublish script ended with 3", log=("no",), hint="See log.")
+    scripts = Scripts(FakeRegistry(), declared=("core",), trouble=trouble)
+    results = run(tmp_path, scripts, plan(CORE, APP), failure_policy="stop")
+    assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
+    core = results["core"]
+    assert core.reason.endswith("shows our bytes; but its postpublish script ended with 3")
+    assert core.hint == f"{steps.BY_HAND} See log."
+    assert core.log == ("no",)
+    told = report.summary(
+        Report(run_id="r", plan_digest="", commit="", started_at="", duration_s=1.0,
+               results=tuple(results.values()))
+    )  # fmt: skip
+    assert "postpublish script ended with 3" in told
+    assert "Last lines of" in told
+
+
+def test_it_has_a_limit_of_time(tmp_path: Path) -> None:
+    """R40"""
+    scripts = Scripts(FakeRegistry(), declared=("core",), until=lambda: False)
+    results = run(tmp_path, scripts, plan(CORE), task_timeout_s=0.2)
+    assert outcomes(results) == {"core": Outcome.PUBLISHED}
+    assert "its postpublish script did not end within 0.2 s" in results["core"].reason
+
+
+def test_what_an_earlier_run_published_is_not_followed_again(tmp_path: Path) -> None:
+    """Not what a plan found there, nor what turns out to be there."""
+    scripts = Scripts(FakeRegistry())
+    results = run(tmp_path, scripts, plan(CORE, actions={"core": Action.KEEP}))
+    assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED}
+    assert scripts.ran == []
+
+
+def test_what_is_not_published_is_not_followed(tmp_path: Path) -> None:
+    registry = FakeRegistry(faults={"core": [Denied("403")]})
+    scripts = Scripts(registry)
+    results = run(tmp_path, scripts, plan(CORE, APP))
+    assert outcomes(results) == {"core": Outcome.FAILED, "app": Outcome.BLOCKED}
+    assert scripts.ran == []
+
+
+def test_a_lost_answer_is_followed_all_the_same(tmp_path: Path) -> None:
+    """R15: this run has published it, whoever said so."""
+    registry = FakeRegistry(lost={"core": Transient("reset", ambiguous=True)})
+    scripts = Scripts(registry)
+    results = run(tmp_path, scripts, plan(CORE), max_retries=0)
+    assert outcomes(results) == {"core": Outcome.PUBLISHED}
+    assert scripts.ran == ["core"]
+
+
+def test_a_run_that_is_stopped_says_what_it_owes(tmp_path: Path) -> None:
+    """R28, R29: what runs is cut off, and what waits does not start."""
+    both = (CORE, package("other"))
+    scripts = Scripts(FakeRegistry(), declared=("core", "other"), until=lambda: False)
+    results = run(tmp_path, scripts, plan(*both), stop=True)
+    assert scripts.ran == []
+    published = {n for n, it in outcomes(results).items() if it is Outcome.PUBLISHED}
+    assert published
+    for name in published:
+        assert "its postpublish script did not run to the end" in results[name].reason
+        assert steps.BY_HAND in results[name].hint
+
+
+def test_a_dry_run_follows_nothing(tmp_path: Path) -> None:
+    scripts = Scripts(FakeRegistry())
+    run(tmp_path, scripts, plan(CORE), dry_run=True)
+    assert scripts.ran == []
