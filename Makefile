@@ -14,15 +14,20 @@ EXPORT := export --frozen --no-default-groups --no-emit-project --no-annotate --
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-# An ecosystem of the example, and the tool that its packages are built with.
-DEMO := npm:npm go:git maven:mvn
+# An ecosystem of the example, the tool that it takes and the version, and who of another ecosystem has
+# to follow one of its packages, and so stays behind where the tool is missing.
+DEMO := cargo|cargo|1.90|pypi:acme-measure npm|npm|1| go|git|2|npm:@acme/cli maven|mvn|3|
 
 demo: ## publish examples/polyglot into build/demo-registry, as far as its tools are here
-	@chosen=pypi; for pair in $(DEMO); do \
-		if command -v $${pair#*:} >/dev/null; then chosen+=,$${pair%:*}; \
-		else echo "without $${pair%:*}: $${pair#*:} is not on PATH"; fi; done; \
-	set -x; ./entrypoint.sh publish examples/polyglot --ecosystem $$chosen \
-		--registry "dir:$(CURDIR)/build/demo-registry"
+	@chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
+		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; \
+		version=$$({ $$tool --version | grep -Eo '[0-9]+\.[0-9.]+' | head -n 1; } 2>/dev/null); \
+		if [[ $$version ]] && sort -VC <<<"$$wanted"$$'\n'"$$version"; then chosen+=,$$ecosystem; else \
+			behind+=$${follower:+,$$follower}; \
+			echo "without $$ecosystem$${follower:+ and $$follower}: it takes $$tool $$wanted or later," \
+				"and there is $${version:-none that works}"; fi; done; \
+	set -x; ./entrypoint.sh publish examples/polyglot --ecosystem "$$chosen" \
+		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry"
 
 test: lint types ## lint, types and all tests, with coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term

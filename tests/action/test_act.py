@@ -15,7 +15,7 @@ from integration.servers import pypiserver
 if TYPE_CHECKING:
     from pathlib import Path
 
-ORDER = ["acme-core", "acme-stamp", "acme-text", "acme-web", "acme-cli"]
+ORDER = ["acme-core", "acme-measure", "acme-stamp", "acme-text", "acme-web", "acme-cli"]
 
 
 def names(outputs: dict[str, str], outcome: str) -> list[str]:

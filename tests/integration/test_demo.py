@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
 
 from integration.servers import static_server
 from integration.tools import require_tool
 from workspaces import PROJECT, Program, git
 
-if TYPE_CHECKING:
-    from pathlib import Path
+OTHERS = ("cargo", "npm", "go", "maven")
+# With all that begins like them: git-shell, npm-cli, mvnDebug.
+TOOLS = ("cargo", "rustc", "npm", "node", "go", "git", "mvn", "java", "python", "pip", "uv")
 
 
-def test_the_demo_publishes_what_pip_installs(tmp_path: Path) -> None:
-    require_tool("make")
-    clone = tmp_path / "a clone"
-    git(tmp_path, "clone", "--quiet", str(PROJECT), str(clone))
-    (tmp_path / "home").mkdir()
-    environment = Program(tmp_path / "home").full_environment
+@dataclass(frozen=True)
+class Demo:
+    """A clone, and what it publishes into."""
 
-    def demo() -> str:
+    clone: Path
+    environment: dict[str, str]
+
+    @property
+    def registry(self) -> Path:
+        return self.clone / "build" / "demo-registry"
+
+    def run(self) -> str:
         done = subprocess.run(
             ["make", "demo"],
-            cwd=clone,
-            env=environment,
+            cwd=self.clone,
+            env=self.environment,
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -35,15 +44,62 @@ def test_the_demo_publishes_what_pip_installs(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
-    out = demo()
-    simple = clone / "build" / "demo-registry" / "pypi" / "simple"
+    def files(self) -> dict[Path, int]:
+        """What is in the registry, and when it came."""
+        return {
+            path: path.stat().st_mtime_ns for path in self.registry.rglob("*") if path.is_file()
+        }
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Demo:
+    require_tool("make")
+    clone = tmp_path / "a clone"
+    git(tmp_path, "clone", "--quiet", str(PROJECT), str(clone))
+    (tmp_path / "home").mkdir()
+    return Demo(clone, Program(tmp_path / "home").full_environment)
+
+
+def bare(directory: Path) -> Path:
+    """A PATH with Python, and without the tools of any ecosystem."""
+    directory.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for program in place.iterdir() if place.is_dir() else ():
+            if not program.name.startswith(TOOLS) and not (directory / program.name).exists():
+                (directory / program.name).symlink_to(program)
+    (directory / "python3").symlink_to(Path(sys.executable).resolve())
+    return directory
+
+
+def test_the_demo_publishes_what_pip_installs(demo: Demo, tmp_path: Path) -> None:
+    """R19, R25"""
+    out = demo.run()
+    simple = demo.registry / "pypi" / "simple"
     names = sorted(path.name for path in simple.iterdir() if path.is_dir())
     assert len(names) >= 4
     assert all(f"pypi:{name}" in out for name in names)
-    assert "already published" in demo()
-    assert git(clone, "status", "--porcelain") == ""
+    for ecosystem in OTHERS:
+        assert (demo.registry / ecosystem).is_dir() != (f"without {ecosystem}" in out)
+    before = demo.files()
+    assert "already published" in demo.run()
+    assert demo.files() == before
+    assert git(demo.clone, "status", "--porcelain") == ""
 
-    with static_server(clone / "build" / "demo-registry" / "pypi") as url:
+    with static_server(demo.registry / "pypi") as url:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir"]
         where = ["--target", str(tmp_path / "into"), "--index-url", f"{url}/simple/"]
         subprocess.run([*install, *where, *names], check=True, timeout=300)
+
+
+def test_the_demo_takes_no_more_than_python_and_make(demo: Demo, tmp_path: Path) -> None:
+    """It says which ecosystems are left out, and who has to stay behind with them."""
+    little = Demo(demo.clone, {**demo.environment, "PATH": str(bare(tmp_path / "bin"))})
+    out = little.run()
+    assert all(f"without {ecosystem}" in out for ecosystem in OTHERS)
+    assert "without cargo and pypi:acme-measure: it takes cargo 1.90 or later" in out
+    assert sorted(path.name for path in demo.registry.iterdir()) == ["pypi"]
+    before = demo.files()
+    assert before
+    assert "already published" in little.run()
+    assert demo.files() == before
+    assert git(demo.clone, "status", "--porcelain") == ""

@@ -108,6 +108,7 @@ def test_the_example_is_built_and_can_be_installed(polyglot: Path, *, uv: bool) 
         for name, stem in {
             "acme-cli": "acme_cli-1.0.0",
             "acme-core": "acme_core-1.2.0",
+            "acme-measure": "acme_measure-0.5.0",
             "acme-stamp": "acme_stamp-2.0.0",
             "acme-text": "acme_text-0.4.1",
             "acme-web": "acme_web-0.3.0",
