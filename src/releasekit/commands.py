@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from releasekit import __version__, doctor, durable, locks, pins, report
 from releasekit.actions import on_actions
+from releasekit.choice import consulted
 from releasekit.controls import listening
 from releasekit.ecosystems import TARGETS
 from releasekit.ecosystems.interface import Services
@@ -145,7 +146,7 @@ class _Run:
             commit=self.plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(targets),
+            ecosystems=sorted(self.config.ecosystems or TARGETS),
         )
         interruption.ends(release)
         engine = release.scheduler
@@ -237,7 +238,9 @@ def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
 async def workspace(
     config: Config, session: Session, inherit_fds: Collection[int] = ()
 ) -> AsyncIterator[tuple[Mapping[str, Target], Processes]]:
-    """The targets of the chosen ecosystems, and what they share, for the length of one command."""
+    """The targets of the chosen ecosystems and of those to be consulted, and what they share, for
+    the length of one command.
+    """
     credentials = session.credentials
     async with (
         http_client(pool_size=max(10, 2 * config.concurrency)) as http,
@@ -250,7 +253,7 @@ async def workspace(
     ):
         services = Services(credentials.environment, http, processes, credentials)
         targets = {}
-        for name in config.ecosystems or TARGETS:
+        for name in (*(config.ecosystems or TARGETS), *consulted(config)):
             targets[name] = TARGETS[name](config, services)
             stack.push_async_callback(targets[name].ecosystem.aclose)
         yield targets, processes
