@@ -62,12 +62,12 @@ def demo(tmp_path: Path) -> Demo:
 
 def bare(directory: Path) -> Path:
     """A PATH with Python, and without the tools of any ecosystem."""
+    places = [Path(place) for place in os.environ["PATH"].split(os.pathsep)]
+    found = [path for place in places if place.is_dir() for path in place.iterdir()]
+    programs = {path.name: path for path in reversed(found) if not path.name.startswith(TOOLS)}
     directory.mkdir()
-    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
-        for program in place.iterdir() if place.is_dir() else ():
-            if not program.name.startswith(TOOLS) and not (directory / program.name).exists():
-                (directory / program.name).symlink_to(program)
-    (directory / "python3").symlink_to(Path(sys.executable).resolve())
+    for name, path in {**programs, "python3": Path(sys.executable).resolve()}.items():
+        (directory / name).symlink_to(path)
     return directory
 
 
