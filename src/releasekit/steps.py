@@ -135,7 +135,7 @@ class Steps:
         """A registry may refuse what it has: npmjs answers 403 to a version that is there."""
         try:
             life.published = await self._registry(life).lookup(life.step.package)
-            life.visible = not self._missing(life)
+            self._see(life)
         except DigestMismatch as error:
             life.error = error
             raise
@@ -237,7 +237,6 @@ class Steps:
         except PackageError as error:
             life.error = error
             raise
-        life.owed = self._owed(life)
 
     def _owed(self, life: Life) -> BuildFailed | None:
         """What follows what this run has published; that of an earlier run is not done again."""
@@ -274,8 +273,7 @@ class Steps:
             life.published = await self._registry(life).lookup(life.step.package)
         except Transient as error:
             return str(error)
-        missing = self._missing(life)
-        life.visible = not missing
+        missing = self._see(life)
         return f"{missing[0].filename} is not visible" if missing else ""
 
     async def last_look(self, life: Life) -> None:
@@ -283,6 +281,14 @@ class Steps:
         with contextlib.suppress(TimeoutError, PackageError):
             async with asyncio.timeout(LAST_LOOK_S):
                 await self.look(life)
+
+    def _see(self, life: Life) -> list[Artifact]:
+        """What of ours the last answer does not show; sets `life.visible`, and what follows it."""
+        missing = self._missing(life)
+        life.visible = not missing
+        if life.visible:
+            life.owed = self._owed(life)
+        return missing
 
     def _missing(self, life: Life) -> list[Artifact]:
         comparison = compare(life.artifacts, life.published)
