@@ -244,7 +244,14 @@ def test_an_extra_that_leads_back_to_its_package_is_no_edge(tmp_path: Path) -> N
             """,
             "protocol": project("protocol"),
             "imaging": project("imaging"),
-            "plugin-speech": project("plugin-speech", 'dependencies = ["agents>=1"]'),
+            # The way back through the extra above is none: that one is given up.
+            "plugin-speech": project(
+                "plugin-speech",
+                'dependencies = ["agents>=1"]',
+                "[project.optional-dependencies]",
+                'near = ["plugin-near"]',
+            ),
+            "plugin-near": project("plugin-near", 'dependencies = ["agents"]'),
             "plugin-far": project("plugin-far", 'dependencies = ["plugin-speech"]'),
             # What this needs at run time stands in an extra of something else.
             "app": project("app", 'dependencies = ["agents[all]>=1"]'),
@@ -256,6 +263,10 @@ def test_an_extra_that_leads_back_to_its_package_is_no_edge(tmp_path: Path) -> N
     assert edges(packages["agents"]) == [
         ("protocol", "runtime", "protocol"),
         ("imaging", "optional", "imaging"),
+    ]
+    assert edges(packages["plugin-speech"]) == [
+        ("agents", "runtime", "agents>=1"),
+        ("plugin-near", "optional", "plugin-near"),
     ]
     assert edges(packages["plugin-far"]) == [("plugin-speech", "runtime", "plugin-speech")]
     assert edges(packages["app"]) == [

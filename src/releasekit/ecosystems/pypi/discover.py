@@ -154,30 +154,45 @@ def without_circles(edges: Mapping[str, tuple[Dependency, ...]]) -> list[tuple[D
     A framework's extra that names a plugin says nothing about order: one of the two has to go
     first, and only the framework works without the other.
     """
-    order = TopologicalSorter({name: {e.on.name for e in its} for name, its in edges.items()})
-    stuck = set(edges)
+    # What is needed anyway comes first, so that an extra is not given up for another extra.
+    required = {
+        name: tuple(edge for edge in its if edge.kind is not DependencyKind.OPTIONAL)
+        for name, its in edges.items()
+    }
+    kept = _without_extras_behind(edges, required)
+    return list(_without_extras_behind(kept, kept).values())
+
+
+def _without_extras_behind(
+    edges: Mapping[str, tuple[Dependency, ...]], counted: Mapping[str, tuple[Dependency, ...]]
+) -> dict[str, tuple[Dependency, ...]]:
+    """`edges` without extras from which edges in `counted` lead back."""
+    stuck = _stuck({name: {edge.on.name for edge in its} for name, its in edges.items()})
+    needed_by: dict[str, set[str]] = {name: set() for name in stuck}
+    for name in stuck:
+        for on in {edge.on.name for edge in counted[name]} & stuck:
+            needed_by[on].add(name)
+    kept = {}
+    for name, its in edges.items():
+        extras = {edge.on.name for edge in its if edge.kind is DependencyKind.OPTIONAL}
+        circular = _all_behind(name, needed_by) & extras if extras & stuck else set()
+        kept[name] = tuple(
+            edge
+            for edge in its
+            if edge.kind is not DependencyKind.OPTIONAL or edge.on.name not in circular
+        )
+    return kept
+
+
+def _stuck(edges: Mapping[str, set[str]]) -> set[str]:
+    """All on a cycle or behind one."""
+    order, stuck = TopologicalSorter(edges), set(edges)
     with suppress(CycleError):
         order.prepare()
     while ready := order.get_ready():
         stuck.difference_update(ready)
         order.done(*ready)
-    needed_by: dict[str, set[str]] = {name: set() for name in stuck}
-    for name in stuck:
-        for edge in edges[name]:
-            if edge.on.name in stuck:
-                needed_by[edge.on.name].add(name)
-    kept = []
-    for name, its in edges.items():
-        extras = {edge.on.name for edge in its if edge.kind is DependencyKind.OPTIONAL}
-        circular = _all_behind(name, needed_by) if extras & stuck else set()
-        kept.append(
-            tuple(
-                edge
-                for edge in its
-                if edge.kind is not DependencyKind.OPTIONAL or edge.on.name not in circular
-            )
-        )
-    return kept
+    return stuck
 
 
 def _all_behind(name: str, needed_by: Mapping[str, set[str]]) -> set[str]:
