@@ -238,6 +238,43 @@ def test_lifecycle_scripts_run_as_npm_runs_them_and_see_no_secret(
         assert b"// made" in packed.read()
 
 
+def test_what_npm_publish_runs_last_runs_once_and_changes_no_outcome(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R16, R34: when the registry shows the package, never again, and a failure is told."""
+    root = npm_workspace(tmp_path / "workspace", {"core": (), "text": ("core",)})
+    look = f"node ../../look.js {npm_registry.recorder.url}/@acme%2fcore/1.0.0"
+    (root / "look.js").write_text(
+        "fetch(process.argv[2]).then(async (it) => require('fs').appendFileSync("
+        "'../../order.txt', `${process.env.npm_lifecycle_event} ${it.status}\\n`))"
+    )
+    scripts = {
+        "core": {"postpublish": f"{look} && env >../../seen.txt", "publish": look},
+        "text": {"postpublish": "echo the mail server is unhappy && exit 3"},
+    }
+    for name, declared in scripts.items():
+        path = root / "packages" / name / "package.json"
+        write_json(path, {**json.loads(path.read_text()), "scripts": declared})
+    secret = {"GITHUB_TOKEN": "ghs_canary"}
+    planned = program.run("plan", root, "--npm-registry", npm_registry.url)
+    assert "scripts of @acme/core, @acme/text run once the registry shows" in planned.out
+    run = publish(program, root, npm_registry, **secret)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == {"@acme/core": "published", "@acme/text": "published"}
+    assert (root / "order.txt").read_text() == "publish 200\npostpublish 200\n"
+    seen = (root / "seen.txt").read_text()
+    assert "npm_lifecycle_event=postpublish" in seen
+    assert "ghs_canary" not in seen
+    assert npm_registry.token not in seen
+    text = run.row("@acme/text")
+    assert "but its postpublish script ended with 3" in text["reason"]
+    assert "do by hand" in text["hint"]
+    assert "the mail server is unhappy" in text["log"]
+    again = publish(program, root, npm_registry)
+    assert again.results["result"] == "noop"
+    assert (root / "order.txt").read_text() == "publish 200\npostpublish 200\n"
+
+
 def test_a_script_that_fails_shows_its_output_and_blocks_dependents(
     npm_registry: Verdaccio, workspace: Path, program: Program
 ) -> None:

@@ -18,6 +18,7 @@ from releasekit import streams
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.options import Options
 from releasekit.errors import BuildFailed, ConfigError
+from releasekit.model import Action, Step
 from releasekit.process import Processes
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ for line in sys.stdin:
     how = open(os.path.join(place, "how")).read()
     document = json.load(open(os.path.join(place, "package.json")))
     answer = {{"id": request["id"], "name": document["name"], "version": document["version"]}}
+    if "events" in request:
+        with open(os.path.join(place, "followed"), "a") as file:
+            file.write(" ".join(request["events"]) + ";")
     if how == "once" and not os.path.exists(os.path.join(place, "died")):
         open(os.path.join(place, "died"), "w").close()
         os._exit(1)
@@ -51,6 +55,9 @@ for line in sys.stdin:
         answer = {{"id": request["id"], "error": "prepack ended with 7"}}
     if how == "renamed":
         answer["version"] = "9.9.9"
+    if "into" not in request:
+        print(json.dumps(answer), flush=True)
+        continue
     with open(request["into"], "w") as file:
         file.write(json.dumps({{**request, "into": "", "log": "", "id": 0}}))
     print(json.dumps(answer), flush=True)
@@ -166,6 +173,94 @@ def test_what_to_install_is_said(tmp_path: Path, tools: tuple[str, ...], missing
     error = failure(built(workspace(tmp_path, a="works"), tools)["@acme/a"])
     assert f"{missing} is not on PATH" in str(error)
     assert "install Node.js" in error.hint
+
+
+SCRIPTS = {"postpublish": "x", "publish": "y", "prepack": "z"}
+
+
+def follow(root: Path, **table: object) -> tuple[str, str, BuildFailed | None]:
+    """What is due and what a plan says, before what follows is done, and how that ends."""
+
+    async def main() -> tuple[str, str, BuildFailed | None]:
+        async with opened(root, **table) as npm:  # type: ignore[arg-type]
+            (package,) = [it for it in await npm.discover(root) if not it.unpublishable]
+            step = Step(package=package, action=Action.PUBLISH, reason="")
+            kept = Step(package=package, action=Action.KEEP, reason="")
+            assert npm.foresee([kept]) == ""
+            said = npm.due(package), npm.foresee([step])
+            try:
+                await npm.follow_up(package)
+            except BuildFailed as error:
+                return *said, error
+            return *said, None
+
+    return asyncio.run(main())
+
+
+def scripted(tmp_path: Path, how: str, scripts: Mapping[str, str]) -> Path:
+    root = workspace(tmp_path, a=how)
+    write(root, {"a/package.json": {"name": "@acme/a", "version": "1.0.0", "scripts": scripts}})
+    return root
+
+
+def test_what_follows_a_publication_is_named_and_run_in_order(tmp_path: Path) -> None:
+    root = scripted(tmp_path, "works", SCRIPTS)
+    due, said, error = follow(root)
+    assert due == "its publish and postpublish scripts"
+    assert "scripts of @acme/a run once the registry shows the package" in said
+    assert error is None
+    assert (root / "a" / "followed").read_text() == "publish postpublish;"
+
+
+@pytest.mark.parametrize(
+    ("scripts", "table", "due"),
+    [
+        ({"postpublish": "x"}, {}, "its postpublish script"),
+        ({"prepack": "x", "publish": ""}, {}, ""),
+        (SCRIPTS, {"ignore_scripts": True}, ""),
+    ],
+)
+def test_only_declared_scripts_are_due(
+    tmp_path: Path, scripts: dict[str, str], table: dict[str, object], due: str
+) -> None:
+    found, said, _ = follow(scripted(tmp_path, "works", scripts), **table)
+    assert found == due
+    assert bool(said) is bool(due)
+
+
+def test_a_script_that_fails_after_publication_shows_its_output(tmp_path: Path) -> None:
+    """R34"""
+    root = scripted(tmp_path, "fails", SCRIPTS)
+    _, _, error = follow(root)
+    assert error is not None
+    assert str(error) == "but prepack ended with 7"
+    assert error.log == ("first", "***")
+    assert str(root / ".releasekit" / "logs" / "publish-npm-@acme-a.log") in error.hint
+
+
+def test_what_may_have_had_its_effect_is_not_run_again(tmp_path: Path) -> None:
+    """A packer that ends takes a build up again, and no script of a published package."""
+    root = scripted(tmp_path, "once", SCRIPTS)
+    _, _, error = follow(root)
+    assert "its packer ended" in str(error)
+    assert (root / "a" / "followed").read_text() == "publish postpublish;"
+
+
+def test_a_note_names_a_few_packages(tmp_path: Path) -> None:
+    files = {
+        f"p{n}/package.json": {"name": f"p{n}", "version": "1.0.0", "scripts": SCRIPTS}
+        for n in range(7)
+    }
+    root = write(tmp_path / "w", {"package.json": {"workspaces": ["*"]}, **files})
+
+    async def main() -> str:
+        async with opened(root) as npm:
+            packages = await npm.discover(root)
+            return npm.foresee(
+                [Step(package=it, action=Action.PUBLISH, reason="") for it in packages]
+            )
+
+    assert "scripts of p0, p1, p2, p3, p4 and 2 more run" in asyncio.run(main())
 
 
 def test_a_cancelled_build_ends_its_process(tmp_path: Path) -> None:
