@@ -482,7 +482,7 @@ def test_no_secret_reaches_a_build(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [({}, "1700000000"), ({"SOURCE_DATE_EPOCH": "7"}, "7")]
+    ("given", "expected"), [({}, "1700000000"), ({"SOURCE_DATE_EPOCH": "1600000007"}, "1600000007")]
 )
 def test_builds_know_the_time_of_the_last_commit(
     root: Path, given: dict[str, str], expected: str
