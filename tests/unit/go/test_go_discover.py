@@ -50,6 +50,22 @@ def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
     assert found(root, Options(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
 
 
+def test_a_module_of_test_data_counts_once_another_one_requires_it(tmp_path: Path) -> None:
+    """Such as go.opentelemetry.io/collector/pdata/testdata; the others are what a test reads."""
+    root = write(
+        tmp_path,
+        go_mod="module a.b/m\nrequire (\n\ta.b/m/testdata v0.1.0\n\ta.b/far v1.0.0\n)\n",
+        testdata__go_mod="module a.b/m/testdata\nrequire a.b/m/testdata/deep v0.1.0\n",
+        testdata__deep__go_mod="module a.b/m/testdata/deep\n",
+        testdata__far__go_mod="module a.b/far\n",
+        testdata__broken__go_mod="not one\n",
+        testdata__unasked__go_mod="module a.b/m/testdata/unasked\n",
+        testdata__again__go_mod="module a.b/m\n",
+    )
+    assert found(root).keys() == {"a.b/m", "a.b/m/testdata", "a.b/m/testdata/deep"}
+    assert found(root, Options(version="1.0.0", exclude=("testdata",))).keys() == {"a.b/m"}
+
+
 def test_a_go_work_says_what_belongs_together(tmp_path: Path) -> None:
     root = write(
         tmp_path,

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 ECOSYSTEM: Final = "go"
 MAX_DIRECTORIES: Final = 100_000
 # The go command does not look into them either: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
-_IGNORED: Final = frozenset({"testdata", "vendor", "node_modules"})
+_IGNORED: Final = frozenset({"vendor", "node_modules"})
+_FIXTURES: Final = "testdata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +44,14 @@ class Module:
 
 
 def modules(root: Path, options: Options) -> list[Module]:
-    """Every module below `root`, sorted by path: those go.work uses, where there is one, else all.
+    """Every module below `root`, sorted by path: those go.work uses, where there is one, else all,
+    of those in a `testdata` the ones that others require.
 
     Raises ConfigError, also for two modules of one path.
     """
     found: dict[str, Module] = {}
-    for directory in _directories(root, options):
+    directories, fixtures = _directories(root, options)
+    for directory in directories:
         module = _module(root, directory, options)
         first = found.setdefault(module.path, module)
         if first is not module:
@@ -56,6 +59,8 @@ def modules(root: Path, options: Options) -> list[Module]:
                 f"{module.manifest} and {first.manifest} are both named {module.path}",
                 hint="Rename one of them, or leave its directory out with [go] exclude.",
             )
+    while required := _required(root, fixtures, found):
+        found |= {path: _module(root, directory, options) for path, directory in required.items()}
     known = {module.directory.relative_to(root).as_posix() for module in found.values()}
     if found:
         versions.refuse_unknown(options, known | found.keys())
@@ -111,18 +116,39 @@ def check(module: Module, text: str, planned: Mapping[str, str], by: Mapping[str
     local_replaces(module, by)
 
 
-def _directories(root: Path, options: Options) -> list[Path]:
+def _directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
+    """Those of modules, and those of what may be one or only the data of a test."""
     work = root / "go.work"
-    if work.is_file():
+    listed = work.is_file()
+    if listed:
         uses = gomod.parse_work(gomod.read(work), str(work)).uses
         found = [_used(root, work, use) for use in uses]
     else:
         found = sorted(_nested(root))
-    return [
-        directory
-        for directory in dict.fromkeys(found)
-        if not _matches(directory.relative_to(root).as_posix(), options.exclude)
-    ]
+    modules: list[Path] = []
+    fixtures: list[Path] = []
+    for directory in dict.fromkeys(found):
+        where = directory.relative_to(root)
+        if not _matches(where.as_posix(), options.exclude):
+            only_data = _FIXTURES in where.parts and not listed
+            (fixtures if only_data else modules).append(directory)
+    return modules, fixtures
+
+
+def _required(root: Path, fixtures: list[Path], found: Mapping[str, Module]) -> dict[str, Path]:
+    """The fixtures that a module requires by the path that Go would find them by."""
+    wanted = {require.path for module in found.values() for require in module.mod.requires}
+    required = {}
+    for directory in fixtures:
+        manifest = directory / "go.mod"
+        try:
+            path = gomod.parse_mod(gomod.read(manifest), str(manifest)).module
+        except ConfigError:
+            continue  # a test may want it just like that
+        where = PurePosixPath(directory.relative_to(root).as_posix())
+        if path in wanted and path not in found and paths.is_at(path, where):
+            required[path] = directory
+    return required
 
 
 def _used(root: Path, work: Path, use: str) -> Path:
