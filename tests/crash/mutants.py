@@ -39,6 +39,7 @@ RELEASE = (
     "unit/test_life.py",
     "unit/test_plan.py",
     "unit/test_publish.py",
+    "unit/test_deployment.py",
     "simulation/test_publish_line.py",
 )
 JUDGES = {

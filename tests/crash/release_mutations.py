@@ -70,6 +70,24 @@ RELEASE_MUTANTS = (
         "digests={})",
     ),
     Mutant(
+        "only the first of an upload has an intent",
+        "steps",
+        "        await self._intend(target.registry.url, sending)\n",
+        "        await self._intend(target.registry.url, sending[: len(lives)])\n",
+    ),
+    Mutant(
+        "one refusal is the refusal of all",
+        "steps",
+        "if not along or isinstance(error, Denied):",
+        "if True:",
+    ),
+    Mutant(
+        "whoever is built goes along",
+        "life",
+        "            and there.issuperset(edges[life.id])\n",
+        "",
+    ),
+    Mutant(
         "a lost answer is forgotten",
         "steps",
         "life.doubt = str(error) if ambiguous else doubt",
