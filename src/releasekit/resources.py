@@ -85,7 +85,10 @@ class Lifetime:
         if self._stage is not Stage.OPEN:
             coroutine.close()
             raise RuntimeError(f"nothing can be started: {self._stage.name.lower()}")
-        return self._group.create_task(self._owned(coroutine))
+        task = self._group.create_task(self._owned(coroutine))
+        # Cancelled before its first step, the task would leave it behind just the same.
+        task.add_done_callback(lambda _: coroutine.close())
+        return task
 
     async def _owned(self, coroutine: Coroutine[object, object, T]) -> T:
         try:

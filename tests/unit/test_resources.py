@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -136,3 +137,12 @@ def test_a_cancelled_task_ends_alone() -> None:
             assert lifetime.stage is Stage.OPEN
 
     asyncio.run(main())
+
+
+def test_a_task_cancelled_before_its_first_step_leaves_nothing_unawaited() -> None:
+    async def main() -> None:
+        async with Lifetime() as lifetime:
+            lifetime.start(asyncio.sleep(60)).cancel()
+
+    asyncio.run(main())
+    gc.collect()  # the warning about it would be an error
