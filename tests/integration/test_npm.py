@@ -307,6 +307,73 @@ def test_a_static_directory_serves_what_was_published(
         install(url, tmp_path / "into", NAMES, tool=tool)
 
 
+def publish_config(root: Path, name: str, **config: object) -> Path:
+    """The package's directory, with this in its package.json."""
+    path = root / "packages" / name / "package.json"
+    write_json(path, {**json.loads(path.read_text()), "publishConfig": config})
+    return path.parent
+
+
+def members(tarball: Path) -> dict[str, Any]:
+    with tarfile.open(tarball) as archive:
+        files = {it.name: archive.extractfile(it) for it in archive}
+        texts = {name: file.read().decode() for name, file in files.items() if file is not None}
+    return {
+        name: json.loads(text) if name.endswith("package.json") else text
+        for name, text in texts.items()
+    }
+
+
+def test_a_directory_is_packed_as_pnpm_packs_it(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """Built before the run, or by a script of the package, with what only the workspace knows."""
+    root = pnpm_workspace(tmp_path / "workspace", {"core": (), "text": ("core",), "web": ("core",)})
+    copy = "node -e \"const fs = require('fs'); fs.cpSync('index.js', 'dist/index.js')\""
+    for name in ("text", "web"):
+        directory = publish_config(root, name, directory="dist", linkDirectory=True)
+        document = json.loads((directory / "package.json").read_text())
+        made = {**document, "description": "built", "publishConfig": {"main": "index.js"}}
+        write_json(directory / "dist" / "package.json", {**made, "main": "index.ts"})
+        if name == "web":
+            write_json(directory / "package.json", {**document, "scripts": {"prepack": copy}})
+        else:
+            (directory / "dist" / "index.js").write_text("module.exports = 'text';\n")
+    run = publish(program, root, npm_registry)
+    assert run.code == 0, run.out + run.err
+    for name in ("text", "web"):
+        directory, packed = root / "packages" / name, tmp_path / f"pnpm-{name}"
+        pack = [*verdaccio.pnpm(), "pack", "--pack-destination", str(packed)]
+        subprocess.run(pack, cwd=directory, check=True, capture_output=True)
+        (theirs,) = packed.glob("*.tgz")
+        (ours,) = (npm_registry.storage / "@acme" / name).glob("*.tgz")
+        assert members(ours) == members(theirs)
+        assert members(ours)["package/package.json"]["description"] == "built"
+
+
+def test_a_directory_outside_the_package_is_never_packed(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R36: by its name, or by where a link leads once it is built."""
+    root = pnpm_workspace(tmp_path / "workspace", {"core": (), "text": ()})
+    outside = tmp_path / "outside"
+    write_json(outside / "package.json", {"name": "@acme/core", "version": "1.0.0"})
+    core = publish_config(root, "core", directory="dist")
+    (core / "dist").symlink_to(outside)
+    publish_config(root, "text", directory="lib")
+    run = publish(program, root, npm_registry)
+    assert run.outcomes == {"@acme/core": "failed", "@acme/text": "failed"}
+    assert (
+        "publishConfig.directory, dist, leads out of the package" in run.row("@acme/core")["reason"]
+    )
+    assert "lib, holds no package.json" in run.row("@acme/text")["reason"]
+    publish_config(root, "core", directory="../../../outside")
+    refused = publish(program, root, npm_registry)
+    assert refused.code == 2
+    assert "which is not inside the package" in refused.err
+    assert not npm_registry.recorder.uploads
+
+
 def test_our_tarballs_are_those_of_npm(
     npm_registry: Verdaccio, tmp_path: Path, program: Program
 ) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import shlex
 import sys
+import tarfile
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ NODE = """\
 #!/bin/sh
 '''exec' {python} "$0" "$@"
 ' '''
-import json, os, sys, time
+import json, os, sys, tarfile, time
 for line in sys.stdin:
     request = json.loads(line)
     place = request["directory"]
@@ -56,6 +57,11 @@ for line in sys.stdin:
     if how == "renamed":
         answer["version"] = "9.9.9"
     if "into" not in request:
+        print(json.dumps(answer), flush=True)
+        continue
+    if how == "contents":
+        with tarfile.open(request["into"], "w:gz") as archive:
+            archive.add(os.path.join(place, request["contents"]), "package")
         print(json.dumps(answer), flush=True)
         continue
     with open(request["into"], "w") as file:
@@ -146,6 +152,54 @@ def test_a_package_in_the_root_never_holds_the_state_directory(tmp_path: Path) -
     )
     asked = request(built(root, ignore_scripts=True)["x"])
     assert (asked["hidden"], asked["ignoreScripts"]) == (".releasekit", True)
+
+
+def pnpm(tmp_path: Path, needs: Mapping[str, str], config: Mapping[str, object]) -> Path:
+    """A package of which pnpm packs `dist`, built before the run."""
+    own = {"name": "web", "version": "1.0.0"}
+    return write(
+        tmp_path / "workspace",
+        {
+            "pnpm-workspace.yaml": "packages: [web, core]",
+            "core/package.json": {"name": "core", "version": "1.2.0", "private": True},
+            "web/package.json": {**own, "publishConfig": {"directory": "./dist/", **config}},
+            "web/how": "contents",
+            "web/dist/package.json": {**own, "devDependencies": needs, "main": "index.ts",
+                                      "publishConfig": config},
+            "web/dist/index.js": "module.exports = 7\n",
+        },
+    )  # fmt: skip
+
+
+def test_a_directory_that_pnpm_packs_is_packed_and_its_manifest_pinned(tmp_path: Path) -> None:
+    """R18, R24: in the tarball alone, and to the same bytes each time."""
+    root = pnpm(tmp_path, {"core": "workspace:^"}, {"main": "index.js"})
+    before = (root / "web/dist/package.json").read_bytes()
+    (artifact,), (again,) = built(root)["web"], built(root)["web"]  # type: ignore[misc]
+    assert again.sha256 == artifact.sha256
+    with tarfile.open(artifact.path) as archive:
+        files = {it.name: archive.extractfile(it) for it in archive}
+        texts = {name: file.read() for name, file in files.items() if file is not None}
+    assert texts.keys() == {"package/package.json", "package/index.js"}
+    document = json.loads(texts["package/package.json"])
+    assert document["devDependencies"] == {"core": "^1.2.0"}
+    assert document["main"] == "index.js"
+    assert texts["package/index.js"] == b"module.exports = 7\n"
+    assert (root / "web/dist/package.json").read_bytes() == before
+    assert artifact.sha256 == hashlib.sha256(artifact.path.read_bytes()).hexdigest()
+    assert [it.name for it in artifact.path.parent.iterdir()] == ["web-1.0.0.tgz"]
+
+
+def test_a_directory_that_needs_no_pin_is_kept_as_npm_packed_it(tmp_path: Path) -> None:
+    root = pnpm(tmp_path, {"core": "^1.0.0"}, {})
+    (artifact,) = built(root)["web"]  # type: ignore[misc]
+    # The time of its writing is in it still, which no tarball has that was written again.
+    assert artifact.path.read_bytes()[4:8] != bytes(4)
+
+
+def test_a_directory_that_cannot_be_pinned_fails_its_package(tmp_path: Path) -> None:
+    root = pnpm(tmp_path, {"gone": "workspace:^"}, {})
+    assert "no package of this workspace is named 'gone'" in str(failure(built(root)["web"]))
 
 
 def test_a_failure_is_one_packages_own(tmp_path: Path) -> None:

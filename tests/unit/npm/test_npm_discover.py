@@ -230,6 +230,30 @@ def test_a_manifest_outside_the_workspace_is_refused(tmp_path: Path) -> None:
     assert "leads out of the workspace" in str(refusal((tmp_path / "ws").resolve()))
 
 
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"directory": "../dist"}, "publishConfig.directory is '../dist', which is not inside"),
+        ({"directory": "dist/../.."}, "which is not inside the package"),
+        ({"directory": "/srv/dist"}, "which is not inside the package"),
+        ({"directory": 7}, "publishConfig.directory is 7"),
+        ({"name": "other"}, "publishConfig.name is 'other'"),
+    ],
+)
+def test_what_pnpm_would_pack_from_elsewhere_is_refused(
+    tmp_path: Path, config: dict[str, object], words: str
+) -> None:
+    """R36: and npm and yarn, which look at neither, lose nothing by it."""
+    document = {**CORE, "publishConfig": config}
+    root = write(tmp_path, {"pnpm-workspace.yaml": "", "package.json": document})
+    assert words in str(refusal(root))
+    write(tmp_path, {"package.json": {**document, "private": True}})
+    assert discovered(root)
+    (root / "pnpm-workspace.yaml").unlink()
+    write(tmp_path, {"package.json": document})
+    assert discovered(root)
+
+
 def test_a_package_of_another_registry_is_not_published_to_npmjs(tmp_path: Path) -> None:
     config = {"registry": "https://npm.pkg.github.com"}
     root = write(tmp_path, {"package.json": {**CORE, "publishConfig": config}})

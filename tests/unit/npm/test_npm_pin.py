@@ -133,6 +133,30 @@ def test_the_manifest_of_a_stranger_is_left_alone(tmp_path: Path) -> None:
 
 
 CONFIG = {"access": "public", "main": "dist/index.js", "types": "dist/index.d.ts"}
+EVERY = {
+    "bin": "b.js", "browser": "b", "cpu": ["x64"], "engines": {"node": "24"}, "es2015": "e",
+    "esnext": "e", "exports": {".": "./d.js"}, "imports": {"#a": "./a.js"}, "libc": ["musl"],
+    "main": "m", "module": "m", "os": ["linux"], "type": "module", "types": "t",
+    "typesVersions": {"*": {}}, "typings": "t", "umd:main": "u", "unpkg": "u",
+}  # fmt: skip
+YARN = {"bin", "browser", "exports", "imports", "main", "module", "type"}
+
+
+@pytest.mark.parametrize(
+    ("space", "more", "moved"),
+    [(YAML, {}, EVERY.keys()), ("", {".yarnrc.yml": ""}, YARN), ("", {}, set())],
+    ids=["pnpm", "yarn", "npm"],
+)
+def test_every_field_is_overridden_that_its_tool_overrides(
+    tmp_path: Path, space: str, more: dict[str, object], moved: set[str]
+) -> None:
+    write(tmp_path, more)
+    document = {"name": "web", "version": "2.0.0", "main": "old", "publishConfig": EVERY}
+    changed = json.loads(pinned(tmp_path, json.dumps(document), space=space))
+    kept = changed.pop("publishConfig", {})
+    assert {key: value for key, value in EVERY.items() if key in moved}.items() <= changed.items()
+    assert kept.keys() == EVERY.keys() - moved
+    assert changed["main"] == ("m" if moved else "old")
 
 
 @pytest.mark.parametrize(
@@ -162,12 +186,6 @@ def test_nothing_is_left_of_a_publish_config_that_only_overrides(tmp_path: Path)
     document = {"name": "web", "version": "2.0.0", "publishConfig": {"main": "dist/index.js"}}
     changed = json.loads(pinned(tmp_path, json.dumps(document)))
     assert changed == {"name": "web", "version": "2.0.0", "main": "dist/index.js"}
-
-
-def test_a_directory_that_only_pnpm_packs_is_refused(tmp_path: Path) -> None:
-    document = {"name": "web", "version": "2.0.0", "publishConfig": {"directory": "dist"}}
-    with pytest.raises(PlanError, match=r"npm:web: publishConfig\.directory is 'dist'"):
-        pinned(tmp_path, json.dumps(document))
 
 
 def test_strings_of_lists_have_no_path() -> None:

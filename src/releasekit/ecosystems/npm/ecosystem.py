@@ -7,11 +7,11 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm import discover, publish_config, workspace
+from releasekit.ecosystems.npm import discover, publish_config, tarball, workspace
 from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
-from releasekit.errors import BuildFailed, ConfigError
+from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action, Artifact
 from releasekit.streams import last_lines
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.manifest import Project
     from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import Tool
+    from releasekit.errors import ReleasekitError
     from releasekit.model import Package, PackageId, Step
     from releasekit.process import Processes
 
@@ -41,6 +42,7 @@ class Npm:
         self._projects: Mapping[str, Project] = {}
         self._catalogs = Catalogs({})
         self._tool: Tool = "npm"
+        self._contents: Mapping[str, str] = {}
         self._packer = Packer(processes, root=config.root, env=processes.passing(options.pass_env))
 
     async def discover(self, root: Path) -> Sequence[Package]:
@@ -49,8 +51,13 @@ class Npm:
         space = workspace.read(root)
         self._catalogs, self._tool = Catalogs(space.catalogs), space.tool
         self._projects = discover.projects(root, space, self._options)
+        public = [it for it in self._projects.values() if not it.unpublishable]
+        self._contents = {
+            it.name: publish_config.directory(it.publish_config, it.manifest, space.tool)
+            for it in public
+        }
         if "npm" not in self._config.registries:
-            for project in self._projects.values():
+            for project in public:
                 _refuse_other_registry(project)
         return discover.packages(self._projects, self._catalogs)
 
@@ -118,9 +125,12 @@ class Npm:
         try:
             packed = await self._packer.pack(self._request(package, partial, log))
             _check(packed, package)
+            if self._contents[package.id.name]:
+                # Nobody has pinned that manifest: what is built is not there before it is built.
+                tarball.with_manifest(partial / filename(package), lambda it: self.pin(it, {}))
             shutil.rmtree(final, ignore_errors=True)
             partial.rename(final)
-        except BuildFailed as error:
+        except (BuildFailed, PlanError) as error:
             return BuildFailed(
                 f"{package.id}: it could not be packed: {error}",
                 log=self._log_of(error, log),
@@ -132,9 +142,12 @@ class Npm:
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
         state = self._config.state_directory
-        inside = state.is_relative_to(package.directory)
+        contents = self._contents[package.id.name]
+        packed = package.directory / contents
+        inside = state.is_relative_to(packed)
         return {
             "directory": str(package.directory),
+            "contents": contents,
             "into": str(into / filename(package)),
             "log": str(log),
             "root": str(self._config.root),
@@ -143,12 +156,13 @@ class Npm:
                 for project in self._projects.values()
                 if project.directory != self._config.root
             ],
-            "hidden": state.relative_to(package.directory).as_posix() if inside else "",
+            "hidden": state.relative_to(packed).as_posix() if inside else "",
             "ignoreScripts": self._options.ignore_scripts,
         }
 
-    def _log_of(self, error: BuildFailed, log: Path) -> tuple[str, ...]:
-        return error.log or tuple(map(self._processes.redact, last_lines(log)))
+    def _log_of(self, error: ReleasekitError, log: Path) -> tuple[str, ...]:
+        own = error.log if isinstance(error, BuildFailed) else ()
+        return own or tuple(map(self._processes.redact, last_lines(log)))
 
     def _fresh_log(self, package: Package, kind: str) -> Path:
         name = package.id.name.replace("/", "-")
@@ -194,9 +208,7 @@ def _check(packed: tuple[str, str], package: Package) -> None:
 
 def _refuse_other_registry(project: Project) -> None:
     registry = project.publish_config.get("registry")
-    if project.unpublishable or not isinstance(registry, str):
-        return
-    if "registry.npmjs.org" not in registry:
+    if isinstance(registry, str) and "registry.npmjs.org" not in registry:
         raise ConfigError(
             f"{project.manifest}: publishConfig.registry is {registry!r}, and everything goes to "
             "registry.npmjs.org here",

@@ -87,22 +87,36 @@ async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
 }
 
 async function pack (request, run) {
-  const { directory, into } = request
   for (const event of BEFORE) await run(event)
-  // The scripts may have changed it.
-  const manifest = await read(directory)
-  const tree = await new Arborist({ path: directory }).loadActual()
+  // The scripts may have made or changed it.
+  const place = contentsOf(request)
+  const manifest = await read(place)
+  const tree = await new Arborist({ path: place }).loadActual()
   const files = await packlist(tree, {
-    path: directory,
+    path: place,
     prefix: request.root,
     workspaces: request.workspaces,
   })
   const hidden = request.hidden && files.find((file) => file.startsWith(request.hidden + '/'))
   if (hidden) throw new Error(`it would hold ${hidden}, our state directory`)
   const options = pacote.DirFetcher.tarCreateOptions(manifest)
-  await tar.create({ ...options, file: into }, files)
+  await tar.create({ ...options, cwd: place, file: request.into }, files)
   await run('postpack')
   return { name: manifest.name, version: manifest.version }
+}
+
+// https://pnpm.io/package_json#publishconfigdirectory
+function contentsOf ({ directory, contents }) {
+  if (!contents) return directory
+  const place = path.join(directory, contents)
+  if (!fs.existsSync(path.join(place, 'package.json'))) {
+    throw new Error(`its publishConfig.directory, ${contents}, holds no package.json once its scripts have run`)
+  }
+  const found = fs.realpathSync(place)
+  if (!found.startsWith(path.join(directory, path.sep))) {
+    throw new Error(`its publishConfig.directory, ${contents}, leads out of the package, to ${found}`)
+  }
+  return found
 }
 
 function read (directory) {

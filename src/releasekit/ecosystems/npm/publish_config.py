@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest
-from releasekit.errors import PlanError
+from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from releasekit.ecosystems.npm.workspace import Tool
 
 _YARN: Final = frozenset({"bin", "browser", "exports", "imports", "main", "module", "type"})
-# https://github.com/pnpm/pnpm/blob/main/releasing/exportable-manifest/src/overridePublishConfig.ts
+# https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/exportable-manifest/src/overridePublishConfig.ts
 _PNPM: Final = _YARN | {
-    "cpu", "es2015", "esnext", "libc", "os", "types", "typesVersions", "typings", "umd:main",
-    "unpkg",
+    "cpu", "engines", "es2015", "esnext", "libc", "os", "types", "typesVersions", "typings",
+    "umd:main", "unpkg",
 }  # fmt: skip
 _FIELDS: Final[Mapping[Tool, frozenset[str]]] = {
     "npm": frozenset(),
@@ -33,22 +35,33 @@ _FIELDS: Final[Mapping[Tool, frozenset[str]]] = {
 _INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
 
 
-def applied(text: str, tool: Tool) -> str:
-    """The same text where `tool` would leave it as it is.
+def directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
+    """Below the package, the directory that `tool` packs in its place; empty for the package's own.
 
-    Raises PlanError for a directory that only `tool` knows how to pack.
+    Raises ConfigError for one outside of it, or a `name` that only `tool` knows the package by.
     """
+    if tool != "pnpm":
+        return ""
+    if "name" in config:
+        raise ConfigError(
+            f"{path}: publishConfig.name is {config['name']!r}, and a package has one name here",
+            hint="Name the package as it is published, or leave it out with `exclude-packages`.",
+        )
+    given = config.get("directory", "")
+    if not isinstance(given, str) or given.startswith("/") or ".." in given.split("/"):
+        raise ConfigError(
+            f"{path}: publishConfig.directory is {given!r}, which is not inside the package",
+            hint='Write a path relative to the package, without "..": "dist".',
+        )
+    return "/".join(PurePosixPath(given).parts)
+
+
+def applied(text: str, tool: Tool) -> str:
+    """The same text where `tool` would leave it as it is."""
     document = manifest.parse(text)
     config = document.get("publishConfig")
     if not isinstance(config, dict):
         return text
-    if tool == "pnpm" and "directory" in config:
-        raise PlanError(
-            f"npm:{document.get('name')}: publishConfig.directory is {config['directory']!r}, and "
-            "packages are packed from their own directory here",
-            hint="List the built files in `files`, or publish this package with pnpm and leave it "
-            "out with `exclude-packages`.",
-        )
     moved = {key: value for key, value in config.items() if key in _FIELDS[tool]}
     if not moved:
         return text
