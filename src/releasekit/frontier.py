@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.model import Outcome
+from releasekit.priority import PriorityQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 BLOCKING = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
 
@@ -57,7 +58,7 @@ class _Lane:
         self.name = name
         self.limit = limit
         self.running: set[str] = set()
-        self.ready: list[tuple[float, str]] = []  # heap; entries that no longer hold are skipped
+        self.ready = PriorityQueue[tuple[float, str]]()  # entries that no longer hold are skipped
 
     @property
     def has_room(self) -> bool:
@@ -79,11 +80,11 @@ class _Node:
         "weight",
     )
 
-    def __init__(self, task: Task, lane: _Lane, after: tuple[_Node, ...], rank: int) -> None:
+    def __init__(self, task: Task, lane: _Lane, rank: int) -> None:
         self.name = task.name
         self.weight = task.weight
         self.lane = lane
-        self.after = after
+        self.after = task.after
         self.rank = rank  # dependencies have smaller ranks
         self.dependents: list[_Node] = NOBODY
         self.unmet = 0
@@ -153,7 +154,7 @@ class Frontier:
             return taken
         for lane in self._lanes.values():
             while lane.ready and lane.has_room:
-                priority, name = heapq.heappop(lane.ready)
+                priority, name = lane.ready.pop()
                 node = self._nodes[name]
                 if node.state is READY and priority == -node.remaining:
                     node.state = RUNNING
@@ -200,10 +201,10 @@ class Frontier:
                 f"{task.name} depends on {', '.join(unknown)}, which is not part of this run"
             )
         node = self._insert(task)
-        if any(self._blocks(dependency) for dependency in node.after):
+        if any(self._blocks(dependency) for dependency in self._before(node)):
             return self._settle((node, Outcome.BLOCKED))
         if node.unmet:
-            self._reprioritise(node.after)
+            self._reprioritise(self._before(node))
             return []
         return self._end_early(node) or self._enqueue(node)
 
@@ -232,7 +233,7 @@ class Frontier:
 
     def blockers(self, name: str) -> list[str]:
         """The dependencies of `name` that keep it from ever starting, by name."""
-        return sorted(d.name for d in self._nodes[name].after if self._blocks(d))
+        return sorted(d.name for d in self._before(self._nodes[name]) if self._blocks(d))
 
     def causes(self) -> dict[str, str]:
         """For every blocked name, the task at the root of it: of several, the first by name."""
@@ -245,9 +246,8 @@ class Frontier:
     def _insert(self, task: Task) -> _Node:
         if task.lane not in self._lanes:
             raise ValueError(f"{task.name} is in lane {task.lane!r}, which has no limit")
-        after = tuple(map(self._nodes.__getitem__, task.after))
-        node = _Node(task, self._lanes[task.lane], after, rank=len(self._by_rank))
-        for dependency in after:
+        node = _Node(task, self._lanes[task.lane], rank=len(self._by_rank))
+        for dependency in self._before(node):
             if dependency.dependents is NOBODY:
                 dependency.dependents = [node]
             else:
@@ -258,9 +258,13 @@ class Frontier:
         self._by_rank.append(node)
         return node
 
+    def _before(self, node: _Node) -> Iterator[_Node]:
+        """What it depends on directly."""
+        return map(self._nodes.__getitem__, node.after)
+
     def _enqueue(self, node: _Node) -> list[str]:
         node.state = READY
-        heapq.heappush(node.lane.ready, (-node.remaining, node.name))
+        node.lane.ready.push((-node.remaining, node.name))
         return []
 
     def _leave_slot(self, name: str) -> _Node:
@@ -291,7 +295,7 @@ class Frontier:
             if node.state is SETTLED:
                 continue
             if node.unmet:
-                shortened.extend(node.after)
+                shortened.extend(self._before(node))
             self._record(node, outcome)
             settled.append(node.name)
             blocks = outcome is not Outcome.PUBLISHED and self._blocks(node)
@@ -302,7 +306,8 @@ class Frontier:
                     todo.append((dependent, Outcome.BLOCKED))
                 elif self._release(dependent):
                     todo.append((dependent, Outcome.CANCELLED))
-        self._reprioritise(shortened)
+        if shortened:
+            self._reprioritise(shortened)
         return settled
 
     def _release(self, dependent: _Node) -> bool:
@@ -332,6 +337,6 @@ class Frontier:
             node.remaining = longest
             if node.state is READY:
                 self._enqueue(node)
-            for dependency in node.after:
+            for dependency in self._before(node):
                 if dependency.state is not SETTLED:
                     heapq.heappush(todo, -dependency.rank)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from releasekit.errors import Cycle, PlanError, UnknownDependency
+from releasekit.garbage import uncollected
+from releasekit.priority import PriorityQueue
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,13 +28,15 @@ class DependencyGraph:
     order: tuple[str, ...]
 
     @classmethod
+    @uncollected()
     def from_edges(cls, edges: Mapping[str, Iterable[str]]) -> Self:
         """Raises UnknownDependency for a name without an entry, and Cycle with the whole cycle."""
         frozen = {name: frozenset(dependencies) for name, dependencies in edges.items()}
         for name, dependencies in frozen.items():
-            if unknown := sorted(d for d in dependencies if d not in frozen):
+            if not dependencies <= frozen.keys():
+                unknown = ", ".join(sorted(dependencies - frozen.keys()))
                 raise UnknownDependency(
-                    f"{name} depends on {', '.join(unknown)}, which is not part of the plan",
+                    f"{name} depends on {unknown}, which is not part of the plan",
                     hint="Correct the name, or add the missing package to the plan.",
                 )
         order = _ordered(frozen)
@@ -133,19 +136,18 @@ def _dependents(edges: Mapping[str, frozenset[str]], names: Iterable[str]) -> di
 
 
 def _ordered(edges: Mapping[str, frozenset[str]]) -> list[str]:
-    """Kahn's algorithm with a heap; what sits on a cycle, or behind one, is missing at the end."""
+    """Kahn's algorithm; what sits on a cycle, or behind one, is missing at the end."""
     dependents = _dependents(edges, edges)
     unmet = {name: len(dependencies) for name, dependencies in edges.items()}
-    ready = [name for name, count in unmet.items() if not count]
-    heapq.heapify(ready)
+    ready = PriorityQueue(name for name, count in unmet.items() if not count)
     order: list[str] = []
     while ready:
-        name = heapq.heappop(ready)
+        name = ready.pop()
         order.append(name)
         for dependent in dependents[name]:
             unmet[dependent] -= 1
             if not unmet[dependent]:
-                heapq.heappush(ready, dependent)
+                ready.push(dependent)
     return order
 
 

@@ -14,6 +14,7 @@ from releasekit.controls import listening
 from releasekit.deadlines import Deadlines
 from releasekit.errors import PackageError, PlanError, Transient
 from releasekit.frontier import Frontier, State, Task
+from releasekit.garbage import uncollected
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
 from releasekit.resources import Lifetime, Stage
@@ -64,6 +65,7 @@ class Scheduler:
         self._errors: dict[str, BaseException] = {}
 
     @classmethod
+    @uncollected()
     def from_graph(  # noqa: PLR0913 - the public face: every option by its name
         cls,
         graph: DependencyGraph,
@@ -105,6 +107,7 @@ class Scheduler:
         return cls(frontier, policy, estimates=estimates, observer=observer, controls=controls)
 
     @classmethod
+    @uncollected()
     def from_tasks(  # noqa: PLR0913 - as from_graph
         cls,
         tasks: Iterable[Task],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.frontier import State, Task
 from releasekit.model import Outcome
+from releasekit.priority import PriorityQueue
 from simulation.specification import Pair, World
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def restore(real: Frontier, snapshot: Snapshot) -> None:
     for node, saved in zip(real._by_rank, nodes, strict=True):  # type: ignore[call-overload]
         _, node.unmet, node.remaining, node.state, node.leaving, node.bars = saved
     for lane, (ready, running) in zip(real._lanes.values(), lanes, strict=True):  # type: ignore[call-overload]
-        lane.ready = list(ready)
+        lane.ready = PriorityQueue(ready)
         lane.running = set(running)
     real._outcomes = dict(outcomes)  # type: ignore[call-overload]
 

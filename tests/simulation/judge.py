@@ -9,7 +9,10 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from simulation.exhaustive import ends, everything, explore, graphs, retries, width
 from simulation.simulate import simulate
-from simulation.test_properties import Histories
+from simulation.test_properties import (
+    Histories,
+    test_a_queue_of_any_length_gives_its_smallest,
+)
 
 SEEDS = 1_000
 FEW = settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True)
@@ -20,6 +23,7 @@ def judge() -> None:
     logging.disable(logging.CRITICAL)
     for seed in range(200):
         simulate(seed)
+    test_a_queue_of_any_length_gives_its_smallest()
     batteries = (
         (2, everything),
         (3, ends),

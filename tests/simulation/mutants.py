@@ -35,10 +35,9 @@ def try_out(mutant: Mutant | None) -> str:
                     raise ValueError(f"{mutant.name}: {old!r} is there {text.count(old)} times")
                 text = text.replace(old, new)
             module.write_text(text)
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join((directory, str(ROOT / "tests"))),
-        }
+        # Without what would have the judge measure the coverage of a mutant's lines.
+        environment = {name: text for name, text in os.environ.items() if name[:3] != "COV"}
+        environment["PYTHONPATH"] = os.pathsep.join((directory, str(ROOT / "tests")))
         environment.pop("PYTHONSAFEPATH", None)
         try:
             ended = subprocess.run(  # the judge of a mutant must not be able to hang or crash us

@@ -17,7 +17,7 @@ def _mutant(name: str, module: str, *edits: tuple[str, str]) -> Mutant:
 
 
 LIMIT = "len(self.running) < self.limit"
-ORDER = "heapq.heappush(node.lane.ready, (-node.remaining, node.name))"
+ORDER = "node.lane.ready.push((-node.remaining, node.name))"
 PENDING_ONLY = "if dependent.state is not PENDING:"
 
 MUTANTS = (
@@ -81,9 +81,11 @@ MUTANTS = (
     _mutant(
         "added below a failure",
         "frontier",
-        ("if any(self._blocks(dependency) for dependency in node.after):", "if False:"),
+        ("if any(self._blocks(dependency) for dependency in self._before(node)):", "if False:"),
     ),
-    _mutant("adding raises no priority", "frontier", ("self._reprioritise(node.after)", "pass")),
+    _mutant(
+        "adding raises no priority", "frontier", ("self._reprioritise(self._before(node))", "pass")
+    ),
     _mutant("blocking lowers no priority", "frontier", ("self._reprioritise(shortened)", "pass")),
     _mutant(
         "settled dependents count",
@@ -118,6 +120,15 @@ MUTANTS = (
         ("return not dependent.unmet and self._stopping", "return False"),
     ),
     _mutant("blocks what has ended", "frontier", (PENDING_ONLY, "if False:")),
+    _mutant("a queue forgets who is in its list", "priority", ("many += few", "many[:] = few")),
+    _mutant("a queue sorts upside down", "priority", ("many.sort(reverse=True)", "many.sort()")),
+    _mutant("a queue repeats itself", "priority", ("few.clear()", "pass")),
+    _mutant("the latest go first", "priority", ("many[-1] < few[0]", "False")),
+    _mutant(
+        "the latest go last",
+        "priority",
+        ("few and not (many and many[-1] < few[0])", "few and not many"),
+    ),
     _mutant(
         "names done are forgotten",
         "scheduler",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,7 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from releasekit.frontier import State, Task
 from releasekit.model import Outcome
+from releasekit.priority import PriorityQueue
 from simulation.specification import Pair
+
+if TYPE_CHECKING:
+    import random
 
 LANES: dict[str, int | None] = {"build": 2, "upload": 1, "confirm": None}
 WEIGHTS = st.sampled_from([0.0, 0.5, 1.0, 1.0, 3.0])
@@ -134,3 +138,29 @@ def test_outcomes_do_not_depend_on_the_order_of_ends(
             pair.settle(name, outcome)
         ends.append((dict(pair.real.outcomes), pair.real.causes()))
     assert ends[0] == ends[1]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=12),
+    st.lists(st.floats(-2.0, 0.0), max_size=5),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_a_queue_of_any_length_gives_its_smallest(
+    rounds: list[tuple[int, int]], first: list[float], rng: random.Random
+) -> None:
+    """R9: so many arrive together, so many leave one by one."""
+    fresh = (f"n{at}" for at in itertools.count())
+    expected = [(priority, next(fresh)) for priority in first]
+    queue = PriorityQueue(expected)
+    for arriving, leaving in rounds:
+        for _ in range(arriving):
+            item = (rng.choice((-3.0, -2.0, -1.0)), next(fresh))
+            queue.push(item)
+            expected.append(item)
+        expected.sort()
+        assert sorted(queue) == expected
+        popped = [queue.pop() for _ in range(min(leaving, len(queue)))]
+        assert popped == expected[: len(popped)]
+        del expected[: len(popped)]
+        assert len(queue) == len(expected)
