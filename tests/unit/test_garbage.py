@@ -7,13 +7,21 @@ import pytest
 from releasekit.garbage import uncollected
 
 
+@uncollected()
+def build(*, fails: bool) -> bool:
+    if fails:
+        raise KeyError
+    return gc.isenabled()
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_collector_is_left_as_it_was(enabled: bool) -> None:
     (gc.enable if enabled else gc.disable)()
     try:
-        with pytest.raises(KeyError), uncollected():
-            assert not gc.isenabled()
-            raise KeyError
+        assert not build(fails=False)
+        assert gc.isenabled() is enabled
+        with pytest.raises(KeyError):
+            build(fails=True)
         assert gc.isenabled() is enabled
     finally:
         gc.enable()
