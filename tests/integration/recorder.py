@@ -31,6 +31,7 @@ _ATTACHMENT = re.compile(rb'"_attachments":\s*\{\s*"([^"]+\.tgz)"')
 class Exchange:
     """One request as the server saw it; seconds of the machine's monotonic clock.
 
+    `ended_s` is when the answer was there and about to leave: before any client can know of it.
     `filename` is what an upload carries, `in_flight` how many uploads there were with this one.
     `status` is None when no answer went out.
     """
@@ -48,21 +49,27 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Befalls the next request whose method and path match.
+    """Befalls the next request whose method, path and uploaded file match.
 
     "lag": answered `delay_s` late; "status": answered without asking the server; "reset": cut off
-    before the server sees it; "lost": the server acts on it, and its answer never arrives.
+    before the server sees it; "lost": the server acts on it, and its answer never arrives; "held":
+    likewise, but the client waits for it until the recorder's `let_go`.
     """
 
-    kind: Literal["lag", "status", "reset", "lost"]
+    kind: Literal["lag", "status", "reset", "lost", "held"]
     method: str = "POST"
     path: str = ".*"
+    filename: str = ".*"
     status: int = 503
     headers: tuple[tuple[str, str], ...] = ()
     delay_s: float = 0.0
 
-    def befalls(self, method: str, path: str) -> bool:
-        return method == self.method and re.fullmatch(self.path, path) is not None
+    def befalls(self, method: str, path: str, filename: str) -> bool:
+        return (
+            method == self.method
+            and re.fullmatch(self.path, path) is not None
+            and re.fullmatch(self.filename, filename) is not None
+        )
 
 
 def _carried(method: str, path: str, body: bytes) -> str:
@@ -85,6 +92,8 @@ class Recorder:
         self.upstream = urlsplit(upstream)
         self.faults: deque[Fault] = deque()
         self.lag_s = 0.0  # of every upload
+        self.holding = 0  # requests that wait for `let_go`
+        self._gate = threading.Event()
         self._lock = threading.Lock()
         self._exchanges: list[Exchange] = []
         self._uploading = 0
@@ -100,6 +109,7 @@ class Recorder:
         self._thread.start()
 
     def close(self) -> None:
+        self.let_go()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -129,13 +139,25 @@ class Recorder:
         with self._lock:
             self._exchanges.clear()
 
-    def next_fault(self, method: str, path: str) -> Fault | None:
+    def next_fault(self, method: str, path: str, filename: str) -> Fault | None:
         with self._lock:
             for fault in self.faults:
-                if fault.befalls(method, path):
+                if fault.befalls(method, path, filename):
                     self.faults.remove(fault)
                     return fault
         return None
+
+    def hold(self) -> None:
+        with self._lock:
+            self.holding += 1
+            gate = self._gate
+        gate.wait()
+
+    def let_go(self) -> None:
+        """End what is held by now."""
+        with self._lock:
+            gate, self._gate, self.holding = self._gate, threading.Event(), 0
+        gate.set()
 
     def record(self, exchange: Exchange) -> None:
         with self._lock:
@@ -181,32 +203,34 @@ class _Handler(BaseHTTPRequestHandler):
         filename = _carried(self.command, self.path, body)
         began_s = time.monotonic()
         with self.recorder.counted(upload=bool(filename)) as in_flight:
-            status = self._answer(body, upload=bool(filename))
-        self.recorder.record(
-            Exchange(
-                method=self.command,
-                path=self.path,
-                began_s=began_s,
-                ended_s=time.monotonic(),
-                status=status,
-                filename=filename,
-                in_flight=in_flight,
-                headers={name.lower(): value for name, value in self.headers.items()},
-                body=body,
+            status = self._answer(body, filename)
+            self.recorder.record(
+                Exchange(
+                    method=self.command,
+                    path=self.path,
+                    began_s=began_s,
+                    ended_s=self._ended_s,
+                    status=status,
+                    filename=filename,
+                    in_flight=in_flight,
+                    headers={name.lower(): value for name, value in self.headers.items()},
+                    body=body,
+                )
             )
-        )
 
-    def _answer(self, body: bytes, *, upload: bool) -> int | None:
-        fault = self.recorder.next_fault(self.command, self.path)
+    def _answer(self, body: bytes, filename: str) -> int | None:
+        fault = self.recorder.next_fault(self.command, self.path, filename)
         if fault is not None and fault.kind == "reset":
             self._hang_up()
             return None
         if fault is not None and fault.kind == "status":
             return self._reply(fault.status, [*fault.headers], b"the server has a bad day")
-        if upload and self.recorder.lag_s:
+        if filename and self.recorder.lag_s:
             time.sleep(self.recorder.lag_s)
         status, headers, answer = self._ask_server(body)
-        if fault is not None and fault.kind == "lost":
+        if fault is not None and fault.kind in {"lost", "held"}:
+            if fault.kind == "held":
+                self.recorder.hold()
             self._hang_up()
             return None
         if fault is not None:
@@ -225,6 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
             connection.close()
 
     def _reply(self, status: int, headers: list[tuple[str, str]], body: bytes) -> int:
+        self._ended_s = time.monotonic()
         self.send_response(status)
         for name, value in headers:
             if name.lower() not in _HOP_BY_HOP:
@@ -239,6 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _hang_up(self) -> None:
         """A reset instead of an orderly end."""
+        self._ended_s = time.monotonic()
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
         self.close_connection = True
