@@ -349,7 +349,7 @@ def test_the_example_can_be_installed(tmp_path: Path) -> None:
     )
     assert run.code == 0, run.out + run.err
     environment = go_environment(tmp_path / "user", GOPROXY=(where / "go").as_uri())
-    command = "example.com/acme/polyglot/go/cmd/greet@v0.1.0"
+    command = "github.com/example/polyglot/go/cmd/greet@v0.1.0"
     go(tmp_path, "install", command, environment=environment)
     greet = tmp_path / "user" / "go" / "bin" / "greet"
     assert subprocess.check_output([greet], text=True) == "hello from acme (acme)\n"

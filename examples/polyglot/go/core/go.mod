@@ -1,3 +1,3 @@
-module example.com/acme/polyglot/go/core
+module github.com/example/polyglot/go/core
 
 go 1.22

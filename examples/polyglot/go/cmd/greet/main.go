@@ -4,8 +4,8 @@ package main
 import (
 	"fmt"
 
-	"example.com/acme/polyglot/go/core"
-	"example.com/acme/polyglot/go/text/v2"
+	"github.com/example/polyglot/go/core"
+	"github.com/example/polyglot/go/text/v2"
 )
 
 func main() { fmt.Println(text.Greeting(), "("+core.Name+")") }

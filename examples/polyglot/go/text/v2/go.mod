@@ -1,7 +1,7 @@
-module example.com/acme/polyglot/go/text/v2
+module github.com/example/polyglot/go/text/v2
 
 go 1.22
 
-require example.com/acme/polyglot/go/core v0.0.0 // whatever version this workspace has
+require github.com/example/polyglot/go/core v0.0.0 // whatever version this workspace has
 
-replace example.com/acme/polyglot/go/core => ../../core
+replace github.com/example/polyglot/go/core => ../../core

@@ -1,7 +1,7 @@
 // Package text makes sentences.
 package text
 
-import "example.com/acme/polyglot/go/core"
+import "github.com/example/polyglot/go/core"
 
 // Greeting is a friendly line.
 func Greeting() string { return "hello from " + core.Name }
