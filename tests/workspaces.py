@@ -169,6 +169,41 @@ def pnpm_workspace(
     return _javascript(root, members, version=version)
 
 
+def yarn_1_workspace(
+    root: Path, packages: Mapping[str, tuple[str, ...]] = TWELVE, *, version: str = "1.0.0"
+) -> Path:
+    """The same for yarn 1: its own spelling of the list, its lock file, versions or ranges."""
+    ranges = (f"^{version}", version, "*")
+    members = {
+        name: {f"@acme/{need}": ranges[(len(name) + at) % 3] for at, need in enumerate(needs)}
+        for name, needs in packages.items()
+    }
+    listed = {"packages": ["packages/*"], "nohoist": ["**/react-native"]}
+    write_json(root / "package.json", {"private": True, "workspaces": listed})
+    (root / "yarn.lock").write_text("# yarn lockfile v1\n\n\n")
+    return _javascript(root, members, version=version)
+
+
+def yarn_4_workspace(
+    root: Path, packages: Mapping[str, tuple[str, ...]] = TWELVE, *, version: str = "1.0.0"
+) -> Path:
+    """The same for yarn 4, whose paths are from the root, and whose own program is not there."""
+    markers = ("workspace:^", "workspace:~", "workspace:*", "workspace:packages/", "catalog:")
+    members: dict[str, dict[str, str]] = {}
+    for name, needs in packages.items():
+        members[name] = {}
+        for at, need in enumerate(needs):
+            marker = markers[(len(name) + at) % 5]
+            members[name][f"@acme/{need}"] = f"{marker}{need}" if marker[-1] == "/" else marker
+    top = {"private": True, "workspaces": ["packages/*"], "packageManager": "yarn@4.17.0"}
+    write_json(root / "package.json", top)
+    (root / "yarn.lock").write_text("__metadata:\n  version: 8\n")
+    ranges = "".join(f"  '@acme/{name}': ^{version}\n" for name in packages)
+    settings = f"yarnPath: .yarn/releases/yarn-4.17.0.cjs\ncatalog:\n{ranges}"
+    (root / ".yarnrc.yml").write_text(settings)
+    return _javascript(root, members, version=version)
+
+
 def _javascript(root: Path, members: Mapping[str, Mapping[str, str]], *, version: str) -> Path:
     for name, dependencies in members.items():
         directory = root / "packages" / name

@@ -16,7 +16,16 @@ from integration import verdaccio
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_tool
-from workspaces import TWELVE, Program, git, npm_workspace, pnpm_workspace, write_json
+from workspaces import (
+    TWELVE,
+    Program,
+    git,
+    npm_workspace,
+    pnpm_workspace,
+    write_json,
+    yarn_1_workspace,
+    yarn_4_workspace,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +43,10 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path / "home")
 
 
-@pytest.fixture(params=[npm_workspace, pnpm_workspace], ids=["npm", "pnpm"])
+@pytest.fixture(
+    params=[npm_workspace, pnpm_workspace, yarn_1_workspace, yarn_4_workspace],
+    ids=["npm", "pnpm", "yarn 1", "yarn 4"],
+)
 def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     make: Callable[[Path], Path] = request.param
     return make(tmp_path / "a workspace")
@@ -156,6 +168,35 @@ def test_a_bad_network_costs_nothing_but_time(
     assert not npm_registry.recorder.faults
     stored = [u.filename for u in npm_registry.recorder.uploads if u.status == 201]
     assert len(stored) == len(set(stored))
+
+
+@pytest.mark.parametrize("make", [yarn_1_workspace, yarn_4_workspace], ids=["yarn 1", "yarn 4"])
+def test_yarn_is_started_by_nobody_but_a_script(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program, make: Callable[[Path], Path]
+) -> None:
+    """Its workspaces are published without it, and a script that starts it says what is missing."""
+    root = make(tmp_path / "workspace")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "yarn").write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\nexit 9\n")
+    (programs / "yarn").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    run = publish(program, root, npm_registry, PATH=path)
+    assert run.code == 0, run.out + run.err
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_script_whose_program_is_missing_says_so(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    root = yarn_4_workspace(tmp_path / "workspace", {"core": ()})
+    path = root / "packages" / "core" / "package.json"
+    scripts = {"prepack": "yarn-is-not-here build"}
+    write_json(path, {**json.loads(path.read_text()), "scripts": scripts})
+    run = publish(program, root, npm_registry)
+    reason = run.row("@acme/core")["reason"]
+    assert "its prepack script ended with 127: a program that it starts is not on PATH" in reason
+    assert any("yarn-is-not-here" in line for line in run.row("@acme/core")["log"])
 
 
 def test_a_killed_run_is_finished_by_the_next(

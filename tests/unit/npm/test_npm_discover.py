@@ -31,11 +31,22 @@ def refusal(root: Path, **changes: object) -> ConfigError:
     "files",
     [
         {"package.json": TOP},
-        {"package.json": {"private": True, "workspaces": {"packages": ["packages/*"]}}},
+        {
+            "package.json": {
+                "private": True,
+                "workspaces": {"packages": ["packages/*"], "nohoist": ["**/react-native"]},
+            },
+            "yarn.lock": "# yarn lockfile v1\n",
+        },
+        {
+            "package.json": {**TOP, "packageManager": "yarn@4.17.0"},
+            ".yarnrc.yml": "nodeLinker: node-modules\nyarnPath: .yarn/releases/yarn-4.17.0.cjs\n",
+            "yarn.lock": "__metadata:\n  version: 8\n",
+        },
         {"package.json": {}, "pnpm-workspace.yaml": "packages: ['packages/*']"},
         {"pnpm-workspace.yaml": "packages:\n- '!packages/skipped'\n- packages/*\n"},
     ],
-    ids=["npm", "yarn 1", "pnpm", "pnpm without a root"],
+    ids=["npm", "yarn 1", "yarn 4", "pnpm", "pnpm without a root"],
 )
 def test_members_are_found_by_every_tools_own_list(
     tmp_path: Path, files: dict[str, object]
@@ -93,6 +104,7 @@ def test_without_a_version_nothing_can_be_published(tmp_path: Path) -> None:
         ("dependencies", "catalog:", DependencyKind.RUNTIME),
         ("dependencies", "file:../core", DependencyKind.RUNTIME),
         ("dependencies", "workspace:../core", DependencyKind.RUNTIME),
+        ("dependencies", "workspace:packages/core", DependencyKind.RUNTIME),
         ("dependencies", "latest", DependencyKind.RUNTIME),
         ("peerDependencies", "*", DependencyKind.RUNTIME),
         ("optionalDependencies", "^1", DependencyKind.OPTIONAL),

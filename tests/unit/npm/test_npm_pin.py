@@ -50,6 +50,8 @@ def web(field: str, key: str, spec: str) -> str:
         ("dependencies", "workspace:~", "~1.2.0", "1.2.0", "~1.2.0"),
         ("dependencies", "workspace:^1.0.0", "^1.0.0", "1.2.0", "^1.0.0"),
         ("dependencies", "workspace:../core", "1.2.0", "1.2.0", "1.2.0"),
+        ("dependencies", "workspace:core", "1.2.0", "1.2.0", "1.2.0"),
+        ("dependencies", "workspace:libs/core", "1.2.0", "1.2.0", "1.2.0"),
         ("dependencies", "link:../core", "1.2.0", "1.2.0", "1.2.0"),
         ("dependencies", "catalog:", "^1.0.0", "1.2.0", "^1.0.0"),
         ("dependencies", "catalog:dev", "~1.2.0", "1.2.0", "~1.2.0"),

@@ -81,7 +81,8 @@ async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
       },
     })
   } catch (error) {
-    const how = error.signal ? `was killed by ${error.signal}` : `ended with ${error.code}`
+    const absent = error.code === 127 ? ': a program that it starts is not on PATH' : ''
+    const how = error.signal ? `was killed by ${error.signal}` : `ended with ${error.code}${absent}`
     throw new Error(`its ${event} script ${how}`)
   }
 }

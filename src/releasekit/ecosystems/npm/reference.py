@@ -50,8 +50,10 @@ class Reference:
             return cls("path", "", wanted)
         name, wanted = _alias(key, wanted, bare=False)
         wanted = wanted or "*"
+        # Yarn takes anything else for a path from the root, and publishes the version there:
+        # https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/index.ts
         known = wanted in {"^", "~"} or is_range(wanted)
-        return cls("workspace" if known else "elsewhere", name, wanted)
+        return cls("workspace", name, wanted if known else "*")
 
 
 def is_range(text: str) -> bool:
