@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.config import Config
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, MissingCredentials
+from releasekit.journal import Journal
+from releasekit.locks import make_state_directory
 from releasekit.model import (
     Action,
     Artifact,
@@ -21,8 +23,10 @@ from releasekit.model import (
     PackageId,
     Plan,
     Published,
+    Result,
     Step,
 )
+from releasekit.publish import Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -234,3 +238,35 @@ def plan(*packages: Package, actions: Mapping[str, Action] | None = None) -> Pla
         registries={"fake": URL},
         versions=versions,
     )
+
+
+def released(
+    root: Path,
+    target: Target,
+    made: Plan,
+    during: Callable[[Release], None] = lambda release: None,
+    /,
+    **changes: object,
+) -> dict[str, Result]:
+    """One run of `made` in `root`, with manifests that are there, and how each package ended."""
+
+    async def main() -> dict[str, Result]:
+        settings = config(root, **changes)
+        make_state_directory(settings.state_directory)
+        journal = Journal.open(settings.state_directory, run_id="run")
+        journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
+        release = Release(
+            placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
+        )
+        during(release)
+        await release.run()
+        journal.close()
+        return {result.package.id.name: result for result in release.results()}
+
+    steps = []
+    for step in made.steps:
+        manifest = root / f"{step.package.id.name}.toml"
+        manifest.write_text("")
+        steps.append(replace(step, package=replace(step.package, manifest=manifest)))
+    placed = replace(made, steps=tuple(steps))
+    return asyncio.run(main())

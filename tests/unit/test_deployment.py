@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeEcosystem, FakeRegistry, config, package, plan
+from fakes import FakeEcosystem, FakeRegistry, package, plan, released
 from releasekit import steps
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, Rejected, Transient
-from releasekit.journal import Journal, read
-from releasekit.locks import make_state_directory
+from releasekit.journal import read
 from releasekit.model import Action, Outcome, Package, Plan, Result
-from releasekit.publish import Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,26 +70,8 @@ def run(
     whole: bool = True,
     **changes: object,
 ) -> dict[str, Result]:
-    async def main() -> dict[str, Result]:
-        settings = config(root, **changes)
-        make_state_directory(settings.state_directory)
-        journal = Journal.open(settings.state_directory, run_id="run")
-        journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
-        target = Target(ecosystem or FakeEcosystem(), shelf, shelf, whole=whole)
-        release = Release(
-            placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
-        )
-        await release.run()
-        journal.close()
-        return {result.package.id.name: result for result in release.results()}
-
-    steps_ = []
-    for step in made.steps:
-        manifest = root / f"{step.package.id.name}.toml"
-        manifest.write_text("")
-        steps_.append(replace(step, package=replace(step.package, manifest=manifest)))
-    placed = replace(made, steps=tuple(steps_))
-    return asyncio.run(main())
+    target = Target(ecosystem or FakeEcosystem(), shelf, shelf, whole=whole)
+    return released(root, target, made, **changes)
 
 
 def outcomes(results: dict[str, Result]) -> dict[str, Outcome]:

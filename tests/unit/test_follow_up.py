@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeEcosystem, FakeRegistry, config, package, plan
+from fakes import FakeEcosystem, FakeRegistry, package, plan, released
 from releasekit import report, steps
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, Transient
-from releasekit.journal import Journal
-from releasekit.locks import make_state_directory
 from releasekit.model import Action, Outcome, Package, Plan, Report, Result
-from releasekit.publish import Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from releasekit.publish import Release
 
 CORE = package("core")
 APP = package("app", "core")
@@ -65,29 +64,13 @@ class Scripts:
 def run(
     root: Path, scripts: Scripts, made: Plan, *, stop: bool = False, **changes: object
 ) -> dict[str, Result]:
-    async def main() -> dict[str, Result]:
-        settings = config(root, **changes)
-        make_state_directory(settings.state_directory)
-        journal = Journal.open(settings.state_directory, run_id="run")
-        journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
-        target = Target(FakeEcosystem(), scripts.registry, follow_up=scripts)
-        release = Release(
-            placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
-        )
+    target = Target(FakeEcosystem(), scripts.registry, follow_up=scripts)
+
+    def during(release: Release) -> None:
         if stop:
             scripts.on_start = lambda: release.stop("cancelled")
-        async with asyncio.timeout(60):
-            await release.run()
-        journal.close()
-        return {result.package.id.name: result for result in release.results()}
 
-    placed_steps = []
-    for step in made.steps:
-        manifest = root / f"{step.package.id.name}.toml"
-        manifest.write_text("")
-        placed_steps.append(replace(step, package=replace(step.package, manifest=manifest)))
-    placed = replace(made, steps=tuple(placed_steps))
-    return asyncio.run(main())
+    return released(root, target, made, during, **changes)
 
 
 def outcomes(results: dict[str, Result]) -> dict[str, Outcome]:
