@@ -229,6 +229,100 @@ def test_what_is_refused_is_explained(
     assert "hunter2" not in f"{caught.value!r}{caught.value.hint}"
 
 
+@pytest.mark.parametrize(
+    ("status", "error", "ambiguous"),
+    [
+        (400, Rejected, None),
+        (401, Denied, None),
+        (403, Denied, None),
+        (404, Denied, None),
+        (409, Transient, True),
+        (413, Rejected, None),
+        (422, Rejected, None),
+        (429, Transient, False),
+        (500, Transient, True),
+        (502, Transient, True),
+        (503, Transient, True),
+    ],
+)
+@pytest.mark.parametrize(
+    "body",
+    [{"error": "the keeper says no"}, {"message": "the keeper says no"}],
+    ids=["error", "message"],
+)
+def test_an_error_brings_the_registrys_own_words(
+    tmp_path: Path,
+    status: int,
+    error: type[PackageError],
+    ambiguous: bool | None,
+    body: dict[str, str],
+) -> None:
+    """R15: and says whether the bytes may have been stored all the same."""
+    answer = httpx.Response(status, json=body, headers={"Retry-After": "1800"})
+    with pytest.raises(error, match="the keeper says no") as caught:
+        upload(tmp_path, {f"PUT {ALL}": answer})
+    assert type(caught.value) is error
+    if isinstance(caught.value, Transient):
+        assert caught.value.ambiguous is ambiguous
+        if status != 409:
+            assert caught.value.retry_after == 1800.0
+
+
+@pytest.mark.parametrize(
+    ("version", "packument", "tag"),
+    [
+        ("2.0.0-beta.1", {}, "beta"),
+        ("2.0.0-beta.1", {"dist-tags": {"latest": "1.0.0"}}, "beta"),
+        ("2.0.0-0", {"dist-tags": {"latest": "1.0.0"}}, "next"),
+        ("2.0.0-latest.1", {"dist-tags": {"latest": "1.0.0"}}, "next"),
+        ("2.0.0-rc.1", {"dist-tags": {"latest": "2.0.0-beta.1"}}, "rc"),
+    ],
+)
+def test_a_prerelease_is_never_sent_as_latest(
+    tmp_path: Path, version: str, packument: dict[str, object], tag: str
+) -> None:
+    target = package(version=version)
+    server = Server({f"PUT {ALL}": httpx.Response(201), f"GET {ALL}": packument})
+    artifact = tarball(tmp_path, target)
+    using(server, lambda registry: registry.upload(target, [artifact]))
+    assert sent(server)["dist-tags"] == {tag: version}
+
+
+def test_nothing_is_sent_where_latest_cannot_be_told(tmp_path: Path) -> None:
+    """Without the packument a backport would become latest."""
+    answers = {f"GET {ALL}": httpx.Response(503, json={"error": "later"})}
+    server = Server({f"PUT {ALL}": httpx.Response(201), **answers})
+    artifact = tarball(tmp_path, PACKAGE)
+    with pytest.raises(Transient) as caught:
+        using(server, lambda registry: registry.upload(PACKAGE, [artifact]))
+    assert not caught.value.ambiguous
+    assert all(it.method == "GET" for it in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "attachment"),
+    [
+        ("@acme/core", "/team/@acme%2fcore", "@acme/core-1.0.0.tgz"),
+        ("lone.js", "/team/lone.js", "lone.js-1.0.0.tgz"),
+        ("@a.b/c_d~e", "/team/@a.b%2fc_d~e", "@a.b/c_d~e-1.0.0.tgz"),
+    ],
+)
+def test_a_scope_is_part_of_one_segment(
+    tmp_path: Path, name: str, path: str, attachment: str
+) -> None:
+    """https://github.com/npm/npm-package-arg: `escapedName`"""
+    target = package(name)
+    server = Server({f"PUT {path}": httpx.Response(201)})
+    artifact = tarball(tmp_path, target)
+    using(server, lambda registry: registry.upload(target, [artifact]))
+    assert server.asked == [f"GET {path}", f"PUT {path}"]
+    document = sent(server)
+    assert list(document["_attachments"]) == [attachment]  # type: ignore[call-overload]
+    entry = document["versions"]["1.0.0"]  # type: ignore[index]
+    assert entry["_id"] == f"{name}@1.0.0"
+    assert entry["dist"]["tarball"] == f"https://npm.example/team/{name}/-/{attachment}"
+
+
 def test_what_is_no_npm_package_is_not_sent(tmp_path: Path) -> None:
     artifact = tarball(tmp_path, PACKAGE, {"package.json": "7"})
     server = Server({})

@@ -102,10 +102,7 @@ class NpmRegistry:
     async def _store(self, package: Package, artifact: Artifact) -> None:
         token = await self._login.get(package)
         contained = await finish(asyncio.to_thread(_contained, package, artifact))
-        tag = tags.given(self._config.npm_tag, contained.manifest, where=_what(package))
-        if not tag:
-            latest = _table(await self._packument(package), "dist-tags").get(tags.LATEST, "")
-            tag = tags.choose(package.version, given="", latest=str(latest))
+        tag = await self._tag(package, contained.manifest)
         tarball = str(self._at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz"))
         entry = document.published(package, contained, tarball=tarball, digests=artifact.digests)
         access = self._config.npm_access or _access(contained.manifest)
@@ -131,6 +128,19 @@ class NpmRegistry:
             await self._conflict(package, response)
             return
         answers.explain(response, _what(package), redact=self._redact)
+
+    async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
+        given = tags.given(self._config.npm_tag, manifest, where=_what(package))
+        if given:
+            return given
+        try:
+            packument = await self._packument(package)
+        except Transient as error:
+            # Whatever became of this question, nothing was uploaded.
+            error.ambiguous = False
+            raise
+        latest = str(_table(packument, "dist-tags").get(tags.LATEST, ""))
+        return tags.choose(package.version, given="", latest=latest)
 
     async def _conflict(self, package: Package, response: httpx.Response) -> None:
         """409 is no proof: npmjs answers so while it saves something else of the package, and
