@@ -16,6 +16,7 @@ from integration.test_cargo_publish import cargo, machine, toolchain
 from integration.tools import require_tool
 from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems import cargo as rust
+from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import BuildFailed
 from releasekit.net import http_client
@@ -127,7 +128,7 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
 
 def test_the_graph_is_the_one_cargo_publishes_by(workspace: Path, tmp_path: Path) -> None:
     """Renamed, optional, target-specific and build dependencies count; what cargo strips does
-    not, nor do packages that may not go there.
+    not, nor do packages that may not go there. The manifests that cargo publishes name the same.
     """
     found = built(workspace, tmp_path, {})
     edges = {it.id.name: {edge.on.name for edge in it.dependencies} for it in found.packages}
@@ -138,6 +139,22 @@ def test_the_graph_is_the_one_cargo_publishes_by(workspace: Path, tmp_path: Path
         "every-kind": {"plain", "macros", "words"},
         "top": {"every-kind"},
     }
+    for made in found.artifacts.values():
+        assert not isinstance(made, BuildFailed), made
+        name = made[0].filename.removesuffix("-1.2.3.crate")
+        assert published_needs(made[0].path, name) & edges.keys() == edges[name]
+
+
+def published_needs(path: Path, name: str) -> set[str]:
+    """The packages that a .crate depends on, in whatever way."""
+    with path.open("rb") as file:
+        manifest = crate_file.read(file, name, "1.2.3").manifest
+    needs = set()
+    for tables in (manifest, *manifest.get("target", {}).values()):
+        for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
+            for key, entry in tables.get(kind, {}).items():
+                needs.add(entry.get("package", key) if isinstance(entry, dict) else key)
+    return needs
 
 
 def test_the_upload_says_what_cargo_publish_says(

@@ -168,6 +168,41 @@ def test_without_cargo_nothing_is_packaged(tmp_path: Path) -> None:
     assert "rustup.rs" in error.hint
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("checksum for `a v1.0.0` changed between lock files", "Bump its version"),
+        ("no token found for `corp`, please run `cargo login`", "cargo login --registry NAME"),
+        ("no matching package named `a` found", "Cargo 1.90 or later"),
+        ("readme `nowhere.md` does not appear to exist", "The whole output is in"),
+    ],
+)
+def test_what_cargo_says_comes_with_what_to_do(tmp_path: Path, words: str, hint: str) -> None:
+    """Its words as they stand below `Packaging`, which tells of which crate they are."""
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    said = f"   Packaging a v1.0.0 (/w/a)\nerror: failed to prepare\n\nCaused by:\n  {words}"
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 101\n")
+    program.chmod(0o755)
+
+    async def main() -> Built:
+        async with Processes(environment={"PATH": f"{program.parent}:/usr/bin:/bin"}) as processes:
+            packager = Packager(
+                processes=processes,
+                crates={"a": crate(tmp_path, "a")},
+                edges={"a": []},
+                scratch=tmp_path,
+                logs=tmp_path,
+                environment={},
+            )
+            return await packager.package(["a"], tmp_path)
+
+    error = asyncio.run(main())["a"]
+    assert isinstance(error, BuildFailed)
+    assert words in str(error)
+    assert hint in error.hint
+
+
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
     package = discover.packages({"a": crate(tmp_path, "a")}, Destination())[0]
     layout = SparseDirectory()

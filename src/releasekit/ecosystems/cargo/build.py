@@ -44,6 +44,10 @@ LOGGED_OUT: Final = (
     "The index is private, and a build sees no token of ours: log cargo in beforehand, with "
     "`cargo login --registry NAME`."
 )
+OTHER_BYTES: Final = (
+    "Cargo.lock has that version from a registry, for something that needs it from there: it was "
+    "published before, with other contents. Bump its version."
+)
 METADATA: Final = (
     "Write it into [package], or into [workspace.package] and inherit it: "
     "https://doc.rust-lang.org/cargo/reference/publishing.html"
@@ -179,6 +183,8 @@ class Packager:
             hint = OLD
         elif "no token found" in words:
             hint = LOGGED_OUT
+        elif "changed between lock files" in words:
+            hint = OTHER_BYTES
         return BuildFailed(
             f"cargo:{name} could not be packaged: {words}", log=tuple(tail[-TAIL_LINES:]), hint=hint
         )
