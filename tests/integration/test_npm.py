@@ -415,6 +415,33 @@ def test_a_directory_outside_the_package_is_never_packed(
     assert not npm_registry.recorder.uploads
 
 
+def test_bundled_packages_travel_in_the_tarball(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """Those of others and those of this workspace, private ones too, as npm packs them."""
+    root = npm_workspace(tmp_path / "workspace", {"core": (), "web": ("core",)})
+    core, web = root / "packages" / "core", root / "packages" / "web"
+    document = json.loads((core / "package.json").read_text())
+    write_json(core / "package.json", {**document, "private": True})
+    bundled = {"dependencies": {"@acme/core": "1.0.0", "left": "^1.0.0"}}
+    bundled |= {"bundleDependencies": ["@acme/core", "left"]}
+    write_json(web / "package.json", {**json.loads((web / "package.json").read_text()), **bundled})
+    (web / "index.js").write_text("require('@acme/core'); module.exports = require('left');\n")
+    left = web / "node_modules" / "left"
+    write_json(left / "package.json", {"name": "left", "version": "1.0.0"})
+    (left / "index.js").write_text("module.exports = 'web';\n")
+    (web / "node_modules" / "@acme").mkdir()
+    (web / "node_modules" / "@acme" / "core").symlink_to(core)
+    argv = ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)]
+    subprocess.run([*argv, "--workspace", "@acme/web"], cwd=root, check=True)
+    run = publish(program, root, npm_registry)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == {"@acme/web": "published"}
+    (ours,) = (npm_registry.storage / "@acme" / "web").glob("*.tgz")
+    assert ours.read_bytes() == (tmp_path / "acme-web-1.0.0.tgz").read_bytes()
+    install(npm_registry.url, tmp_path / "into", ["@acme/web"], tool="npm")
+
+
 def test_our_tarballs_are_those_of_npm(
     npm_registry: Verdaccio, tmp_path: Path, program: Program
 ) -> None:

@@ -92,6 +92,25 @@ def test_ranges_of_others_come_from_the_catalog(tmp_path: Path) -> None:
     assert changed["dependencies"] == {"chalk": "^5.3.0"}
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("workspace:^", "^1.2.0"), ("link:../core", "1.2.0"), ("catalog:dev", "~1.2.0"),
+        ("*", "*"), ("^9", "^9"),
+    ],
+)  # fmt: skip
+def test_a_bundled_package_asks_for_no_more_than_it_did(
+    tmp_path: Path, spec: str, expected: str
+) -> None:
+    """Its tarball brings the package along; but nobody outside understands `workspace:`."""
+    document = json.loads(web("dependencies", "core", spec)) | {"bundleDependencies": ["core"]}
+    files = {"web/package.json": json.dumps(document)}
+    write(tmp_path, files)
+    assert json.loads(pinned(tmp_path, files["web/package.json"]))["dependencies"] == {
+        "core": expected
+    }
+
+
 def test_a_private_tool_without_a_version_may_be_anything(tmp_path: Path) -> None:
     changed = json.loads(pinned(tmp_path, web("devDependencies", "tools", "workspace:^")))
     assert changed["devDependencies"] == {"tools": "*"}

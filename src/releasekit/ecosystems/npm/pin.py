@@ -72,7 +72,9 @@ class Pins:
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
                 f"workspace is named {reference.name!r}"
             )
-        if needed is None or needed is project or declared.key in project.bundled:
+        if needed is None or needed is project:
+            return spec
+        if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
             return spec
         version = self.versions.get(needed.name, needed.version)
         if declared.field != "devDependencies":
