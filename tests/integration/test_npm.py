@@ -423,9 +423,12 @@ def test_bundled_packages_travel_in_the_tarball(
     core, web = root / "packages" / "core", root / "packages" / "web"
     document = json.loads((core / "package.json").read_text())
     write_json(core / "package.json", {**document, "private": True})
-    bundled = {"dependencies": {"@acme/core": "1.0.0", "left": "^1.0.0"}}
-    bundled |= {"bundleDependencies": ["@acme/core", "left"]}
-    write_json(web / "package.json", {**json.loads((web / "package.json").read_text()), **bundled})
+    bundled = {
+        **json.loads((web / "package.json").read_text()),
+        "dependencies": {"@acme/core": "1.0.0", "left": "^1.0.0"},
+        "bundleDependencies": ["@acme/core", "left"],
+    }
+    write_json(web / "package.json", bundled)
     (web / "index.js").write_text("require('@acme/core'); module.exports = require('left');\n")
     left = web / "node_modules" / "left"
     write_json(left / "package.json", {"name": "left", "version": "1.0.0"})
