@@ -5,7 +5,7 @@ engine, the simulator and the exhaustive checker run the very same code.
 from __future__ import annotations
 
 import heapq
-from collections import deque
+import math
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
@@ -61,8 +61,9 @@ class _Lane:
         self.ready = PriorityQueue[tuple[float, str]]()  # entries that no longer hold are skipped
 
     @property
-    def has_room(self) -> bool:
-        return self.limit is None or len(self.running) < self.limit
+    def free(self) -> float:
+        """Slots."""
+        return math.inf if self.limit is None else self.limit - len(self.running)
 
 
 class _Node:
@@ -153,13 +154,15 @@ class Frontier:
         if self.paused:
             return taken
         for lane in self._lanes.values():
-            while lane.ready and lane.has_room:
-                priority, name = lane.ready.pop()
+            free = lane.free
+            while free > 0 and (entry := lane.ready.pop()):
+                priority, name = entry
                 node = self._nodes[name]
                 if node.state is READY and priority == -node.remaining:
                     node.state = RUNNING
                     lane.running.add(name)
                     taken.append(name)
+                    free -= 1
         return taken
 
     def give_back(self, name: str) -> list[str]:
@@ -287,18 +290,19 @@ class Frontier:
 
     def _settle(self, *ends: tuple[_Node, Outcome]) -> list[str]:
         """Record `ends` and all that follows from them."""
-        todo = deque(ends)
+        todo = list(ends)
         settled: list[str] = []
         shortened: list[_Node] = []
-        while todo:
-            node, outcome = todo.popleft()
+        for node, outcome in todo:  # it grows meanwhile
             if node.state is SETTLED:
                 continue
             if node.unmet:
                 shortened.extend(self._before(node))
             self._record(node, outcome)
             settled.append(node.name)
-            blocks = outcome is not Outcome.PUBLISHED and self._blocks(node)
+            if not node.dependents:
+                continue
+            blocks = self._blocks(node)
             for dependent in node.dependents:
                 if dependent.state is not PENDING:
                     continue

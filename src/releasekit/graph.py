@@ -141,8 +141,7 @@ def _ordered(edges: Mapping[str, frozenset[str]]) -> list[str]:
     unmet = {name: len(dependencies) for name, dependencies in edges.items()}
     ready = PriorityQueue(name for name, count in unmet.items() if not count)
     order: list[str] = []
-    while ready:
-        name = ready.pop()
+    while (name := ready.pop()) is not None:
         order.append(name)
         for dependent in dependents[name]:
             unmet[dependent] -= 1

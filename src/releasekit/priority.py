@@ -21,7 +21,7 @@ class PriorityQueue(Generic[T]):
     __slots__ = ("_heap", "_sorted")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
-        self._sorted = sorted(items, reverse=True)
+        self._sorted: list[T] = sorted(items, reverse=True)
         self._heap: list[T] = []
 
     def __iter__(self) -> Iterator[T]:
@@ -35,8 +35,8 @@ class PriorityQueue(Generic[T]):
     def push(self, item: T) -> None:
         heapq.heappush(self._heap, item)
 
-    def pop(self) -> T:
-        """IndexError when it is empty."""
+    def pop(self) -> T | None:
+        """None when it is empty."""
         many, few = self._sorted, self._heap
         if len(few) > len(many) + FEW:
             # Nothing is sorted again before the queue has doubled.
@@ -45,4 +45,4 @@ class PriorityQueue(Generic[T]):
             few.clear()
         if few and not (many and many[-1] < few[0]):
             return heapq.heappop(few)
-        return many.pop()
+        return many.pop() if many else None

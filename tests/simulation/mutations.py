@@ -16,13 +16,13 @@ def _mutant(name: str, module: str, *edits: tuple[str, str]) -> Mutant:
     return Mutant(name, module, edits)
 
 
-LIMIT = "len(self.running) < self.limit"
+FREE = "self.limit - len(self.running)"
 ORDER = "node.lane.ready.push((-node.remaining, node.name))"
 PENDING_ONLY = "if dependent.state is not PENDING:"
 
 MUTANTS = (
-    _mutant("one too many in a lane", "frontier", (LIMIT, LIMIT.replace("<", "<="))),
-    _mutant("one too few in a lane", "frontier", (LIMIT, LIMIT.replace("limit", "limit - 1"))),
+    _mutant("one too many in a lane", "frontier", (FREE, f"{FREE} + 1")),
+    _mutant("one too few in a lane", "frontier", (FREE, f"{FREE} - 1")),
     _mutant("starts while paused", "frontier", ("if self.paused:", "if False:")),
     _mutant("begins while paused", "frontier", ("not (self.paused or ", "not (")),
     _mutant("begins after cancel", "frontier", ("or self._stopping or self._n", "or self._n")),
