@@ -199,24 +199,47 @@ def test_a_script_whose_program_is_missing_says_so(
     assert any("yarn-is-not-here" in line for line in run.row("@acme/core")["log"])
 
 
-def test_a_killed_run_is_finished_by_the_next(
-    npm_registry: Verdaccio, workspace: Path, program: Program
+def kill_once(
+    program: Program, workspace: Path, server: Verdaccio, reached: Callable[[], bool]
 ) -> None:
-    """R18, R19, R22: nothing twice, and every manifest as it was."""
-    npm_registry.recorder.lag_s = 0.3
-    known = Program(program.home, npm_registry.environment)
-    argv = known.argv("publish", workspace, "--npm-registry", npm_registry.url)
+    """Start to publish, and kill the run without warning as soon as it has come that far."""
+    known = Program(program.home, server.environment)
+    argv = known.argv("publish", workspace, "--npm-registry", server.url)
     with (program.home / "output").open("wb") as output:
         killed = subprocess.Popen(
             argv, env=known.full_environment, stdout=output, stderr=output, start_new_session=True
         )
         patience = time.monotonic() + 60
-        while len(npm_registry.recorder.uploads) < 4:
+        while not reached():
             assert killed.poll() is None
             assert time.monotonic() < patience
             time.sleep(0.02)
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()
+
+
+def test_a_run_killed_in_a_postpublish_script_is_not_followed_again(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R16, R19: the package is published, and what the script has done so far stays done once."""
+    root = npm_workspace(tmp_path / "workspace", {"core": ()})
+    path = root / "packages" / "core" / "package.json"
+    scripts = {"postpublish": "echo begun >>../../order.txt && sleep 5"}
+    write_json(path, {**json.loads(path.read_text()), "scripts": scripts})
+    kill_once(program, root, npm_registry, (root / "order.txt").exists)
+    run = publish(program, root, npm_registry)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == {"@acme/core": "already-published"}
+    assert (root / "order.txt").read_text() == "begun\n"
+    assert len(npm_registry.recorder.uploads) == 1
+
+
+def test_a_killed_run_is_finished_by_the_next(
+    npm_registry: Verdaccio, workspace: Path, program: Program
+) -> None:
+    """R18, R19, R22: nothing twice, and every manifest as it was."""
+    npm_registry.recorder.lag_s = 0.3
+    kill_once(program, workspace, npm_registry, lambda: len(npm_registry.recorder.uploads) >= 4)
     run = publish(program, workspace, npm_registry)
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published", "already-published"}
