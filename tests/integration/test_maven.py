@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -233,6 +234,44 @@ def test_a_killed_run_is_finished_by_the_next(
     assert set(run.outcomes.values()) <= {"published", "already-published"}
     assert log.stat().st_mtime_ns == built
     assert publish(program, workspace, maven_server).results["result"] == "noop"
+
+
+def test_a_build_that_dies_with_pinned_poms_gives_them_back(
+    maven_server: MavenServer, workspace: Path, program: Program
+) -> None:
+    """R22, R27: of a run killed while mvn works; mvn keeps the lock until it has ended."""
+    pom = workspace / "text" / "pom.xml"
+    version = "<version>${project.version}</version>"
+    assert pom.read_text().count(version) == 1
+    pom.write_text(pom.read_text().replace(version, "<version>[1.0,2.0)</version>"))
+    pom.chmod(0o640)
+    git(workspace, "commit", "--quiet", "--all", "--message", "A range")
+    before = pom.read_bytes(), pom.stat().st_mode, pom.stat().st_mtime_ns
+    known = Program(program.home, {**program.environment, **maven_server.environment})
+    more = ("--maven-registry", maven_server.url, "--pin", "exact")
+    argv = known.argv("publish", workspace, *more)
+    log = workspace / ".releasekit" / "logs" / "build-maven.log"
+    with subprocess.Popen(
+        argv, env=known.full_environment, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as killed:
+        while killed.poll() is None and not (log.exists() and b"Building" in log.read_bytes()):
+            time.sleep(0.01)
+        assert f"<version>{VERSION}</version>" in pom.read_text()
+        os.killpg(killed.pid, signal.SIGKILL)
+    assert killed.returncode == -signal.SIGKILL
+    with (workspace / ".releasekit" / "lock.maven").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    assert pom.read_bytes() != before[0]
+    run = known.run("publish", workspace, *more)
+    assert run.code == 0, run.out + run.err
+    assert f"gave back {pom}" in run.out
+    assert (pom.read_bytes(), pom.stat().st_mode, pom.stat().st_mtime_ns) == before
+    assert git(workspace, "status", "--porcelain") == ""
+    assert set(run.outcomes.values()) == {"published"}
+    deployed = f"com/example/acme/acme-text/{VERSION}/acme-text-{VERSION}.pom"
+    text = (maven_server.files / deployed).read_text()
+    assert f"<version>{VERSION}</version>" in text
+    assert "[1.0,2.0)" not in text
 
 
 def test_a_static_directory_serves_what_was_published(
