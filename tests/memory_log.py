@@ -27,6 +27,10 @@ class MemoryLog:
         self.data = self.data[: intact(self.data)]
         self.durable = len(self.data)
 
+    def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
+        self.data = shorter(self.data)
+        self.durable = len(self.data)
+
     def append(self, line: Callable[[int], bytes]) -> None:
         assert not self.closed
         self.data += line(self.durable)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
+from releasekit.compaction import compacted
 from releasekit.history import SCHEMA, Entry, History, Intent, Run, encode, fold
-from releasekit.logfile import LogFile
+from releasekit.logfile import LogFile, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "History", "Intent", "Journal", "Log", "Run", "read"]
 
 FILENAME = "journal.jsonl"
+# A release of 1,000 packages takes about 2 MB. It is read as a whole, and takes several times its
+# length in memory then.
+MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 class Log(Protocol):
@@ -31,6 +35,10 @@ class Log(Protocol):
 
     def heal(self, intact: Callable[[bytes], int]) -> None:
         """Ask how many of all these bytes are intact and drop the rest durably, in one step."""
+        ...
+
+    def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
+        """Put `shorter` of all these bytes in their place, durably and in one step."""
         ...
 
     def append(self, line: Callable[[int], bytes]) -> None:
@@ -53,8 +61,11 @@ class Log(Protocol):
 class Journal:
     """The journal of one run. `history` is what the earlier ones left, without a torn tail.
 
-    `redact` takes the secrets out of reasons and errors. `clock` counts seconds.
+    `redact` takes the secrets out of reasons and errors. `clock` counts seconds. A journal of more
+    than `compact_above` bytes is made shorter first, where that halves it.
     """
+
+    compact_above: ClassVar[int] = 8 * 1024 * 1024
 
     def __init__(
         self,
@@ -74,13 +85,15 @@ class Journal:
         self._began = clock()
         self._sequence = 0
         log.heal(self._fold)
+        if self.history.intact > self.compact_above:
+            log.rewrite(self._compacted)
 
     @classmethod
     def open(
         cls, state_directory: Path, *, run_id: str, redact: Callable[[str], str] = str
     ) -> Self:
         """The journal in `state_directory`, which exists and whose ecosystems are locked."""
-        log = LogFile(state_directory / FILENAME)
+        log = LogFile(state_directory / FILENAME, max_bytes=MAX_BYTES)
         try:
             return cls(log, state_directory=state_directory, run_id=run_id, redact=redact)
         except BaseException:
@@ -168,6 +181,13 @@ class Journal:
         self.history = fold(data, state_directory=self._state_directory, where=FILENAME)
         return self.history.intact
 
+    def _compacted(self, data: bytes) -> bytes:
+        shorter = compacted(data)
+        if len(shorter) > len(data) // 2:
+            return data
+        self._fold(shorter)
+        return shorter
+
     def _append_for(self, package: Package, event: str, **fields: object) -> None:
         self._append(event, package=str(package.id), version=package.version, **fields)
 
@@ -190,10 +210,13 @@ class Journal:
 
 def read(state_directory: Path) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
+    path = state_directory / FILENAME
     try:
-        data = (state_directory / FILENAME).read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return History()
+    refuse_longer(len(data), MAX_BYTES, path)
     return fold(data, state_directory=state_directory, where=FILENAME)
 
 

@@ -49,6 +49,7 @@ JUDGES = {
     "journal": JOURNAL,
     "logfile": JOURNAL,
     "history": JOURNAL,
+    "compaction": ("unit/test_compaction.py",),
     **dict.fromkeys(("decision", "steps", "publish", "life", "plan"), RELEASE),
     "": ("unit/test_locks.py", "crash/test_lock_hammer.py", *PINS, *JOURNAL[:3], *RELEASE),
 }

@@ -176,19 +176,19 @@ MUTANTS = (
     Mutant(
         "an fsync counts for what came during it",
         "logfile",
-        "            self._durable = reached\n",
-        "            self._durable = self._end\n",
+        "                self._durable = reached\n",
+        "                self._durable = self._end\n",
     ),
     Mutant(
         "two processes write at once",
         "logfile",
-        "with self._reporting(), exclusive(self._descriptor):\n            size",
+        "with self._reporting(), self._locked():\n            size",
         "with self._reporting():\n            size",
     ),
     Mutant(
         "a tail is cut off while others write",
         "logfile",
-        "with self._reporting(), exclusive(self._descriptor):\n            data",
+        "with self._reporting(), self._locked():\n            data",
         "with self._reporting():\n            data",
     ),
     Mutant("a torn tail stays", "logfile", "if size < len(data):", "if False:"),
@@ -217,6 +217,17 @@ MUTANTS = (
         "                durable.fsync(file)\n",
         "                pass\n",
     ),
+    Mutant("a shortened file is not noticed", "logfile", "if self._in_place():", "if True:"),
+    # What is left of a long journal
+    Mutant("an open upload is forgotten", "compaction", " or not facts.settled\n", "\n"),
+    Mutant(
+        "a run at work loses records",
+        "compaction",
+        "kept = at_work | _of_packages",
+        "kept = _of_packages",
+    ),
+    Mutant("a shorter journal vouches for nothing", "compaction", '"durable": size', '"durable": 0'),
+    Mutant("any failure settles it", "compaction", ' and record["run"] == self._intent_run', ""),
     # What the journal says
     Mutant(
         "the checksum is not looked at",

@@ -98,6 +98,25 @@ def test_recovery_killed_too_is_made_good_by_the_start_after(tmp_path: Path) -> 
         assert list(chain.from_iterable(pool.map(broken, range(DOUBLE_KILLS)))) == []
 
 
+def test_a_journal_is_shortened_whole_or_not_at_all(tmp_path: Path) -> None:
+    """R32, R40"""
+    template = workspace.with_long_journal(tmp_path / "template")
+    whole = shutil.copytree(template, tmp_path / "workspace-whole")
+    calls = changing_calls(whole, "shorten")
+    long, short = workspace.journal_bytes(template), workspace.journal_bytes(whole)
+    assert len(short) < len(long) / 2
+    assert "rename" in {call.name for call in calls}
+    left = set()
+    for number, call in enumerate(calls):
+        directory = shutil.copytree(template, tmp_path / f"workspace-{number:05}")
+        assert strace.kill_before(call, directory, "shorten") is not None
+        left.add(workspace.journal_bytes(directory))
+        versions = {version for _, version in workspace.start_again(directory).entries}
+        assert {"2.0", "4.0"} <= versions
+        shutil.rmtree(directory)
+    assert left == {long, short}
+
+
 def test_kill_comes_before_the_call_not_after(tmp_path: Path) -> None:
     directory = fresh(tmp_path, "first")
     [first, *_] = changing_calls(fresh(tmp_path, "whole"), "release")

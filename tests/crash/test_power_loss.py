@@ -52,6 +52,24 @@ def test_power_loss_at_any_instant_breaks_no_promise(tmp_path: Path) -> None:
     assert campaign(tmp_path, CUTS) == []
 
 
+def test_power_loss_leaves_the_long_journal_or_the_short_one(tmp_path: Path) -> None:
+    """R32, R40"""
+    home = workspace.with_long_journal(tmp_path / "home")
+    disk = Disk(home)
+    long = workspace.journal_bytes(home)
+    disk.replay(strace.run(home, "shorten"))
+    short = workspace.journal_bytes(home)
+    seen = set()
+    for number in range(CUTS // 5):
+        rng = random.Random(number)
+        cut = tmp_path / f"cut-{number}"
+        disk.crash(rng.randrange(len(disk.changes) + 1), rng, cut)
+        workspace.start_again(cut)
+        seen.add(workspace.journal_bytes(cut))
+        shutil.rmtree(cut)
+    assert seen == {long, short}
+
+
 def test_a_disk_that_keeps_everything_holds_what_the_process_wrote(tmp_path: Path) -> None:
     """The model itself: with nothing lost it rebuilds the very tree."""
     home = workspace.create(tmp_path / "home")

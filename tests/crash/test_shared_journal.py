@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import random
@@ -39,6 +40,23 @@ def _runs(state: Path, ecosystem: str) -> None:
         journal.close()
 
 
+class ShortJournal(Journal):
+    compact_above = 0
+
+
+def _shortening_runs(state: Path, ecosystem: str) -> None:
+    for number in range(RUNS):
+        journal = ShortJournal.open(state, run_id=f"{ecosystem}-{number}")
+        journal.run_started(
+            plan_digest="", commit="", tool="", started_at="", ecosystems=[ecosystem]
+        )
+        for step in range(RECORDS):
+            journal.step_ended(f"{ecosystem} {step}", duration_s=float(number))
+            asyncio.run(journal._log.sync())
+        asyncio.run(journal.run_ended("success"))
+        journal.close()
+
+
 def _killed_while_writing(state: Path, seed: int) -> None:
     """Dies after half a line, as a process does that is killed in a write of several pages."""
     rng = random.Random(seed)
@@ -70,3 +88,24 @@ def test_records_of_all_runs_are_there_in_order(tmp_path: Path) -> None:
     assert history.torn == 0
     assert len(history.runs) == WRITERS * RUNS
     assert len(history.durations) == WRITERS * RUNS * RECORDS // 2
+
+
+def test_nothing_is_lost_while_others_make_the_journal_shorter(tmp_path: Path) -> None:
+    """R26, R31, R40"""
+    writers = [
+        fork.Process(target=_shortening_runs, args=(tmp_path, f"ecosystem-{number}"))
+        for number in range(WRITERS)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * WRITERS
+    history = read(tmp_path)
+    assert len(history.durations) == WRITERS * RECORDS
+    assert set(history.durations.values()) == {float(RUNS - 1)}
+    for number in range(WRITERS):
+        last = history.last_run([f"ecosystem-{number}"])
+        assert last is not None
+        assert (last.id, last.complete) == (f"ecosystem-{number}-{RUNS - 1}", True)
+    assert len(history.runs) < WRITERS * RUNS

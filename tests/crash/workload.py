@@ -1,6 +1,6 @@
 """A release in miniature over the real code, made to be killed.
 
-    python -ISB workload.py SOURCE release|recover DIRECTORY
+    python -ISB workload.py SOURCE release|recover|shorten DIRECTORY
 
 It says on its output what it may rely on from then on: what `tests/crash` holds it to.
 """
@@ -84,6 +84,12 @@ def recover(root: Path) -> None:
         Journal.open(state, run_id="next").close()
 
 
+def shorten(root: Path) -> None:
+    """A start that finds its journal long."""
+    Journal.compact_above = 0
+    recover(root)
+
+
 def _say(word: str) -> None:
     os.write(1, word.encode() + b"\n")
 
@@ -94,5 +100,7 @@ if __name__ == "__main__":
     command, directory = sys.argv[2], Path(sys.argv[3])
     if command == "release":
         asyncio.run(release(directory))
+    elif command == "shorten":
+        shorten(directory)
     else:
         recover(directory)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING
 
 from crash import workload
 from releasekit import locks, pins
 from releasekit.journal import History, Journal
+from releasekit.model import Outcome, Package, PackageId
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +56,35 @@ def start_again(directory: Path) -> History:
         journal = Journal.open(state, run_id="next")
         journal.close()
         return journal.history
+
+
+def with_long_journal(directory: Path) -> Path:
+    """After several releases, and with an upload of which nobody knows the end."""
+    state = create(directory) / ".releasekit"
+    for number in range(5):
+        package = Package(
+            id=PackageId(workload.ECOSYSTEM, "b"),
+            version=f"{number}.0",
+            directory=directory,
+            manifest=directory / "a.toml",
+        )
+        with locks.acquire(state, [workload.ECOSYSTEM]):
+            journal = Journal.open(state, run_id=f"run-{number}")
+            asyncio.run(_released(journal, package, known=number != 2))
+            journal.close()
+    return directory
+
+
+async def _released(journal: Journal, package: Package, *, known: bool) -> None:
+    journal.run_started(
+        plan_digest="p", commit="c", tool="1.0.0", started_at="2026", ecosystems=["pypi"]
+    )
+    for _ in range(10):
+        journal.step_ended("upload pypi:b", duration_s=1.0, error="503")
+    await journal.intent(package, registry="https://r.test/", digests={"b.whl": "0" * 64})
+    if known:
+        journal.outcome(package, Outcome.PUBLISHED, "uploaded")
+    await journal.run_ended("success")
 
 
 def journal_bytes(directory: Path) -> bytes:

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 COMMIT = "c0ffee"
 
 
+class ShortJournal(Journal):
+    """Made shorter at every start."""
+
+    compact_above = 0
+
+
 class Killed(BaseException):
     """kill -9"""
 
@@ -98,7 +104,7 @@ class Process:
         )
         registry = Registry(world)
         targets = {"fake": Target(Builder(world), registry)}
-        journal = Journal(
+        journal = (Journal if self.seed % 2 else ShortJournal)(
             Log(world),
             state_directory=settings.state_directory,
             run_id=f"run{world.epoch}",

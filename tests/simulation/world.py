@@ -145,6 +145,10 @@ class Log:
         del data[intact(bytes(data)) :]
         self._world.durable = len(data)
 
+    def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
+        self._world.journal[:] = shorter(bytes(self._world.journal))
+        self._world.durable = len(self._world.journal)
+
     def append(self, line: Callable[[int], bytes]) -> None:
         self._check()
         if self._world.strikes("disk"):

@@ -24,7 +24,7 @@ LAYERS = (
     ("graph", "frontier", "controls", "declaration", "circuit", "deadlines", "run_inputs"),
     ("attempts", "run_result", "registry_inputs"),
     ("scheduler", "inputs", "history", "actions", "credentials", "process", "config_file"),
-    ("logfile", "places", "net", "command_line"),
+    ("compaction", "logfile", "places", "net", "command_line"),
     ("journal", "locks", "pins", "contents", "identity", "config", "source"),
     ("choice", "ecosystems.interface", "report", "doctor"),
     ("decision", "ecosystems.directory", "live", "progress"),
