@@ -226,7 +226,9 @@ MUTANTS = (
         "kept = at_work | _of_packages",
         "kept = _of_packages",
     ),
-    Mutant("a shorter journal vouches for nothing", "compaction", '"durable": size', '"durable": 0'),
+    Mutant(
+        "a shorter journal vouches for nothing", "compaction", '"durable": size', '"durable": 0'
+    ),
     Mutant("any failure settles it", "compaction", ' and record["run"] == self._intent_run', ""),
     # What the journal says
     Mutant(
