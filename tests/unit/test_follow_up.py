@@ -131,11 +131,15 @@ def test_it_has_a_limit_of_time(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_run_published_is_not_followed_again(tmp_path: Path) -> None:
-    """Not what a plan found there, nor what turns out to be there."""
-    scripts = Scripts(FakeRegistry())
-    results = run(tmp_path, scripts, plan(CORE, actions={"core": Action.KEEP}))
+    """Not what a plan found there, nor what turns out to be there when it is uploaded."""
+    found = Scripts(FakeRegistry())
+    results = run(tmp_path, found, plan(CORE, actions={"core": Action.KEEP}))
     assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED}
-    assert scripts.ran == []
+    refused = Scripts(FakeRegistry(lost={"core": Denied("403: it is there")}))
+    (tmp_path / "again").mkdir()
+    results = run(tmp_path / "again", refused, plan(CORE))
+    assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED}
+    assert found.ran == refused.ran == []
 
 
 def test_what_is_not_published_is_not_followed(tmp_path: Path) -> None:
