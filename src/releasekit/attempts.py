@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from releasekit.backoff import backoff
 from releasekit.errors import ReleasekitError, Transient, Undecided
 from releasekit.model import Outcome
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-MAX_DELAY_S = 60.0
 SPREAD = random.Random()  # noqa: S311 - it spreads retries and guards nothing
 
 
@@ -58,13 +58,8 @@ class Policy:
         return True
 
     def delay_s(self, error: BaseException, *, attempt: int) -> float:
-        """Full jitter, and never less than what the error asks for by its `retry_after`.
-
-        https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-        """
-        # 2**64 times any delay that matters is beyond the cap; without a bound it overflows.
-        grown = math.ldexp(self.base_delay_s, min(attempt - 1, 64))
-        delay = self.rng.uniform(0.0, min(grown, MAX_DELAY_S))
+        """Never less than what the error asks for by its `retry_after`."""
+        delay = backoff(attempt - 1, self.base_delay_s, self.rng)
         asked = getattr(error, "retry_after", None)
         if isinstance(asked, int | float) and math.isfinite(asked):
             delay = max(delay, float(asked))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx
 
 from releasekit import __version__
+from releasekit.backoff import backoff
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.escape import clip, visible
 from releasekit.origins import is_safe, place, same_origin
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from releasekit.circuit import Circuit
 
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
-MAX_DELAY_S = 60.0
 MAX_REDIRECTS = 5
 # The largest simple page of pypi.org is under 20 MiB.
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -78,14 +78,6 @@ class RetryPolicy:
         repr=False,
         compare=False,
     )
-
-
-def backoff(attempt: int, base: float, rng: random.Random) -> float:
-    """Full jitter; `attempt` counts from 0, seconds.
-
-    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
-    """
-    return rng.uniform(0, min(base * 2 ** min(attempt, 32), MAX_DELAY_S))
 
 
 def retry_after(response: httpx.Response) -> float | None:

@@ -223,7 +223,7 @@ MUTANTS = (
         ("return isinstance(error, Transient)\n", "return True\n"),
     ),
     _mutant("deaf to retry_after", "attempts", ("delay = max(delay, float(asked))", "pass")),
-    _mutant("twice the delay", "attempts", ("min(attempt - 1, 64))", "min(attempt, 64))")),
+    _mutant("twice the delay", "attempts", ("backoff(attempt - 1, ", "backoff(attempt, ")),
     _mutant(
         "unknown counts as failed",
         "attempts",

@@ -19,7 +19,7 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 # Every module below may import those on its own line and on the lines above it, nothing further
 # down. Packages stand for all their modules.
 LAYERS = (
-    ("__init__", "model", "escape", "threads", "toml_text", "priority", "garbage"),
+    ("__init__", "model", "escape", "threads", "toml_text", "priority", "garbage", "backoff"),
     ("errors", "durable", "flock", "streams", "scrub", "values", "resources", "origins"),
     ("graph", "frontier", "controls", "declaration", "circuit", "deadlines", "run_inputs"),
     ("attempts", "run_result", "registry_inputs"),
