@@ -62,6 +62,22 @@ def test_the_checksums_of_the_pom_come_last(root: Path) -> None:
     assert sent.headers["Content-Length"] == str(len(server.files[JAR]))
 
 
+def test_what_was_built_here_tells_which_files_there_are(root: Path) -> None:
+    """Nobody else's sources are asked for; without a build, they are."""
+
+    def asked() -> set[str]:
+        server = Server()
+        assert lookup(server, root) is None
+        return {it.url.path.rpartition("/")[2] for it in server.requests}
+
+    both = {"a-1.0-sources.jar.sha1", "a-1.0-javadoc.jar.sha1"}
+    assert asked() >= both
+    built(root)
+    assert not asked() & both
+    built(root, "a-1.0-sources.jar")
+    assert asked() & both == {"a-1.0-sources.jar.sha1"}
+
+
 def test_an_upload_that_was_cut_off_is_completed(root: Path) -> None:
     """R21: the POM is there, and nobody is told so before all else is."""
     server, artifacts = Server(), built(root)

@@ -49,13 +49,14 @@ class Reader:
         )
 
     async def lookup(self, package: Package) -> Published | None:
-        """The files of a release by their checksums: the POM, the main artifact, sources and
-        documentation, and whatever else was built here.
+        """The files of a release by their checksums: the POM, the main artifact, and whatever else
+        was built here; where nothing was, sources and documentation.
         """
         packaging = self._packaging(package)
         pom = layout.pom(package)
         needed = (pom, *layout.mains(package, packaging))
-        names = dict.fromkeys((*needed, *layout.usual(package, packaging), *self._ours(package)))
+        others = self._ours(package) or layout.usual(package, packaging)
+        names = dict.fromkeys((*needed, *others))
         digests = dict(zip(names, await self._checksums(package, names), strict=True))
         sure = [name for name in names if digests[name] or self._certain(package, name, needed)]
         files = {name: digest for name in sure if (digest := digests[name])}
