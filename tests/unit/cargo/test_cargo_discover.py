@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import re
+import tarfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.cargo import discover, metadata
+from releasekit.ecosystems.cargo import crate_file, discover, metadata
 from releasekit.ecosystems.cargo.build import Built, Packager
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
@@ -201,6 +204,74 @@ def test_what_cargo_says_comes_with_what_to_do(tmp_path: Path, words: str, hint:
     assert isinstance(error, BuildFailed)
     assert words in str(error)
     assert hint in error.hint
+
+
+def test_a_trouble_that_is_no_crates_own_ends_them_all(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!/bin/sh\necho >> {tmp_path}/calls\necho 'error: no disk' >&2\nexit 101\n"
+    )
+    program.chmod(0o755)
+
+    async def main() -> Built:
+        async with Processes(environment={"PATH": f"{program.parent}:/usr/bin:/bin"}) as processes:
+            packager = Packager(
+                processes=processes,
+                crates={name: crate(tmp_path, name) for name in ("a", "b")},
+                edges={"a": [], "b": ["a"]},
+                scratch=tmp_path,
+                logs=tmp_path,
+                environment={},
+            )
+            return await packager.package(["a", "b"], tmp_path)
+
+    built = asyncio.run(main())
+    assert [str(it) for it in built.values()] == [
+        "cargo:a could not be packaged: full",
+        "cargo:b could not be packaged: full",
+    ]
+    assert (tmp_path / "calls").read_text().count("\n") == 1
+
+
+def packed(**files: bytes) -> io.BytesIO:
+    """A .crate of `a` 1.0.0; names without their directory, `_` for a dot."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(f"a-1.0.0/{name.replace('_', '.')}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    stream.seek(0)
+    return stream
+
+
+OWN = b'package = { name = "a", version = "1.0.0", readme = "README.md" }'
+
+
+def test_a_crate_is_read_as_it_was_packaged() -> None:
+    assert crate_file.read(packed(Cargo_toml=OWN, README_md=b"# A"), "a", "1.0.0").readme == "# A"
+    assert crate_file.read(packed(Cargo_toml=OWN), "a", "1.0.0").readme is None
+
+
+@pytest.mark.parametrize(
+    ("files", "limit", "words"),
+    [
+        ({"Cargo_toml": OWN.replace(b"1.0.0", b"1.0.1")}, 1000, "is another package's"),
+        ({"Cargo_toml": OWN, "README_md": b"#" * 200}, 100, "larger than 100 bytes"),
+        ({"Cargo_toml": OWN, "other": b"#" * 900}, 100, "unpacks to more than 800 bytes"),
+        ({"other": OWN}, 1000, "a-1.0.0/Cargo.toml"),
+        ({"Cargo_toml": b"["}, 1000, "is not its package"),
+    ],
+)
+def test_another_file_is_no_crate(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], limit: int, words: str
+) -> None:
+    """R40"""
+    monkeypatch.setattr(crate_file, "MAX_FILE_BYTES", limit)
+    monkeypatch.setattr(crate_file, "MAX_UNPACKED_BYTES", 8 * limit)
+    with pytest.raises(PackageError, match=re.escape(words)):
+        crate_file.read(packed(**files), "a", "1.0.0")
 
 
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
