@@ -228,8 +228,8 @@ def test_a_trouble_that_is_no_crates_own_ends_them_all(tmp_path: Path) -> None:
 
     built = asyncio.run(main())
     assert [str(it) for it in built.values()] == [
-        "cargo:a could not be packaged: full",
-        "cargo:b could not be packaged: full",
+        "cargo:a could not be packaged: no disk",
+        "cargo:b could not be packaged: no disk",
     ]
     assert (tmp_path / "calls").read_text().count("\n") == 1
 
