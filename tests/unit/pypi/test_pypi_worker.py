@@ -130,10 +130,7 @@ def test_hatchling_makes_both_files_in_one_process(root: Path, here: Here, hidde
 
 def test_another_backend_gets_a_process_for_each_hook(root: Path, here: Here) -> None:
     backend = in_tree(root)
-    (root / "a" / "kept.egg-info").mkdir()
     assert here(request(root, backend)) == {"sdist": "a-1.0.tar.gz"}
-    assert (root / "a" / "kept.egg-info").exists()
-    assert not (root / "a" / "a.egg-info").exists()
     sdist = root / "into" / "a-1.0.tar.gz"
     assert here(request(root, backend, operation="wheel", source=sdist)) == {
         "wheel": "a-1.0-py3-none-any.whl"
@@ -233,6 +230,41 @@ def test_the_server_says_how_a_build_ended(root: Path) -> None:
     ]
 
 
+def test_what_a_build_leaves_in_the_tree_is_removed(root: Path) -> None:
+    """R25: also of one that is cancelled, but nothing that was there before or is another's."""
+    os.mkfifo(root / "fifo")
+    backend = in_tree(
+        root,
+        f"""
+def build_wheel(*_):
+    for name in ("a.egg-info", "src/b.egg-info", "other/c.egg-info"):
+        os.makedirs(name)
+    raise SystemExit(open({str(root / "fifo")!r}).read())
+""",
+    )
+    kept = root / "a" / "kept.egg-info"
+    kept.mkdir()
+    (root / "a" / "other").mkdir()
+    (root / "a" / "other" / "pyproject.toml").touch()
+    first, cancelled = request(root, backend), request(root, backend, operation="metadata")
+    left = {"kept.egg-info", "in_tree.py", "module.py", "other", "pyproject.toml", "src"}
+
+    async def body(there: Worker) -> None:
+        assert (await there.ask(first)).sdist
+        assert {path.name for path in (root / "a").iterdir()} == left - {"src"}
+        waiting = asyncio.ensure_future(there.ask(cancelled))
+        fifo = await asyncio.to_thread((root / "fifo").open, "w")  # as soon as it is read from
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        fifo.close()
+
+    talk(root, body)
+    assert {path.name for path in (root / "a").iterdir()} == left
+    assert not list((root / "a" / "src").iterdir())
+    assert (root / "a" / "other" / "c.egg-info").exists()
+
+
 def test_a_build_can_be_cancelled_and_none_outlives_the_requests(root: Path) -> None:
     """R27 R29"""
     os.mkfifo(root / "fifo")
@@ -302,11 +334,14 @@ def test_answers_to_nobody_are_dropped() -> None:
 
 
 def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
-    """R27: killed while one package is being built, just when another's build has ended."""
+    """R25, R27: killed while one package is being built, just when another's build has ended."""
     wait = "\nimport time\nwhile not os.path.exists('../go'):\n    time.sleep(0.01)\n"
     quick = in_tree(root, wait)
     (root / "a" / "slow.py").write_text(
-        "import os, time\nopen('../started', 'w').close()\ntime.sleep(600)\n"
+        "import os, time\n"
+        "os.makedirs('slow.egg-info')\n"
+        "open('../started', 'w').close()\n"
+        "time.sleep(600)\n"
     )
     slow = BuildSystem(requires=(), backend="slow", backend_path=(".",))
     held, inherited = os.pipe()
@@ -336,3 +371,4 @@ def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     assert ended
     assert code == 0
+    assert not (root / "a" / "slow.egg-info").exists()

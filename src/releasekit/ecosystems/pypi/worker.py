@@ -21,7 +21,6 @@ import tarfile
 import tempfile
 import traceback
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +45,7 @@ class Server:
 
     def serve(self) -> None:
         """Until the requests end, or nobody reads the answers: no build goes on after that, for it
-        would hold the lock of a run that has been killed.
+        would hold the lock of a run that has been killed, nor leaves anything in the tree.
         """
         try:
             self._converse()
@@ -54,6 +53,8 @@ class Server:
             pass
         finally:
             self.kill()
+            for build in self._builds.values():
+                build.end()
 
     def _converse(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -97,6 +98,8 @@ class Build:
 
     def __init__(self, request: Request, *, close: int) -> None:
         self.id = request["id"]
+        self._source = Path(request["source"])
+        self._before = frozenset(_litter(self._source))
         self._received = b""
         self.fd, write_end = os.pipe()
         self.pid = os.fork()
@@ -111,9 +114,17 @@ class Build:
         self._received += chunk
         return bool(chunk)
 
-    def answer(self) -> Answer:
+    def end(self) -> int:
+        """Its wait status, once it has ended; what it has left in the tree is removed."""
         os.close(self.fd)
         _, status = os.waitpid(self.pid, 0)
+        for path in _litter(self._source):
+            if path not in self._before:
+                shutil.rmtree(path, ignore_errors=True)
+        return status
+
+    def answer(self) -> Answer:
+        status = self.end()
         if self._received and status == 0:
             said = json.loads(self._received)
             _warm_up(said.pop("modules"))
@@ -224,11 +235,10 @@ class Hooks:
 def sdist(request: Request) -> Answer:
     """An sdist of the tree, and its wheel where the same process may go on."""
     source, into = Path(request["source"]), Path(request["into"])
-    with _tidy(source):
-        hooks = Hooks(request, source)
-        if missing := _missing(hooks.requires("sdist"), request["installed"]):
-            return {"requires": missing}
-        built = hooks.build("sdist", into)
+    hooks = Hooks(request, source)
+    if missing := _missing(hooks.requires("sdist"), request["installed"]):
+        return {"requires": missing}
+    built = hooks.build("sdist", into)
     _refuse_hidden(built, request["hidden"])
     if request["backend"] in REENTRANT and not request["backend_path"]:
         return {"sdist": built.name, **wheel({**request, "source": str(built)})}
@@ -262,9 +272,8 @@ def _extract(archive: tarfile.TarFile, into: Path) -> None:
 
 def metadata(request: Request) -> Answer:
     """The METADATA of the wheel the tree would be built into now."""
-    source = Path(request["source"])
-    with _tidy(source), tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
-        hooks = Hooks(request, source)
+    with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
+        hooks = Hooks(request, Path(request["source"]))
         if missing := _missing(hooks.requires("wheel"), request["installed"]):
             return {"requires": missing}
         return {"metadata": hooks.metadata(Path(scratch))}
@@ -281,20 +290,13 @@ def _missing(wanted: list[str], installed: list[str]) -> list[str]:
     return sorted(set(wanted) - set(installed))
 
 
-@contextmanager
-def _tidy(source: Path) -> Iterator[None]:
-    """Removes the *.egg-info and build/ directories that setuptools leaves in the tree."""
-    before = set(_litter(source))
-    try:
-        yield
-    finally:
-        for path in _litter(source):
-            if path not in before:
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _litter(source: Path) -> list[Path]:
-    return [*source.glob("*.egg-info"), *source.glob("*/*.egg-info"), *source.glob("build")]
+def _litter(source: Path) -> Iterator[Path]:
+    """The directories that setuptools makes in a source tree."""
+    yield from source.glob("build")
+    yield from source.glob("*.egg-info")
+    for path in source.glob("*/*.egg-info"):
+        if not path.with_name("pyproject.toml").exists():  # else it is another package's
+            yield path
 
 
 def _hide(hidden: str) -> None:
