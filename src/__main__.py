@@ -9,7 +9,7 @@ import sys
 # https://github.com/python/cpython/blob/v3.11.7/Lib/importlib/_bootstrap.py#L197
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from releasekit.__main__ import main  # noqa: E402 - see above
+from releasekit.__main__ import start  # noqa: E402 - see above
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

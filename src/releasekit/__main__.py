@@ -14,11 +14,18 @@ from releasekit.config import load
 from releasekit.credentials import Credentials, snapshot
 from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.escape import log_line
+from releasekit.output import lossy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from releasekit.config import Config
+
+
+def start() -> int:
+    """`main` for a process of its own."""
+    sys.stdout, sys.stderr = lossy(sys.stdout), lossy(sys.stderr)
+    return main()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,4 +75,4 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

@@ -20,7 +20,7 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 # down. Packages stand for all their modules.
 LAYERS = (
     ("__init__", "model", "escape", "threads", "toml_text", "priority", "garbage", "backoff"),
-    ("errors", "durable", "flock", "streams", "scrub", "values", "resources", "origins"),
+    ("errors", "durable", "flock", "streams", "scrub", "values", "resources", "origins", "output"),
     ("graph", "frontier", "controls", "declaration", "circuit", "deadlines", "run_inputs"),
     ("attempts", "run_result", "registry_inputs"),
     ("scheduler", "inputs", "history", "actions", "credentials", "process", "config_file"),

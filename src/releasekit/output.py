@@ -1,0 +1,35 @@
+"""What a run prints to, which may go away before the run ends."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class _Lossy(io.FileIO):
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def lossy(stream: TextIO | None) -> TextIO:
+    """The same file, but what cannot be written is dropped: a closed pipe, a terminal that is gone
+    or a full disk must not end a release. None, for a descriptor that was closed before the start,
+    becomes the null device, and that before another file can get its number.
+    """
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    raw = _Lossy(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=True,
+    )
