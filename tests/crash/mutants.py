@@ -30,6 +30,7 @@ GIVE_UP_S = 60.0
 PINS = ("unit/test_pins.py", "unit/test_durable.py", "crash/test_power_loss.py")
 JOURNAL = (
     "unit/test_journal.py",
+    "unit/test_logfile.py",
     "crash/test_shared_journal.py",
     "crash/test_journal_damage.py",
     "crash/test_power_loss.py",
@@ -51,7 +52,7 @@ JUDGES = {
     "history": JOURNAL,
     "compaction": ("unit/test_compaction.py",),
     **dict.fromkeys(("decision", "steps", "publish", "life", "plan"), RELEASE),
-    "": ("unit/test_locks.py", "crash/test_lock_hammer.py", *PINS, *JOURNAL[:3], *RELEASE),
+    "": ("unit/test_locks.py", "crash/test_lock_hammer.py", *PINS, *JOURNAL[:4], *RELEASE),
 }
 
 

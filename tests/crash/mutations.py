@@ -218,6 +218,12 @@ MUTANTS = (
         "                pass\n",
     ),
     Mutant("a shortened file is not noticed", "logfile", "if self._in_place():", "if True:"),
+    Mutant(
+        "what is durable is told of a file that is gone",
+        "logfile",
+        "            if replaced == self._replaced:\n",
+        "            if True:\n",
+    ),
     # What is left of a long journal
     Mutant("an open upload is forgotten", "compaction", " or not facts.settled\n", "\n"),
     Mutant(
