@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from releasekit.bundle import refuse_divided
 from releasekit.choice import concerns, select, with_extra
 from releasekit.decision import compare, decide
 from releasekit.errors import ConfigError, PlanError
@@ -66,6 +67,7 @@ async def make_plan(
     )
     versions = planned_versions(public.values())
     check_pins(steps, versions, targets)
+    refuse_divided(steps, targets)
     fingerprints = sorted(step.fingerprint for step in steps)
     return Plan(
         steps=steps,

@@ -27,7 +27,7 @@ LAYERS = (
     ("compaction", "logfile", "places", "net", "command_line"),
     ("journal", "locks", "pins", "contents", "identity", "config", "source"),
     ("choice", "ecosystems.interface", "report", "doctor"),
-    ("decision", "ecosystems.directory", "live", "progress"),
+    ("decision", "bundle", "ecosystems.directory", "live", "progress"),
     ("ecosystems", "plan", "life"),
     ("steps", "planfile"),
     ("publish",),
