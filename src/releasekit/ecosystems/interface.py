@@ -116,7 +116,8 @@ class Target:
     release at once, or, where it is not `whole`, each in its turn with all that is built and needs
     nothing but what is visible or goes along.
     `foresee` tells, once all packages were looked up, what the user should expect of these steps:
-    a sentence, or nothing. `follow_up` comes after a package is confirmed; nobody waits for it.
+    a sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
+    comes after a package is confirmed; nobody waits for it.
     """
 
     ecosystem: Ecosystem

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -10,8 +11,16 @@ import pytest
 import distributions
 import registries
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.pypi.registry import derived_index
-from releasekit.errors import ConfigError, MissingCredentials, PackageError, Rejected, Transient
+from releasekit.ecosystems.pypi.registry import PackageIndex, derived_index
+from releasekit.errors import (
+    ConfigError,
+    MissingCredentials,
+    PackageError,
+    PlanError,
+    Rejected,
+    Transient,
+)
+from releasekit.model import Action, Step
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -293,3 +302,30 @@ def test_a_server_that_is_down_is_left_alone(tmp_path: Path) -> None:
     assert waits[:5] == [None] * 5
     assert all(wait and wait <= 5 for wait in waits[5:])
     assert [request.method for request in server.requests].count("POST") == 5
+
+
+@pytest.mark.parametrize(
+    ("place", "version", "action", "refused"),
+    [
+        ("https://upload.pypi.org/legacy/", "1.0+g1a2b3c", Action.PUBLISH, True),
+        ("https://test.pypi.org/legacy", "1.0+g1a2b3c", Action.UPLOAD, True),
+        ("https://upload.pypi.org/legacy/", "1.0.dev3", Action.PUBLISH, False),
+        ("https://upload.pypi.org/legacy/", "1.0+g1a2b3c", Action.KEEP, False),
+        (PRIVATE, "1.0+g1a2b3c", Action.PUBLISH, False),
+    ],
+)
+def test_a_local_version_is_refused_where_it_can_never_be_uploaded(
+    place: str, version: str, action: Action, refused: bool
+) -> None:
+    step = Step(package=replace(PACKAGE, version=version), action=action, reason="")
+
+    async def foresee(registry: Registry) -> str:
+        assert isinstance(registry, PackageIndex)
+        return registry.foresee([step])
+
+    if refused:
+        with pytest.raises(PlanError, match=r"acme-core 1\.0\+g1a2b3c .* 'g1a2b3c'") as caught:
+            using(Server({}), place, foresee)
+        assert "no-local-version" in caught.value.hint
+    else:
+        assert using(Server({}), place, foresee) == ""

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for a `[pypi]` table, index or registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("pypi", {}))
+    there = registry.make(config, services)
     return Target(
         ecosystem=PyPI(config, options, processes=services.processes),
-        registry=registry.make(config, services),
+        registry=there,
+        foresee=there.foresee if isinstance(there, registry.PackageIndex) else None,
     )

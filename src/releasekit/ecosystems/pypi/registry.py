@@ -19,7 +19,8 @@ from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import answers, login, simple_index
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
-from releasekit.errors import PackageError, Transient
+from releasekit.errors import PackageError, PlanError, Transient
+from releasekit.model import Action
 from releasekit.net import RetryPolicy, request_with_retry, send
 from releasekit.origins import require_safe, same_origin
 from releasekit.resources import finish
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.contents import Contents
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.ecosystems.pypi.distribution import Form
-    from releasekit.model import Artifact, Package, Published
+    from releasekit.model import Artifact, Package, Published, Step
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
 _INDEXES: Final = {
@@ -108,6 +109,25 @@ class PackageIndex:
 
     def check_credentials(self) -> None:
         self._login.check()
+
+    def foresee(self, steps: Sequence[Step]) -> str:
+        """Raises PlanError for a version that pypi.org is known to refuse.
+
+        https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
+        """
+        if str(self._endpoints.upload).rstrip("/") + "/" not in _INDEXES:
+            return ""
+        for step in steps:
+            package = step.package
+            if step.action is not Action.KEEP and "+" in package.version:
+                raise PlanError(
+                    f"{package.manifest}: {package.id.name} {package.version} has a local version, "
+                    f"{package.version.partition('+')[2]!r}, which {self.url} never takes",
+                    hint="Release from a tagged commit without changes, or have the tool that "
+                    'makes the version leave that out (setuptools-scm: local_scheme = "no-local-'
+                    'version"; hatch-vcs: the same in raw-options).',
+                )
+        return ""
 
     async def lookup(self, package: Package) -> Published | None:
         asked = self._endpoints
