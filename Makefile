@@ -50,8 +50,8 @@ SECONDS := 120
 soak: .venv ## the battery with ever new seeds, for SECONDS=120
 	$(BIN)/python tests/soak.py $(SECONDS)
 
-bench: .venv ## measure, and write docs/performance.md
-	$(BIN)/python bench/scheduler.py
+bench: .venv ## measure what docs/performance.md tells, and draw its chart
+	$(BIN)/python bench/scheduler.py --write docs
 	$(BIN)/python bench/journal.py
 	$(BIN)/python bench/build.py
 
