@@ -234,4 +234,4 @@ if ! find_environment; then
 fi
 # exec: the runner signals only the process it started, and that has to be Python.
 # -I and -X utf8: nothing in the caller's directory or environment may change how it starts.
-exec "$interpreter" -I -u -X utf8 "$here/src" "$@"
+exec "$interpreter" -I -u -X utf8 "$here/src/__main__.py" "$@"

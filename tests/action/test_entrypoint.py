@@ -26,11 +26,14 @@ PROBE = """
 import json, os, sys
 import httpx, yaml
 import releasekit
-print(json.dumps({
-    "pid": os.getpid(), "argv": sys.argv[1:], "prefix": sys.prefix, "version": sys.version_info[:2],
-    "isolated": sys.flags.isolated, "utf8": sys.flags.utf8_mode, "yaml": yaml.__file__,
-    "releasekit": releasekit.__file__, "environment": dict(os.environ),
-}))
+
+def start():
+    print(json.dumps({
+        "pid": os.getpid(), "argv": sys.argv[1:], "prefix": sys.prefix,
+        "version": sys.version_info[:2], "isolated": sys.flags.isolated,
+        "utf8": sys.flags.utf8_mode, "yaml": yaml.__file__, "releasekit": releasekit.__file__,
+        "environment": dict(os.environ),
+    }))
 """
 TOOLS = ("bash", "sha256sum", "mkdir", "mktemp", "find", "mv", "rm", "readlink", "env")
 
@@ -116,7 +119,7 @@ def start(tmp_path: Path) -> Start:
     made.programs.mkdir()
     made.cwd.mkdir()
     copy_action(made.action)
-    (made.action / "src/__main__.py").write_text(PROBE)
+    (made.action / "src/releasekit/__main__.py").write_text(PROBE)
     for name in TOOLS:
         (made.programs / name).symlink_to(real_program(name))
     (made.programs / "python3").symlink_to(real_program("python3"))
@@ -150,7 +153,7 @@ def test_the_step_s_first_process_becomes_python(start: Start) -> None:
 
 
 def test_the_second_start_takes_less_than_0_3_s(start: Start) -> None:
-    shutil.copy2(PROJECT / "src/__main__.py", start.action / "src")
+    shutil.copy2(PROJECT / "src/releasekit/__main__.py", start.action / "src/releasekit")
     start.run("--version")
     took = []
     for _ in range(10):
