@@ -9,3 +9,8 @@ settings.register_profile("releasekit", deadline=None, database=None, print_blob
 settings.load_profile("releasekit")
 
 pytest_plugins = ["integration.fixtures"]
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Archives hold the second they were made in, and all processes have to name a test alike."""
+    return argname if isinstance(val, bytes) else None
