@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from releasekit import workspace_files
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.inputs import DECLARED, ECOSYSTEMS, SECRETS
 
@@ -45,13 +46,7 @@ def read(path: Path) -> ConfigFile:
 
 
 def _parsed(path: Path) -> Mapping[str, object]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > MAX_BYTES:
-        raise ConfigError(f"{path.name}: larger than {MAX_BYTES} bytes; this is no configuration")
+    content = workspace_files.read(path, max_bytes=MAX_BYTES)
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:

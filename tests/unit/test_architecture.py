@@ -21,6 +21,7 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 LAYERS = (
     ("__init__", "model", "escape", "threads", "toml_text", "priority", "garbage", "backoff"),
     ("errors", "durable", "flock", "streams", "scrub", "values", "resources", "origins", "output"),
+    ("workspace_files",),
     ("graph", "frontier", "controls", "declaration", "circuit", "deadlines", "run_inputs"),
     ("attempts", "run_result", "registry_inputs"),
     ("scheduler", "inputs", "history", "actions", "credentials", "process", "config_file"),

@@ -169,7 +169,7 @@ BAD = [
     ("[project", "is not valid TOML"),
     ("x = '\udcff'", "is not valid TOML"),
     ("x = " + "[" * 20_000, "is not valid TOML"),
-    ("# " + "x" * manifest.MAX_BYTES, "is larger than 1048576 bytes"),
+    ("# " + "x" * manifest.MAX_BYTES, "larger than 1048576 bytes"),
     ("project = 1", "project is 1, not a table"),
     ("[project]\nversion = '1'", "project.name is missing"),
     ("[project]\nname = 1", "project.name is missing"),
@@ -215,7 +215,7 @@ def test_the_number_of_requirements_is_bounded(
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"{tmp_path} cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match=rf"{tmp_path}: cannot be read \(Is a directory\)"):
         manifest.read(tmp_path)
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.pypi import members as module
-from releasekit.ecosystems.pypi.members import inside, members
+from releasekit.ecosystems.pypi.members import members
 from releasekit.errors import ConfigError
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from releasekit import workspace_files
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -79,11 +80,11 @@ def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _document(path: Path) -> Mapping[str, Any]:
+    data = workspace_files.read(path, max_bytes=_MAX_BYTES)
     try:
-        with path.open("rb") as file:
-            return tomllib.loads(file.read(_MAX_BYTES).decode())
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
 
 
 def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,17 +32,6 @@ def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
         if directory not in found:
             found.append(directory)
     return found
-
-
-def inside(root: Path, path: Path, *, where: str) -> Path:
-    """`path` without symbolic links; raises ConfigError when that is not below `root`."""
-    resolved = path.resolve()
-    if not resolved.is_relative_to(root):
-        raise ConfigError(
-            f"{where} leads out of the workspace, to {resolved}",
-            hint=f"Everything that is published has to be below {root}.",
-        )
-    return resolved
 
 
 def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Dependency, Package, PackageId
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -152,12 +153,7 @@ def _required(root: Path, fixtures: list[Path], found: Mapping[str, Module]) -> 
 
 
 def _used(root: Path, work: Path, use: str) -> Path:
-    directory = (root / use).resolve()
-    if not directory.is_relative_to(root):
-        raise ConfigError(
-            f"{work}: use {use} leads out of the workspace, to {directory}",
-            hint=f"Everything that is published has to be below {root}.",
-        )
+    directory = inside(root, root / use, where=f"{work}: use {use}")
     if not (directory / "go.mod").is_file():
         raise ConfigError(
             f"{work}: use {use}: there is no go.mod", hint=f"go work edit -dropuse={use}"

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from releasekit import workspace_files
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,13 +93,7 @@ class GoWork:
 
 def read(path: Path) -> str:
     """The text of a go.mod, go.work or version file; raises ConfigError when there is none."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(content) > MAX_BYTES:
-        raise ConfigError(f"{path}: larger than {MAX_BYTES} bytes")
+    content = workspace_files.read(path, max_bytes=MAX_BYTES)
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from xml.parsers import expat
 
+from releasekit import workspace_files
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,15 +66,12 @@ def parse(data: bytes) -> Element:
 
 def read(path: Path) -> Element:
     """The root element of a file; raises ConfigError naming it."""
+    data = workspace_files.read(path, max_bytes=MAX_BYTES)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
         data.decode()
         return parse(data)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 ({error})", hint="Save it as UTF-8.") from error
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise ConfigError(f"{path}: not a POM: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from releasekit import workspace_files
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,10 +40,7 @@ def _configured(root: Path, top: Path) -> list[str]:
 
 
 def _words(path: Path) -> list[str]:
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path}: more than {MAX_BYTES} bytes")
+    data = workspace_files.read(path, max_bytes=MAX_BYTES)
     try:
         lines = data.decode().splitlines()
         # Lines that begin with # are comments from Maven 3.9 on, and never were arguments before.

@@ -15,6 +15,7 @@ from releasekit.ecosystems.maven import pom as poms
 from releasekit.ecosystems.maven import settings
 from releasekit.ecosystems.maven.options import WHERE
 from releasekit.errors import ConfigError
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,26 +126,15 @@ def load(root: Path, options: Options) -> list[Project]:
 def _tops(root: Path, options: Options) -> list[Path]:
     if not options.reactors:
         top = root / "pom.xml"
-        return [inside(root, top, str(top)).parent] if top.is_file() else []
+        return [inside(root, top, where=str(top)).parent] if top.is_file() else []
     tops = []
     for name in options.reactors:
         top = root / name / "pom.xml"
         where = f"{WHERE} reactors: {name!r}"
         if not top.is_file():
             raise ConfigError(f"{where} has no pom.xml", hint="Name the directory that has one.")
-        tops.append(inside(root, top, where).parent)
+        tops.append(inside(root, top, where=where).parent)
     return tops
-
-
-def inside(root: Path, path: Path, where: str) -> Path:
-    """`path` without symbolic links; raises ConfigError when that is not below `root`."""
-    resolved = path.resolve()
-    if not resolved.is_relative_to(root):
-        raise ConfigError(
-            f"{where} leads out of the workspace, to {resolved}",
-            hint=f"Everything that is published has to be below {root}.",
-        )
-    return resolved
 
 
 class _Reactor:
@@ -185,7 +175,7 @@ class _Reactor:
             path = _pom_at(pom.path.parent / module)
             if path is None:
                 raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
-            yield inside(self._root, path, where)
+            yield inside(self._root, path, where=where)
 
     def _project(self, path: Path, by_key: Mapping[tuple[str, str], Path], depth: int) -> Project:
         if depth > MAX_PARENTS:

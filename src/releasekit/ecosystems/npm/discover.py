@@ -9,6 +9,7 @@ from releasekit.ecosystems.npm import globs, manifest, workspace
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.errors import ConfigError
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,8 +34,7 @@ def projects(root: Path, space: Workspace, options: Options) -> dict[str, Projec
     found: dict[str, Project] = {}
     for directory in _directories(root, space, options):
         path = directory / globs.MANIFEST
-        if not path.resolve().is_relative_to(root):
-            raise ConfigError(f"{path} leads out of the workspace, to {path.resolve()}")
+        inside(root, path, where=str(path))
         project = manifest.project(manifest.read(path), path)
         if project is None:
             continue

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit import workspace_files
 from releasekit.ecosystems.npm.semver import Version
 from releasekit.errors import ConfigError
 
@@ -67,13 +68,7 @@ class Project:
 
 def read(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes")
+    data = workspace_files.read(path, max_bytes=MAX_BYTES)
     try:
         return parse(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit import workspace_files
 from releasekit.ecosystems.npm import globs, manifest
 from releasekit.errors import ConfigError
 
@@ -82,11 +83,9 @@ def _yaml(path: Path) -> dict[str, object]:
     # Only workspaces that have such a file pay for it.
     import yaml  # noqa: PLC0415
 
+    data = workspace_files.read(path, max_bytes=_MAX_BYTES)
     try:
-        with path.open("rb") as file:
-            document = yaml.safe_load(file.read(_MAX_BYTES))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        document = yaml.safe_load(data)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"{path} is not valid YAML: {reason}") from error

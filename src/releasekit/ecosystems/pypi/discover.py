@@ -7,9 +7,10 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.pypi.members import inside, members
+from releasekit.ecosystems.pypi.members import members
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

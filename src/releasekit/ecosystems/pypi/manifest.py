@@ -12,6 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from releasekit import workspace_files
 from releasekit.errors import ConfigError
 from releasekit.model import DependencyKind
 
@@ -79,13 +80,7 @@ class Project:
 
 def read(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise ConfigError(f"{path} is larger than {MAX_BYTES} bytes")
+    data = workspace_files.read(path, max_bytes=MAX_BYTES)
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

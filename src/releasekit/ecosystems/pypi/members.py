@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError
+from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,17 +49,6 @@ def members(
                 hint="Remove the entry, or correct the path.",
             )
     return sorted(found)
-
-
-def inside(root: Path, path: Path, *, where: str) -> Path:
-    """`path` without symbolic links; raises ConfigError when that is not below `root`."""
-    resolved = path.resolve()
-    if not resolved.is_relative_to(root):
-        raise ConfigError(
-            f"{where} leads out of the workspace, to {resolved}",
-            hint=f"Everything that is published has to be below {root}.",
-        )
-    return resolved
 
 
 class _Walk:
