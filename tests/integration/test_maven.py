@@ -108,9 +108,9 @@ def test_a_release_in_order_once_and_back(
     assert git(workspace, "status", "--porcelain", "--ignored") == "!! .releasekit/\n"
 
     maven_server.recorder.forget()
-    began_s = time.monotonic()
+    shutil.rmtree(workspace / ".releasekit" / "logs")
     second = publish(program, workspace, maven_server)
-    assert time.monotonic() - began_s < 10
+    assert not (workspace / ".releasekit" / "logs").exists()  # Maven was not even started
     assert second.results["result"] == "noop", second.out
     assert [it for it in maven_server.recorder.exchanges if it.method != "GET"] == []
 
