@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from releasekit.bundle import refuse_divided
 from releasekit.choice import concerns, select, with_extra
@@ -24,16 +23,15 @@ from releasekit.model import (
     Published,
     Step,
 )
+from releasekit.resources import all_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.journal import Entry, History
-
-T = TypeVar("T")
 
 
 async def make_plan(
@@ -92,17 +90,6 @@ def foreseen(steps: Sequence[Step], targets: Mapping[str, Target]) -> tuple[str,
         if target.foresee is not None:
             notes.append(target.foresee([it for it in steps if it.package.id.ecosystem == name]))
     return tuple(filter(None, notes))
-
-
-async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
-    """Every answer, or the first error once all have ended."""
-    answers = await asyncio.gather(*awaitables, return_exceptions=True)
-    values: list[T] = []
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-        values.append(answer)
-    return values
 
 
 async def discover(root: Path, targets: Mapping[str, Target]) -> list[Package]:

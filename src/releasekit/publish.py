@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from releasekit.errors import PackageError
 from releasekit.life import CUT_OFF, Ending, Life, companions, result_of, results
 from releasekit.model import Action, DependencyKind, Event, Outcome, PackageId
+from releasekit.resources import all_of
 from releasekit.scheduler import Scheduler, Task
 from releasekit.steps import Steps
 
@@ -142,7 +143,7 @@ class Release:
                 timer.cancel()
         if self._ending:
             doubtful = [life for life in self._lives.values() if life.unconfirmed]
-            await asyncio.gather(*map(self._steps.last_look, doubtful))
+            await all_of(map(self._steps.last_look, doubtful))
         for result in self.results():
             self._tell(result)
 

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Awaitable, Coroutine, Iterable
     from types import TracebackType
 
 T = TypeVar("T")
@@ -39,6 +39,21 @@ async def finish(awaitable: Awaitable[T]) -> T:
         caller.uncancel()
         caller.cancel()
     return inner.result()
+
+
+async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+    """Every answer, or the first error once all have ended.
+
+    Unlike `gather`, which leaves the others running behind an error.
+    https://docs.python.org/3/library/asyncio-task.html#asyncio.gather
+    """
+    answers = await asyncio.gather(*awaitables, return_exceptions=True)
+    values: list[T] = []
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+        values.append(answer)
+    return values
 
 
 class Stage(Enum):

@@ -20,6 +20,7 @@ from releasekit.errors import (
 from releasekit.model import Event, Outcome, Span
 from releasekit.pins import EphemeralPin
 from releasekit.plan import read_manifest
+from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -197,7 +198,7 @@ class Steps:
         for life in lives:
             digests = {artifact.filename: artifact.sha256 for artifact in life.artifacts}
             intents.append(self._journal.intent(life.step.package, registry=url, digests=digests))
-        await asyncio.gather(*intents)
+        await all_of(intents)
 
     async def _deliver(self, target: Target, release: Mapping[Package, Sequence[Artifact]]) -> None:
         limit_s = self._config.task_timeout_s

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,27 @@ def test_the_checksums_of_the_pom_come_last(root: Path) -> None:
     assert sent.headers["Authorization"] == f"Basic {pair}"
     assert sent.headers["If-None-Match"] == "*"
     assert sent.headers["Content-Length"] == str(len(server.files[JAR]))
+
+
+def test_a_look_that_fails_leaves_no_request_under_way(root: Path) -> None:
+    under_way: set[str] = set()
+
+    class Slow(Server):
+        async def __call__(self, request: httpx.Request) -> httpx.Response:
+            if request.url.path.endswith(".pom.sha1"):
+                return httpx.Response(500)
+            under_way.add(request.url.path)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            under_way.remove(request.url.path)
+            return httpx.Response(404)
+
+    async def use(target: Target, package: Package) -> None:
+        with pytest.raises(Transient):
+            await target.registry.lookup(package)
+        assert not under_way
+
+    using(Slow(), root, use, max_retries=0)
 
 
 def test_what_was_built_here_tells_which_files_there_are(root: Path) -> None:

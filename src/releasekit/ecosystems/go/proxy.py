@@ -12,6 +12,7 @@ from releasekit.ecosystems.go import module_zip, paths, release
 from releasekit.errors import Rejected, Transient
 from releasekit.net import RetryPolicy, check, request_with_retry
 from releasekit.origins import require_safe
+from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     import httpx
@@ -48,8 +49,8 @@ class Proxy:
         found = {info: f"sha256:{hashlib.sha256(_info(answer, package)).hexdigest()}"}
         if self.url == OFFICIAL:
             return found | await self._from_sum_db(package)
-        mod_data, zip_data = await asyncio.gather(
-            *(self._get(self.address(package, name), package) for name in (mod, zipped))
+        mod_data, zip_data = await all_of(
+            self._get(self.address(package, name), package) for name in (mod, zipped)
         )
         if mod_data is not None:
             found[mod] = module_zip.hash_of_mod(mod_data.content)

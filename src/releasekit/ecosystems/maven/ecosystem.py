@@ -9,6 +9,7 @@ from releasekit.ecosystems.maven import discover, document, pin, pom, workspace
 from releasekit.ecosystems.maven.build import Builder
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed
+from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,8 +70,8 @@ class Maven:
             signer = Signer(
                 self._processes, self._options.sign, at_once=self._config.build_concurrency
             )
-            signed = await asyncio.gather(
-                *(self._sign(signer, package, built[package.id]) for package in packages)
+            signed = await all_of(
+                self._sign(signer, package, built[package.id]) for package in packages
             )
             built = {package.id: each for package, each in zip(packages, signed, strict=True)}
         return built

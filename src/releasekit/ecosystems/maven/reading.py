@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from releasekit.ecosystems.maven import answers, layout
 from releasekit.errors import Transient
 from releasekit.model import Published
 from releasekit.net import RetryPolicy, request_with_retry
+from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -96,10 +96,10 @@ class Reader:
         return self._url.copy_with(path=f"{self._url.path.rstrip('/')}/{path}")
 
     async def _checksums(self, package: Package, names: Iterable[str]) -> list[str]:
-        return await asyncio.gather(*(self._checksum(package, name) for name in names))
+        return await all_of(self._checksum(package, name) for name in names)
 
     async def _hashes(self, package: Package, names: Iterable[str]) -> list[str]:
-        return await asyncio.gather(*(self._hash(package, name) for name in names))
+        return await all_of(self._hash(package, name) for name in names)
 
     async def _checksum(self, package: Package, name: str) -> str:
         """By the file that lies beside it; empty where there is none."""

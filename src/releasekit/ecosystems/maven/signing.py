@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.maven.build import digested
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,7 @@ class Signer:
                 hint="Install GnuPG (https://gnupg.org), or do without signatures.",
             )
         try:
-            made = await asyncio.gather(*(self._sign(gpg, path) for path in unsigned))
+            made = await all_of(self._sign(gpg, path) for path in unsigned)
         except CommandFailed as error:
             raise BuildFailed(
                 f"{package.id}: gpg did not sign: {error.log[-1] if error.log else error}",
