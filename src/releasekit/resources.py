@@ -47,13 +47,9 @@ async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     Unlike `gather`, which leaves the others running behind an error.
     https://docs.python.org/3/library/asyncio-task.html#asyncio.gather
     """
-    answers = await asyncio.gather(*awaitables, return_exceptions=True)
-    values: list[T] = []
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-        values.append(answer)
-    return values
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
 
 
 class Stage(Enum):

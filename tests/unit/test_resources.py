@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from releasekit.resources import Lifetime, Stage, finish
+from releasekit.resources import Lifetime, Stage, all_of, finish
 
 
 async def slow(turns: int, result: str) -> str:
@@ -74,6 +74,49 @@ def test_finish_passes_errors_on() -> None:
         with pytest.raises(OSError, match="disk full"):
             await finish(broken())
         assert await finish(slow(0, "fine")) == "fine"
+
+    asyncio.run(main())
+
+
+def test_all_of_waits_for_those_beside_the_one_that_failed() -> None:
+    ended: list[str] = []
+
+    async def noted(turns: int, text: str) -> str:
+        ended.append(await slow(turns, text))
+        return text
+
+    async def broken() -> str:
+        raise OSError("disk full")
+
+    async def main() -> None:
+        with pytest.raises(OSError, match="disk full"):
+            await all_of([noted(9, "slow"), broken(), noted(2, "quick")])
+        assert ended == ["quick", "slow"]
+        assert await all_of([noted(3, "a"), noted(1, "b")]) == ["a", "b"]
+        assert await all_of([]) == []
+
+    asyncio.run(main())
+
+
+def test_all_of_takes_an_error_that_is_returned_for_an_answer() -> None:
+    async def answer() -> Exception:
+        return OSError("disk full")
+
+    (error,) = asyncio.run(all_of([answer()]))
+    assert isinstance(error, OSError)
+
+
+def test_all_of_cancels_what_it_waits_for() -> None:
+    """R29"""
+
+    async def main() -> None:
+        inner = asyncio.create_task(slow(1000, "never"))
+        outer = asyncio.create_task(all_of([inner]))
+        await asyncio.sleep(0)
+        outer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await outer
+        assert inner.cancelled()
 
     asyncio.run(main())
 
