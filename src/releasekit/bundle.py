@@ -19,7 +19,7 @@ def refuse_divided(steps: Sequence[Step], targets: Mapping[str, Target]) -> None
     """Raises PlanError where what goes out at once would have to wait for a package of another
     ecosystem that waits for it.
     """
-    at_once = {name for name, target in targets.items() if target.deployment and target.whole}
+    at_once = {name for name, target in targets.items() if target.at_once}
 
     def node(package: PackageId) -> str:
         return f"all of {package.ecosystem}" if package.ecosystem in at_once else str(package)

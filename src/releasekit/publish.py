@@ -269,15 +269,10 @@ class Release:
 
     def _together(self, one: PackageId, other: PackageId) -> bool:
         """Whether both go out in one upload, and neither waits for the other."""
-        target = self._targets[one.ecosystem]
-        at_once = target.deployment is not None and target.whole
-        return at_once and one.ecosystem == other.ecosystem
+        return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].at_once
 
     def _companions(self, life: Life) -> list[Life]:
         """Who goes out with it, ahead of their own turn."""
-        target = self._targets[life.id.ecosystem]
-        if target.deployment is None or target.whole:
-            return []
         return companions(life, self._lives.values(), self._edges)
 
     def _builds(self) -> list[Task]:

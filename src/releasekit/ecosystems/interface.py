@@ -127,6 +127,11 @@ class Target:
     foresee: Callable[[Sequence[Step]], str] | None = None
     follow_up: FollowUp | None = None
 
+    @property
+    def at_once(self) -> bool:
+        """Whether the whole release goes out in one upload."""
+        return self.deployment is not None and self.whole
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
