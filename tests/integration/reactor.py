@@ -134,8 +134,17 @@ def mvn(directory: Path, *arguments: str, repository: Path | None = None) -> str
     return done.stdout
 
 
-def dependent(directory: Path, url: str) -> None:
-    """A project outside the workspace that uses the newest web, by the BOM."""
+def dependent(
+    directory: Path,
+    url: str,
+    *,
+    version: str = VERSION,
+    artifact: str = "acme-web",
+    name: str = "acme.Web.NAME + acme.Text.NAME + acme.Core.NAME",
+) -> None:
+    """A project outside the workspace that uses `artifact`, by the BOM of `version`, for `name`, a
+    text in Java.
+    """
     page(
         directory / "pom.xml",
         f"""\
@@ -156,17 +165,15 @@ def dependent(directory: Path, url: str) -> None:
   <dependencyManagement><dependencies><dependency>
     <groupId>{GROUP}</groupId>
     <artifactId>acme-bom</artifactId>
-    <version>{VERSION}</version>
+    <version>{version}</version>
     <type>pom</type>
     <scope>import</scope>
   </dependency></dependencies></dependencyManagement>
   <dependencies><dependency>
     <groupId>{GROUP}</groupId>
-    <artifactId>acme-web</artifactId>
+    <artifactId>{artifact}</artifactId>
   </dependency></dependencies>""",
     )
     source = directory / "src" / "main" / "java" / "User.java"
     source.parent.mkdir(parents=True)
-    source.write_text(
-        "class User { String name = acme.Web.NAME + acme.Text.NAME + acme.Core.NAME; }\n"
-    )
+    source.write_text(f"class User {{ String name = {name}; }}\n")

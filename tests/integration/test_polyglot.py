@@ -347,36 +347,11 @@ def maven_compiles(registries: Registries, where: Path) -> None:
     coordinates = f"-Dartifact={GROUP}:acme-client:1.3.0"
     reactor.mvn(where, GET, url, coordinates, repository=repository)
     assert (repository / "com/example/acme/acme-codec/1.3.0").is_dir()
-    reactor.page(where / "user" / "pom.xml", _DEPENDENT.format(url=registries.maven.url))
-    source = where / "user" / "src" / "main" / "java" / "User.java"
-    source.parent.mkdir(parents=True)
-    source.write_text('class User { String name = com.example.acme.Client.greet("you"); }\n')
+    reactor.dependent(
+        where / "user",
+        registries.maven.url,
+        version="1.3.0",
+        artifact="acme-client",
+        name='com.example.acme.Client.greet("you")',
+    )
     reactor.mvn(where / "user", "compile", repository=repository)
-
-
-_DEPENDENT = f"""\
-  <groupId>org.example.user</groupId>
-  <artifactId>user</artifactId>
-  <version>1</version>
-  <properties>
-    <maven.compiler.source>8</maven.compiler.source>
-    <maven.compiler.target>8</maven.compiler.target>
-  </properties>
-  <repositories>
-    <repository>
-      <id>released</id>
-      <url>{{url}}</url>
-      <releases><checksumPolicy>fail</checksumPolicy></releases>
-    </repository>
-  </repositories>
-  <dependencyManagement><dependencies><dependency>
-    <groupId>{GROUP}</groupId>
-    <artifactId>acme-bom</artifactId>
-    <version>1.3.0</version>
-    <type>pom</type>
-    <scope>import</scope>
-  </dependency></dependencies></dependencyManagement>
-  <dependencies><dependency>
-    <groupId>{GROUP}</groupId>
-    <artifactId>acme-client</artifactId>
-  </dependency></dependencies>"""

@@ -21,6 +21,7 @@ from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.process import Processes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -131,41 +132,43 @@ def test_what_crates_io_wants_is_missed() -> None:
     assert found.needs == ()
 
 
+def packaged(
+    scratch: Path,
+    *crates: Crate,
+    search: str,
+    edges: Mapping[str, list[str]],
+    demanding: bool = False,
+) -> Built:
+    """What a packager makes of them all that has the programs on `search`, a PATH."""
+
+    async def main() -> Built:
+        async with Processes(environment={"PATH": search}) as processes:
+            packager = Packager(
+                processes=processes,
+                crates={crate.name: crate for crate in crates},
+                edges=edges,
+                scratch=scratch,
+                logs=scratch,
+                environment={},
+                demanding=demanding,
+            )
+            return await packager.package(list(edges), scratch)
+
+    return asyncio.run(main())
+
+
 def test_it_is_missed_before_anything_is_built(tmp_path: Path) -> None:
     bare = replace(crate(tmp_path, "a"), lacks=("description", "license"))
 
-    async def main() -> Built:
-        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            packager = Packager(
-                processes=processes,
-                crates={"a": bare},
-                edges={"a": []},
-                scratch=tmp_path,
-                logs=tmp_path,
-                environment={},
-                demanding=True,
-            )
-            return await packager.package(["a"], tmp_path)
-
-    error = asyncio.run(main())["a"]
+    built = packaged(tmp_path, bare, search=str(tmp_path), edges={"a": []}, demanding=True)
+    error = built["a"]
     assert isinstance(error, BuildFailed)
     assert str(error) == "cargo:a: crates.io takes no crate without description and license"
 
 
 def test_without_cargo_nothing_is_packaged(tmp_path: Path) -> None:
-    async def main() -> Built:
-        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            packager = Packager(
-                processes=processes,
-                crates={"a": crate(tmp_path, "a")},
-                edges={"a": []},
-                scratch=tmp_path,
-                logs=tmp_path,
-                environment={},
-            )
-            return await packager.package(["a"], tmp_path)
-
-    error = asyncio.run(main())["a"]
+    built = packaged(tmp_path, crate(tmp_path, "a"), search=str(tmp_path), edges={"a": []})
+    error = built["a"]
     assert isinstance(error, BuildFailed)
     assert "cargo is not on PATH" in str(error)
     assert "rustup.rs" in error.hint
@@ -188,19 +191,9 @@ def test_what_cargo_says_comes_with_what_to_do(tmp_path: Path, words: str, hint:
     program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 101\n")
     program.chmod(0o755)
 
-    async def main() -> Built:
-        async with Processes(environment={"PATH": f"{program.parent}:/usr/bin:/bin"}) as processes:
-            packager = Packager(
-                processes=processes,
-                crates={"a": crate(tmp_path, "a")},
-                edges={"a": []},
-                scratch=tmp_path,
-                logs=tmp_path,
-                environment={},
-            )
-            return await packager.package(["a"], tmp_path)
-
-    error = asyncio.run(main())["a"]
+    search = f"{program.parent}:/usr/bin:/bin"
+    built = packaged(tmp_path, crate(tmp_path, "a"), search=search, edges={"a": []})
+    error = built["a"]
     assert isinstance(error, BuildFailed)
     assert words in str(error)
     assert hint in error.hint
@@ -214,19 +207,9 @@ def test_a_trouble_that_is_no_crates_own_ends_them_all(tmp_path: Path) -> None:
     )
     program.chmod(0o755)
 
-    async def main() -> Built:
-        async with Processes(environment={"PATH": f"{program.parent}:/usr/bin:/bin"}) as processes:
-            packager = Packager(
-                processes=processes,
-                crates={name: crate(tmp_path, name) for name in ("a", "b")},
-                edges={"a": [], "b": ["a"]},
-                scratch=tmp_path,
-                logs=tmp_path,
-                environment={},
-            )
-            return await packager.package(["a", "b"], tmp_path)
-
-    built = asyncio.run(main())
+    crates = [crate(tmp_path, name) for name in ("a", "b")]
+    search = f"{program.parent}:/usr/bin:/bin"
+    built = packaged(tmp_path, *crates, search=search, edges={"a": [], "b": ["a"]})
     assert [str(it) for it in built.values()] == [
         "cargo:a could not be packaged: no disk",
         "cargo:b could not be packaged: no disk",
