@@ -72,6 +72,13 @@ class Fault:
         )
 
 
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
 def _carried(method: str, path: str, body: bytes) -> str:
     """The name of the file that a request uploads; empty for every other request."""
     pattern = {"POST": _FILENAME, "PUT": _ATTACHMENT}.get(method)
@@ -203,68 +210,69 @@ class _Handler(BaseHTTPRequestHandler):
         filename = _carried(self.command, self.path, body)
         began_s = time.monotonic()
         with self.recorder.counted(upload=bool(filename)) as in_flight:
-            status = self._answer(body, filename)
+            answer = self._answer(body, filename)
             self.recorder.record(
                 Exchange(
                     method=self.command,
                     path=self.path,
                     began_s=began_s,
-                    ended_s=self._ended_s,
-                    status=status,
+                    ended_s=time.monotonic(),
+                    status=answer.status if answer else None,
                     filename=filename,
                     in_flight=in_flight,
                     headers={name.lower(): value for name, value in self.headers.items()},
                     body=body,
                 )
             )
+        # Only now: what a client does next must not be seen beside what it has the answer of.
+        if answer is None:
+            self._hang_up()
+        else:
+            self._reply(answer)
 
-    def _answer(self, body: bytes, filename: str) -> int | None:
+    def _answer(self, body: bytes, filename: str) -> _Answer | None:
+        """None: the client gets none."""
         fault = self.recorder.next_fault(self.command, self.path, filename)
         if fault is not None and fault.kind == "reset":
-            self._hang_up()
             return None
         if fault is not None and fault.kind == "status":
-            return self._reply(fault.status, [*fault.headers], b"the server has a bad day")
+            return _Answer(fault.status, fault.headers, b"the server has a bad day")
         if filename and self.recorder.lag_s:
             time.sleep(self.recorder.lag_s)
-        status, headers, answer = self._ask_server(body)
+        answer = self._ask_server(body)
+        if fault is not None and fault.kind == "held":
+            self.recorder.hold()
         if fault is not None and fault.kind in {"lost", "held"}:
-            if fault.kind == "held":
-                self.recorder.hold()
-            self._hang_up()
             return None
         if fault is not None:
             time.sleep(fault.delay_s)
-        return self._reply(status, headers, answer)
+        return answer
 
-    def _ask_server(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _ask_server(self, body: bytes) -> _Answer:
         upstream = self.recorder.upstream
         connection = http.client.HTTPConnection(upstream.hostname or "", upstream.port, timeout=60)
         headers = {k: v for k, v in self.headers.items() if k.lower() != "connection"}
         try:
             connection.request(self.command, self.path, body or None, headers)
             response = connection.getresponse()
-            return response.status, response.getheaders(), response.read()
+            return _Answer(response.status, tuple(response.getheaders()), response.read())
         finally:
             connection.close()
 
-    def _reply(self, status: int, headers: list[tuple[str, str]], body: bytes) -> int:
-        self._ended_s = time.monotonic()
-        self.send_response(status)
-        for name, value in headers:
+    def _reply(self, answer: _Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers:
             if name.lower() not in _HOP_BY_HOP:
                 self.send_header(name, value)
         # The answer to HEAD tells the length of a body that is not there.
-        length = dict(headers).get("Content-Length") if self.command == "HEAD" else None
-        self.send_header("Content-Length", length or str(len(body)))
+        length = dict(answer.headers).get("Content-Length") if self.command == "HEAD" else None
+        self.send_header("Content-Length", length or str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
-        return status
+            self.wfile.write(answer.body)
 
     def _hang_up(self) -> None:
         """A reset instead of an orderly end."""
-        self._ended_s = time.monotonic()
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
         self.close_connection = True

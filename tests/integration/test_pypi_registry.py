@@ -232,7 +232,7 @@ def test_no_more_uploads_in_flight_than_allowed(
     """R2, counted by requests at the server although a package has several files."""
     packages = [distributions.package(f"acme-{number}") for number in range(4)]
     built = [distributions.both(tmp_path / package.id.name, package) for package in packages]
-    index_server.recorder.lag_s = 0.05
+    index_server.recorder.faults.extend([Fault(kind="lag", delay_s=1.0)] * concurrency)
 
     async def upload_all(registry: Registry) -> None:
         async with asyncio.TaskGroup() as group:

@@ -1,0 +1,54 @@
+"""What the tests believe of a server: the recorder itself."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING
+
+from integration.servers import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# More than sockets on both sides hold for a client that does not read.
+LARGE = 64 << 20
+
+
+@contextlib.contextmanager
+def talkative() -> Iterator[str]:
+    """A server that takes every PUT and has a lot to say about it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(201)
+            self.send_header("Content-Length", str(LARGE))
+            self.end_headers()
+            self.wfile.write(bytes(LARGE))
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_upload_is_over_and_on_record_before_its_client_can_know() -> None:
+    """Else a client's next upload could be counted beside the one it has the answer of."""
+    with talkative() as origin, recorded(origin) as recorder:
+        address = recorder.url.removeprefix("http://")
+        with contextlib.closing(http.client.HTTPConnection(address)) as connection:
+            connection.request("PUT", "/a.jar", b"content")
+            # From here the recorder is still busy with the body, which nobody reads.
+            assert connection.getresponse().status == 201
+            assert recorder.uploading == 0
+            assert [(seen.filename, seen.status) for seen in recorder.exchanges] == [("a.jar", 201)]
