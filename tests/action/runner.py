@@ -25,6 +25,20 @@ OWN_NAME: Final = "OWNER/releasekit-action@v1"
 # How a machine reaches its package indexes; a runner's steps see nothing else of this environment.
 NETWORK: Final = re.compile(r"(PIP|UV|SSL)_\w+|\w+_PROXY|\w+_proxy|REQUESTS_CA_BUNDLE")
 
+# act reads what a step says in a thread, and does not wait for that when the step fails.
+# https://github.com/nektos/act/blob/v0.2.87/pkg/container/host_environment.go#L337
+PATIENT_BASH: Final = """\
+#!{bash}
+"{bash}" "$@" && exit
+status=$?
+echo "the end of what $$ said"
+for _ in {{1..1000}}; do
+    grep -qF "the end of what $$ said" "{log}" && break
+    sleep 0.02
+done
+exit $status
+"""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -92,18 +106,21 @@ class Repository:
             argv += ["--env", f"{name}={value}"]
         home = self.beside / "home"
         home.mkdir(exist_ok=True)
-        done = subprocess.run(
-            argv,
-            cwd=self.root,
-            env={"HOME": str(home), "PATH": self._path()},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        lines = (line for line in done.stdout.splitlines() if line.startswith("{"))
+        with self._log.open("w") as log:
+            done = subprocess.run(
+                argv,
+                cwd=self.root,
+                env={"HOME": str(home), "PATH": self._path()},
+                stdout=log,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        said = self._log.read_text(encoding="utf-8")
+        lines = (line for line in said.splitlines() if line.startswith("{"))
         events = tuple(event for event in map(json.loads, lines) if "jobID" in event)
-        assert events, done.stdout + done.stderr
+        assert events, said + done.stderr
         return Run(done.returncode, events)
 
     def workflow(self, text: str) -> None:
@@ -111,13 +128,20 @@ class Repository:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
+    @property
+    def _log(self) -> Path:
+        return self.beside / "act.log"
+
     def _path(self) -> str:
         """Only this machine's own programs, and uv if asked for: none of a virtual environment."""
         programs = self.beside / "programs"
         if not programs.exists():
             programs.mkdir()
-            for name in ("git", "bash", "python3"):
+            for name in ("git", "python3"):
                 (programs / name).symlink_to(real_program(name))
+            bash = programs / "bash"
+            bash.write_text(PATIENT_BASH.format(bash=real_program("bash"), log=self._log))
+            bash.chmod(0o755)
         if self.with_uv and not (programs / "uv").exists():
             (programs / "uv").symlink_to(UV)
         return f"{programs}:/usr/bin:/bin"
