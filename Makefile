@@ -55,6 +55,7 @@ bench: .venv ## measure what docs/performance.md tells, and draw its chart
 	$(BIN)/python bench/journal.py
 	$(BIN)/python bench/build.py
 	$(BIN)/python bench/release.py
+	$(BIN)/python bench/start.py
 
 lock: .venv ## renew uv.lock and requirements.lock, the lock file the action installs from
 	$(BIN)/uv lock

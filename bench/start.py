@@ -1,0 +1,74 @@
+"""What starting costs: entrypoint.sh beside a bare Python and beside `uv run`.
+
+    python bench/start.py [--rounds 20] [--uv PATH]
+
+Each round runs every way once, so that a busy machine slows all of them alike; environments are
+made before the first round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def ways(uv: str) -> dict[str, list[str]]:
+    """What a table calls it, and what runs."""
+    python = [sys.executable, "-I", "-u", "-X", "utf8"]
+    entry = str(PROJECT / "entrypoint.sh")
+    ours = str(PROJECT / "src" / "__main__.py")
+    return {
+        "`python -c pass`": [*python, "-c", "pass"],
+        "`python src/__main__.py --version`": [*python, ours, "--version"],
+        "`./entrypoint.sh --version`": [entry, "--version"],
+        "`./entrypoint.sh publish --help`": [entry, "publish", "--help"],
+        "`uv run releasekit --version`": [
+            *(uv, "run", "--quiet", "--frozen", "--no-dev", "--project", str(PROJECT)),
+            *("releasekit", "--version"),
+        ],
+    }
+
+
+def seconds(argv: list[str], environment: dict[str, str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(
+        argv, env=environment, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=20, metavar="N")
+    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+    parser.add_argument("--uv", default=uv, metavar="PATH")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = {**os.environ, "XDG_CACHE_HOME": scratch}
+        environment["RELEASEKIT_UV_PATH"] = chosen.uv
+        environment["UV_PROJECT_ENVIRONMENT"] = str(Path(scratch, "environment"))
+        compared = ways(chosen.uv)
+        first = {name: seconds(argv, environment) for name, argv in compared.items()}
+        took: dict[str, list[float]] = {name: [] for name in compared}
+        for _ in range(chosen.rounds):
+            for name, argv in compared.items():
+                took[name].append(seconds(argv, environment))
+    bare_s = min(took["`python -c pass`"])
+    print("| | first, ms | best, ms | median, ms | ratio |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, times in took.items():
+        cells = " | ".join(f"{s * 1e3:.0f}" for s in (first[name], min(times), median(times)))
+        print(f"| {name} | {cells} | {min(times) / bare_s:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
