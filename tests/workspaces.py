@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +127,21 @@ class Program:
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
         }
         return {**kept, **places, **self.environment}
+
+
+def kill(process: subprocess.Popen[bytes], workspace: Path) -> None:
+    """Kill a run and its process group without warning, and wait until no lock is held."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    wait_for_orphans(workspace)
+
+
+def wait_for_orphans(workspace: Path) -> None:
+    """What a killed run had started is in groups of its own, and holds the locks till its end."""
+    for path in (workspace / ".releasekit").glob("lock.*"):
+        with path.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from integration import crates
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_tool
-from workspaces import TWELVE, Program, git
+from workspaces import TWELVE, Program, git, kill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,8 +190,7 @@ def test_a_killed_run_is_finished_with_the_bytes_it_had_built(
     patience = time.monotonic() + 60
     while len(crate_server.crates.files) < 4 and time.monotonic() < patience:
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    kill(process, workspace)
     assert 4 <= len(crate_server.crates.files) < len(TWELVE)
     before = dict(crate_server.crates.files)
     built = {

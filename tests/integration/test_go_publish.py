@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import signal
 import subprocess
@@ -16,7 +14,7 @@ from go_workspaces import HOST, REMOTE, commit_and_push, go, go_environment, go_
 from integration.servers import static_server
 from releasekit.journal import read
 from releasekit.model import Outcome
-from workspaces import PROJECT, TWELVE, Program, git
+from workspaces import PROJECT, TWELVE, Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,15 +138,15 @@ def test_a_killed_run_is_finished_by_the_next(
     """R18, R21"""
     goproxy.recorder.lag_s = 0.05
     argv = program.argv("publish", workspace, "--go-proxy", goproxy.url)
-    with subprocess.Popen(
+    process = subprocess.Popen(
         argv,
         env=program.full_environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-    ) as process:
-        time.sleep(delay_s)
-        os.killpg(process.pid, signal.SIGKILL)
+    )
+    time.sleep(delay_s)
+    kill(process, workspace)
     run = publish(program, workspace, goproxy)
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) <= {"published", "already-published"}
@@ -180,9 +178,7 @@ def killed_after_the_push(program: Program, workspace: Path, server: GoProxy, ho
     )
     made.unlink()
     assert done.returncode == -signal.SIGKILL, done.stdout
-    # git, which is in a process group of its own, ends a little later, and holds the lock.
-    with (workspace / ".releasekit" / "lock.go").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    wait_for_orphans(workspace)
     assert len(server.forge.tags()) == len(TWELVE)
 
 

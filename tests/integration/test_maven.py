@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -22,7 +21,7 @@ from integration.tools import require_tool
 from releasekit.ecosystems.maven import discover, document
 from releasekit.ecosystems.maven.options import Options
 from releasekit.ecosystems.maven.workspace import load
-from workspaces import Program, git
+from workspaces import Program, git, kill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,8 +224,7 @@ def test_a_killed_run_is_finished_by_the_next(
     jar = maven_server.files / f"com/example/acme/acme-http/{VERSION}/acme-http-{VERSION}.jar"
     while not jar.exists() and time.monotonic() < patience:
         time.sleep(0.05)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.wait()
+    kill(killed, workspace)
     log = workspace / ".releasekit" / "logs" / "build-maven.log"
     built = log.stat().st_mtime_ns
     run = publish(program, workspace, maven_server)
@@ -251,16 +249,14 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     more = ("--maven-registry", maven_server.url, "--pin", "exact")
     argv = known.argv("publish", workspace, *more)
     log = workspace / ".releasekit" / "logs" / "build-maven.log"
-    with subprocess.Popen(
+    killed = subprocess.Popen(
         argv, env=known.full_environment, stdout=subprocess.DEVNULL, start_new_session=True
-    ) as killed:
-        while killed.poll() is None and not (log.exists() and b"Building" in log.read_bytes()):
-            time.sleep(0.01)
-        assert f"<version>{VERSION}</version>" in pom.read_text()
-        os.killpg(killed.pid, signal.SIGKILL)
+    )
+    while killed.poll() is None and not (log.exists() and b"Building" in log.read_bytes()):
+        time.sleep(0.01)
+    assert f"<version>{VERSION}</version>" in pom.read_text()
+    kill(killed, workspace)
     assert killed.returncode == -signal.SIGKILL
-    with (workspace / ".releasekit" / "lock.maven").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
     assert pom.read_bytes() != before[0]
     run = known.run("publish", workspace, *more)
     assert run.code == 0, run.out + run.err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import tarfile
 import time
@@ -20,6 +19,7 @@ from workspaces import (
     TWELVE,
     Program,
     git,
+    kill,
     npm_workspace,
     pnpm_workspace,
     write_json,
@@ -214,8 +214,7 @@ def kill_once(
             assert killed.poll() is None
             assert time.monotonic() < patience
             time.sleep(0.02)
-        os.killpg(killed.pid, signal.SIGKILL)
-        killed.wait()
+        kill(killed, workspace)
 
 
 def test_a_run_killed_in_a_postpublish_script_is_not_followed_again(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +19,7 @@ from integration.recorder import Fault
 from integration.test_cargo_publish import cargo, toolchain
 from integration.test_maven import GET, fresh_repository
 from integration.tools import require_tool
-from workspaces import PROJECT, Program, git, write_json
+from workspaces import PROJECT, Program, git, kill, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     from integration.servers import IndexServer
     from integration.verdaccio import Verdaccio
     from workspaces import Run
-
-LOCKED = 4
 
 
 @pytest.fixture
@@ -211,16 +207,14 @@ def test_a_killed_run_of_all_five_is_finished_by_the_next(
         until(lambda: nothing_else_can_come() or process.poll() is not None)
         assert process.poll() is None
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        kill(process, workspace)
     registries.let_go()
     assert set(registries.sent()) == free | {"pypi:acme-core", "npm:@acme/tokens"}
     announced = {it["package"] for it in journal(workspace, "intent")}
     assert announced == set(registries.sent())
     built = [file for it in journal(workspace, "built") for file in it["artifacts"]]
 
-    run = finished(program, workspace, *registries.flags)
+    run = program.run("publish", workspace, *registries.flags)
     assert run.code == 0, run.out + run.err
     assert set(outcomes(run)) == set(NEEDS) == set(registries.sent())
     assert set(outcomes(run).values()) == {"published", "already-published"}
@@ -233,18 +227,6 @@ def test_a_killed_run_of_all_five_is_finished_by_the_next(
     assert_what_was_sent_is_what_is_stored(registries, state / "dist")
     assert tree(workspace) == before
     assert git(workspace, "status", "--porcelain") == ""
-
-
-def finished(program: Program, workspace: Path, *flags: str) -> Run:
-    """The same again; a build that the killed run had begun holds the lock until it ends."""
-    runs: list[Run] = []
-
-    def unlocked() -> bool:
-        runs.append(program.run("publish", workspace, *flags))
-        return runs[-1].code != LOCKED
-
-    until(unlocked)
-    return runs[-1]
 
 
 def without_dependents(*packages: str) -> set[str]:
