@@ -261,22 +261,29 @@ def test_an_outer_timeout_ends_the_child_and_is_not_swallowed(tmp_path: Path, co
     asyncio.run(main())
 
 
-def test_a_second_cancellation_kills_at_once(tmp_path: Path) -> None:
+def test_a_second_cancellation_kills_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R28: the second signal means now."""
+    monkeypatch.setattr(process, "ENDING", ((signal.SIGINT, 60.0),))
+
+    os.mkfifo(tmp_path / "fifo")
+    code = STUBBORN.replace("print('ready', flush=True)", "open('fifo', 'w').close()")
 
     async def main() -> None:
         async with processes() as started:
-            argv = [sys.executable, "-I", "-c", STUBBORN]
-            run = asyncio.ensure_future(started.run(argv, cwd=tmp_path))
-            loop = asyncio.get_running_loop()
-            for delay_s in (0.5, 0.6):
-                loop.call_later(delay_s, run.cancel)
-            began = loop.time()
+            run = asyncio.ensure_future(
+                started.run([sys.executable, "-I", "-c", code], cwd=tmp_path)
+            )
+            await asyncio.to_thread((tmp_path / "fifo").read_bytes)
+            run.cancel()
+            await asyncio.wait([run], timeout=0.1)
+            assert not run.done()
+            run.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await run
-            assert loop.time() - began < 2 * process.ENDING[0][1]
 
-    asyncio.run(main())
+    talk(main())
 
 
 class Conversation:
