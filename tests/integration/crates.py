@@ -44,17 +44,20 @@ class RefusedError(Exception):
 
 @dataclass
 class Bucket:
-    """`tokens` of a burst of them, and another one every `interval_s`."""
+    """`tokens` of a burst, and from the first refusal on another one every `interval_s`. Before
+    that none: whether there is a refusal is not to depend on how busy the machine is.
+    """
 
     tokens: int
     interval_s: float
-    refilled_s: float = field(default_factory=time.time)
+    refilled_s: float = float("inf")
 
     def take(self, words: str) -> None:
         while time.time() >= self.refilled_s + self.interval_s:
             self.refilled_s += self.interval_s
             self.tokens += 1
         if self.tokens < 1:
+            self.refilled_s = min(self.refilled_s, time.time())
             # Whole seconds, as HTTP has them, and never too early.
             when = formatdate(int(self.refilled_s + self.interval_s) + 1, usegmt=True)
             raise RefusedError(429, f"{words}. Please try again after {when}", Retry_After=when)
