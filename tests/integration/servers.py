@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ PASSWORD = "correct-horse-battery"
 STARTUP_S = 60.0
 
 _indexes = itertools.count(1)
+_RANDOM = random.SystemRandom()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,10 +189,15 @@ def running(argv: Sequence[str | Path], *, log: Path, ready: str) -> Iterator[No
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """None of those that the system gives to whoever asks for any: it could be gone before the
+    server that it is for takes it. By system randomness: hypothesis seeds Python's own alike in
+    every process.
+    """
+    while True:
+        port = _RANDOM.randrange(10_000, 30_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
