@@ -221,7 +221,7 @@ def test_a_bad_network_costs_nothing_but_time(
             Fault(kind="status", method="GET", status=502),
         ]
     )
-    run = publish(program, workspace, crate_server)
+    run = publish(program, workspace, crate_server, "--max-retries", "8")
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     assert not crate_server.recorder.faults

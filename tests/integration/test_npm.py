@@ -162,7 +162,9 @@ def test_a_bad_network_costs_nothing_but_time(
             Fault(kind="status", status=502, method="GET"),
         ]
     )
-    run = publish(program, npm_workspace(tmp_path / "workspace"), npm_registry)
+    run = publish(
+        program, npm_workspace(tmp_path / "workspace"), npm_registry, "--max-retries", "8"
+    )
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     assert not npm_registry.recorder.faults

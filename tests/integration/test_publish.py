@@ -140,7 +140,7 @@ def test_a_bad_network_costs_nothing_but_time(
             Fault(kind="status", status=502, method="GET"),
         ]
     )
-    run = publish(program, workspace, index_server)
+    run = publish(program, workspace, index_server, "--max-retries", "8")
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     assert not index_server.recorder.faults
