@@ -104,7 +104,9 @@ def test_a_cancelled_job_accounts_for_everything(
     number = job.cancelled()
 
     log = job.log.read_text()
-    assert number is signal.SIGINT, log  # so it took less than 7.5 s
+    # How long that takes is checked on a virtual clock, in tests/simulation/publish_line.py; on a
+    # machine that is far too busy the second signal ends it, with the same account.
+    assert number is not signal.SIGKILL, log
     assert job.process.returncode == 130, log
     assert mentioning(str(tmp_path / "a home")) == []
     results = json.loads(job.results.read_text())
@@ -131,7 +133,7 @@ def test_a_second_signal_ends_the_run_at_once(server: servers.IndexServer, tmp_p
     job.until(lambda: server.recorder.uploading > 0)
     job.process.send_signal(signal.SIGINT)
     job.process.send_signal(signal.SIGTERM)
-    assert job.process.wait(7) == 130
+    assert job.process.wait(20) == 130
     assert {row["outcome"] for row in json.loads(job.results.read_text())["packages"]} >= {
         "unknown"
     }

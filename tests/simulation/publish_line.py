@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+if __name__ == "__main__":
+    root = Path(__file__).resolve().parents[2]
+    sys.path[:0] = [str(root / "src"), str(root / "tests")]
+
 from fakes import config
 from releasekit.attempts import SPREAD
 from releasekit.ecosystems.interface import Target
@@ -22,7 +26,8 @@ from releasekit.history import fold
 from releasekit.journal import Journal
 from releasekit.model import Outcome, Result
 from releasekit.plan import make_plan
-from releasekit.publish import Release
+from releasekit.publish import CANCEL_GRACE_S, Release
+from releasekit.steps import LAST_LOOK_S
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import Broken, Builder, Log, Registry, Weather, World, require
 
@@ -72,6 +77,7 @@ class Process:
     limit: int = 3
     results: dict[str, Result] = field(default_factory=dict)
     peak: int = 0
+    ended_s: float = 0.0
 
     def run(self) -> bool:
         """Whether it came to its end; False when it was killed."""
@@ -120,6 +126,7 @@ class Process:
             asyncio.get_running_loop().call_later(self.stops_at_s, release.stop, "stopped")
         await release.run()
         await journal.run_ended("")
+        self.ended_s = asyncio.get_running_loop().time()
         self.peak = registry.peak
         self.results = {result.package.id.name: result for result in release.results()}
 
@@ -201,6 +208,9 @@ def check(process: Process, *, forgotten: bool = True) -> None:
     world, results = process.world, process.results
     require(set(results) == set(world.by_name), "not every package is accounted for")
     require(process.peak <= process.limit, "peak", process.peak)
+    if process.stops_at_s is not None:
+        latest_s = process.stops_at_s + CANCEL_GRACE_S + LAST_LOOK_S
+        require(process.ended_s <= latest_s, "asked to stop, and ended", process.ended_s, latest_s)
     world.settle_landings(world.now_s)
     for result in results.values():
         _check_one(world, result, results, forgotten=forgotten)
@@ -241,7 +251,9 @@ def main() -> None:
     for seed in range(first, last + 1):
         place = root / str(seed)
         place.mkdir()
-        simulate(seed, place)
+        faults = simulate(seed, place).faults
+        struck = ", ".join(f"{count} {fault}" for fault, count in sorted(faults.items()) if count)
+        print(f"seed {seed}: every promise kept; {struck or 'fair weather'}")  # noqa: T201
         shutil.rmtree(place)
 
 

@@ -7,17 +7,20 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from simulation.publish_line import simulate
+from simulation import publish_line, simulate
 from simulation.world import Weather
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
 RUNS = int(os.environ.get("RELEASES", "10000"))
 FIRST = int(os.environ.get("FIRST_RELEASE", "0"))
@@ -45,7 +48,7 @@ def root() -> Iterator[Path]:
 def simulated(root: Path, seed: int) -> dict[str, int]:
     place = root / str(seed)
     place.mkdir(parents=True)
-    return simulate(seed, place).faults
+    return publish_line.simulate(seed, place).faults
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -74,3 +77,12 @@ def test_a_seed_is_a_release(root: Path) -> None:
     """R13"""
     for seed in range(20):
         assert simulated(root / "one", seed) == simulated(root / "two", seed)
+
+
+@pytest.mark.parametrize("script", [publish_line, simulate], ids=["release", "scheduler"])
+def test_a_seed_is_replayed_by_a_command(script: ModuleType, tmp_path: Path) -> None:
+    """As docs/ say, from anywhere and without any setting."""
+    argv = [sys.executable, str(script.__file__), "7"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stdout) == (0, False), done.stderr
+    assert done.stdout.strip()
