@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 
-PATIENCE_S = 5.0
+PATIENCE_S = 60.0
 
 
 def ended(pid: int) -> bool:

@@ -158,8 +158,11 @@ class Processes:
         )
         running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=True)
 
-        def closed(_: object) -> None:
-            if all(stream.closed.done() for stream in streams):
+        still_open = {stream.closed for stream in streams}
+
+        def closed(stream: asyncio.Future[None]) -> None:
+            still_open.remove(stream)
+            if not still_open:
                 # Dead or about to be; what it started and left behind is ended with it.
                 running.kill()
                 ended(output.tail())

@@ -208,7 +208,7 @@ def test_waiters_share_the_fsync_that_comes_next(
     def slow(descriptor: int) -> None:
         if next(calls) == 0:
             entered.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         fsync(descriptor)
 
     async def run() -> None:
@@ -418,7 +418,7 @@ def test_an_abandoned_fsync_is_no_promise_and_close_waits_for_it(
 
     def slow(descriptor: int) -> None:
         entered.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         fsync(descriptor)
 
     async def run() -> None:

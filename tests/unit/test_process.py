@@ -52,7 +52,8 @@ def python(code: str, cwd: Path, under: Processes | None = None, **options: obje
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "ENDING", tuple((number, 0.2) for number, _ in process.ENDING))
+    ending = ((signal.SIGINT, 0.2), (signal.SIGTERM, 0.2), (signal.SIGKILL, 60.0))
+    monkeypatch.setattr(process, "ENDING", ending)
     monkeypatch.setattr(process, "DRAIN_S", 0.2)
 
 
@@ -276,6 +277,9 @@ def test_a_second_cancellation_kills_at_once(
                 started.run([sys.executable, "-I", "-c", code], cwd=tmp_path)
             )
             await asyncio.to_thread((tmp_path / "fifo").read_bytes)
+            # The child may be faster than the news of its start.
+            while not started._running:  # noqa: ASYNC110
+                await asyncio.sleep(0)
             run.cancel()
             await asyncio.wait([run], timeout=0.1)
             assert not run.done()
@@ -294,13 +298,17 @@ class Conversation:
 
 def talk(coroutine: Coroutine[object, object, None]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await coroutine
 
     asyncio.run(main())
 
 
-def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(tmp_path: Path) -> None:
+def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "ENDING", ((signal.SIGINT, 60.0),))
+
     async def main() -> None:
         said = Conversation()
         code = (
@@ -325,6 +333,28 @@ def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(tmp_path: Path) -
             assert not started._running
 
     talk(main())
+
+
+def test_the_end_of_a_child_is_told_once(tmp_path: Path) -> None:
+    """Also when both of its streams close in one turn of the loop."""
+    ends: list[tuple[str, ...]] = []
+
+    def until_it_is_gone(line: str) -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, int(line), os.WEXITED | os.WNOWAIT)
+
+    async def main() -> None:
+        async with processes() as started:
+            child = await started.start(
+                [sys.executable, "-I", "-c", "import os; print(os.getpid(), flush=True)"],
+                cwd=tmp_path,
+                receive=until_it_is_gone,
+                ended=ends.append,
+            )
+            await child.end()
+
+    talk(main())
+    assert ends == [()]
 
 
 @pytest.mark.usefixtures("impatient")

@@ -166,7 +166,8 @@ class Screen:
     def drawn(self) -> list[str]:
         """What the table shows now."""
         paper = StringIO()
-        Console(file=paper, width=self.width).print(self.progress._drawn())
+        console = Console(file=paper, width=self.width, force_terminal=False, _environ={})
+        console.print(self.progress._drawn())
         return [line.rstrip() for line in paper.getvalue().splitlines()]
 
 
@@ -268,5 +269,5 @@ def test_the_redrawing_thread_ends_with_the_run() -> None:
     (redrawing,) = set(threading.enumerate()) - before
     screen.progress.close()
     screen.progress.close()
-    redrawing.join(timeout=10)
+    redrawing.join(timeout=60)
     assert not redrawing.is_alive()

@@ -213,7 +213,11 @@ def test_the_server_answers_by_number_and_warms_up(
     imported: list[str] = []
     monkeypatch.setattr(worker, "_warm_up", imported.extend)
     backend = in_tree(root)
-    lines = [request(root).line(1), request(root, backend, into=root / "scratch").line(2)]
+    # Each in a tree of its own: what one build removes, the other would trip over.
+    (root / "b").mkdir()
+    (root / "a" / "in_tree.py").rename(root / "b" / "in_tree.py")
+    alone = request(root, backend, source=root / "b", into=root / "scratch")
+    lines = [request(root).line(1), alone.line(2)]
     assert served(root, lines, 2) == [
         {"id": 1, "sdist": "a-1.0.tar.gz", "wheel": "a-1.0-py3-none-any.whl"},
         {"id": 2, "sdist": "a-1.0.tar.gz"},
