@@ -24,7 +24,9 @@ from workspaces import ENTRYPOINT, TWELVE, Program, git, uv_workspace, wait_for_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PATIENCE = ((signal.SIGINT, 7.5), (signal.SIGTERM, 2.5), (signal.SIGKILL, 10.0))
+# A runner's are 7.5, 2.5 and 10 seconds. How long the first takes is checked on a virtual clock, in
+# tests/simulation/publish_line.py: here it would tell how busy the machine is.
+PATIENCE = ((signal.SIGINT, 60.0), (signal.SIGTERM, 2.5), (signal.SIGKILL, 10.0))
 
 
 @pytest.fixture
@@ -98,15 +100,14 @@ def test_a_cancelled_job_accounts_for_everything(
 ) -> None:
     """R27, R28, R29"""
     workspace = uv_workspace(tmp_path / "a workspace", TWELVE)
-    server.recorder.lag_s = 30.0 if slow else 1.0
+    server.recorder.lag_s = 300.0 if slow else 1.0
     job = Job(tmp_path / "a home", workspace, server)
     job.until(lambda: server.recorder.uploading > 0)
     number = job.cancelled()
 
     log = job.log.read_text()
-    # How long that takes is checked on a virtual clock, in tests/simulation/publish_line.py; on a
-    # machine that is far too busy the second signal ends it, with the same account.
-    assert number is not signal.SIGKILL, log
+    assert number is signal.SIGINT, log
+    assert (server.recorder.uploading > 0) is slow
     assert job.process.returncode == 130, log
     assert mentioning(str(tmp_path / "a home")) == []
     results = json.loads(job.results.read_text())

@@ -1,11 +1,12 @@
 """Four processes fight for one lock while its holders are killed; a witness looks for two at once.
 
-`SOAK` multiplies the seconds.
+`SOAK` multiplies the seconds. On a busy machine it lasts until each has had its turns.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
 import signal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+PATIENCE_S = 40.0
 SECONDS = 5 * float(os.environ.get("SOAK", "1"))
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
@@ -29,14 +31,18 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and 
 fork = multiprocessing.get_context("fork") if sys.platform != "win32" else multiprocessing
 
 
-def _sections(state: Path, ends_at: float, counted: Path) -> None:
+def _sections(state: Path, ends_at: float, least: int, counted: Path) -> None:
     """Enter the section again and again; two inside at once cannot both create the witness."""
     entered = overlaps = 0
-    while time.monotonic() < ends_at:
+    while _goes_on(ends_at, entered < least):
         with contextlib.suppress(LockHeld), locks.acquire(state, ["npm", "pypi"]):
             entered += 1
             overlaps += not _alone(state / "witness")
     counted.write_text(f"{entered} {overlaps}")
+
+
+def _goes_on(ends_at: float, lacks: bool) -> bool:
+    return time.monotonic() < ends_at + (PATIENCE_S if lacks else 0.0)
 
 
 def _alone(witness: Path) -> bool:
@@ -60,17 +66,18 @@ def hammer(directory: Path, seconds: float) -> tuple[int, int, int]:
     ends_at = time.monotonic() + seconds
     state = directory / "state"
     counts = [directory / f"count-{number}" for number in range(4)]
-    workers = [fork.Process(target=_sections, args=(state, ends_at, counted)) for counted in counts]
+    least = math.ceil(5 * seconds)
+    workers = [fork.Process(target=_sections, args=(state, ends_at, least, to)) for to in counts]
     for worker in workers:
         worker.start()
     killed = 0
-    while time.monotonic() < ends_at:
+    while _goes_on(ends_at, killed < 2 * seconds):
         mortal = fork.Process(target=_dies_holding, args=(state,))
         mortal.start()
         mortal.join(timeout=10)
         killed += mortal.exitcode == -signal.SIGKILL
     for worker in workers:
-        worker.join(timeout=30)
+        worker.join(timeout=60)
         assert worker.exitcode == 0
     entered, overlaps = zip(*(map(int, path.read_text().split()) for path in counts), strict=True)
     return sum(entered), sum(overlaps), killed
@@ -84,8 +91,8 @@ def test_no_two_processes_are_ever_inside(
     record_property("sections", entered)
     record_property("killed", killed)
     assert overlaps == 0
-    assert entered > 20 * SECONDS
-    assert killed > 2 * SECONDS
+    assert entered >= 20 * SECONDS
+    assert killed >= 2 * SECONDS
 
 
 def test_an_orphan_keeps_the_lock_until_it_ends(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 USERNAME = "releaser"
 PASSWORD = "correct-horse-battery"
-STARTUP_S = 60.0
+STARTUP_S = 300.0
 
 _indexes = itertools.count(1)
 _RANDOM = random.SystemRandom()

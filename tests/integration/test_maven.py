@@ -21,7 +21,7 @@ from integration.tools import require_tool
 from releasekit.ecosystems.maven import discover, document
 from releasekit.ecosystems.maven.options import Options
 from releasekit.ecosystems.maven.workspace import load
-from workspaces import Program, git, kill
+from workspaces import Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,7 +235,7 @@ def test_a_killed_run_is_finished_by_the_next(
 
 
 def test_a_build_that_dies_with_pinned_poms_gives_them_back(
-    maven_server: MavenServer, workspace: Path, program: Program
+    maven_server: MavenServer, workspace: Path, program: Program, tmp_path: Path
 ) -> None:
     """R22, R27: of a run killed while mvn works; mvn keeps the lock until it has ended."""
     pom = workspace / "text" / "pom.xml"
@@ -245,18 +245,28 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     pom.chmod(0o640)
     git(workspace, "commit", "--quiet", "--all", "--message", "A range")
     before = pom.read_bytes(), pom.stat().st_mode, pom.stat().st_mtime_ns
-    known = Program(program.home, {**program.environment, **maven_server.environment})
-    more = ("--maven-registry", maven_server.url, "--pin", "exact")
-    argv = known.argv("publish", workspace, *more)
-    log = workspace / ".releasekit" / "logs" / "build-maven.log"
-    killed = subprocess.Popen(
-        argv, env=known.full_environment, stdout=subprocess.DEVNULL, start_new_session=True
+    programs, begun, go_on = tmp_path / "bin", tmp_path / "begun", tmp_path / "go-on"
+    programs.mkdir()
+    (programs / "mvn").write_text(
+        f"#!/bin/sh\ntouch '{begun}'\nuntil [ -e '{go_on}' ]; do sleep 0.05; done\n"
+        f"exec '{require_tool('mvn')}' \"$@\"\n"
     )
-    while killed.poll() is None and not (log.exists() and b"Building" in log.read_bytes()):
+    (programs / "mvn").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    known = Program(program.home, {**program.environment, **maven_server.environment, "PATH": path})
+    more = ("--maven-registry", maven_server.url, "--pin", "exact")
+    killed = subprocess.Popen(
+        known.argv("publish", workspace, *more),
+        env=known.full_environment,
+        stdout=subprocess.DEVNULL,
+    )
+    while killed.poll() is None and not begun.exists():
         time.sleep(0.01)
     assert f"<version>{VERSION}</version>" in pom.read_text()
-    kill(killed, workspace)
-    assert killed.returncode == -signal.SIGKILL
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    go_on.touch()
+    wait_for_orphans(workspace)
     assert pom.read_bytes() != before[0]
     run = known.run("publish", workspace, *more)
     assert run.code == 0, run.out + run.err
