@@ -22,6 +22,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from integration.http_server import serving
 from integration.servers import recorded
 
 if TYPE_CHECKING:
@@ -165,21 +166,8 @@ def crate_server(crates: Crates | None = None) -> Iterator[CrateServer]:
     class Handler(_Handler):
         crates = held
 
-    server = _Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        with recorded(f"http://127.0.0.1:{server.server_port}") as seen:
-            yield CrateServer(index_url=f"{seen.url}/index/", crates=held, recorder=seen)
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-class _Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
+    with serving(Handler) as origin, recorded(origin) as seen:
+        yield CrateServer(index_url=f"{seen.url}/index/", crates=held, recorder=seen)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -9,10 +9,10 @@ import base64
 import contextlib
 import os
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
+from integration.http_server import serving
 from integration.servers import PASSWORD, USERNAME
 
 if TYPE_CHECKING:
@@ -79,12 +79,5 @@ def git_server(root: Path) -> Iterator[str]:
         pass
 
     Handler.root = root
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as origin:
+        yield origin

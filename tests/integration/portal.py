@@ -10,14 +10,14 @@ import contextlib
 import hashlib
 import io
 import json
-import threading
 import uuid
 import zipfile
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, urlsplit
 
+from integration.http_server import serving
 from integration.servers import PASSWORD, USERNAME, recorded
 
 if TYPE_CHECKING:
@@ -165,15 +165,7 @@ def portal_server() -> Iterator[PortalServer]:
         pass
 
     Handler.portal = portal
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        with recorded(f"http://127.0.0.1:{server.server_port}") as seen:
-            portal.url, portal.repository = seen.url, f"{seen.url}/maven2/"
-            portal.recorder = seen
-            yield portal
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as origin, recorded(origin) as seen:
+        portal.url, portal.repository = seen.url, f"{seen.url}/maven2/"
+        portal.recorder = seen
+        yield portal

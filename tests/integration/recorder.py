@@ -15,9 +15,11 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
+
+from integration.http_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -183,10 +185,7 @@ class Recorder:
                 self._uploading -= upload
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
+class _Server(Server):
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that hangs up is what these tests are about."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
+from integration.http_server import serving
 from integration.servers import recorded
 
 if TYPE_CHECKING:
@@ -32,14 +32,8 @@ def talkative() -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as origin:
+        yield origin
 
 
 def test_an_upload_is_over_and_on_record_before_its_client_can_know() -> None:

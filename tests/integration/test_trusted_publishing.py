@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 
 import distributions
 import registries
+from integration.http_server import serving
 from releasekit.errors import Denied
 from trusted_index import RUNNER_TOKEN, TrustedIndex
 
@@ -44,15 +45,8 @@ def served(index: TrustedIndex) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as origin:
+        yield origin
 
 
 def publish(origin: str, index: TrustedIndex, dist: Path, masked: list[str]) -> None:
