@@ -25,7 +25,7 @@ from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.ecosystems.pypi.options import Options
-from releasekit.process import Processes
+from releasekit.host.process import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[1] / part) for part in ("src", "tests")]
 
 from memory_log import MemoryLog
-from releasekit.history import fold
-from releasekit.journal import Journal
 from releasekit.model import Artifact, Outcome, Package, PackageId
+from releasekit.state.history import fold
+from releasekit.state.journal import Journal
 
 STATE = Path("/state")
 READS = 20

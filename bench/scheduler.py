@@ -29,9 +29,9 @@ if __name__ == "__main__":
 from bench.scheduler_charts import charts, table
 from bench.scheduler_references import level_by_level, list_schedule, longest_paths, lower_bound
 
-from releasekit.frontier import State
 from releasekit.graph import DependencyGraph
 from releasekit.scheduler import Scheduler
+from releasekit.scheduler.frontier import State
 from simulation.virtual_loop import VirtualLoop, run
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ import yaml
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from releasekit.inputs import DECLARED, SECRETS  # noqa: E402
+from releasekit.config.inputs import DECLARED, SECRETS  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from releasekit.declaration import Declaration
+    from releasekit.config.declaration import Declaration
 
 
 def action_inputs() -> Iterator[str]:

@@ -1,5 +1,5 @@
 (* Freedom from deadlock of processes that take several locks in one fixed order, as
-   Locks.take in src/releasekit/locks.py makes sure at run time.
+   Locks.take in src/releasekit/state/locks.py makes sure at run time.
 
    Any number of processes and of locks. A process takes the locks of its list one by one, waits for
    each as long as somebody else has it, and gives all back at the end; it may die at any instant.

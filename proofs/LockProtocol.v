@@ -1,4 +1,4 @@
-(* Mutual exclusion of the lock files of src/releasekit/locks.py.
+(* Mutual exclusion of the lock files of src/releasekit/state/locks.py.
 
    The model is a file system in which a name leads to an inode or to nothing, and any number of
    processes that open (and create), flock, check, unlink, close, and die, one step of anybody at a

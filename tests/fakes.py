@@ -9,11 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.config import Config
+from releasekit.config.config import Config
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, MissingCredentials
-from releasekit.journal import Journal
-from releasekit.locks import make_state_directory
 from releasekit.model import (
     Action,
     Artifact,
@@ -26,7 +24,9 @@ from releasekit.model import (
     Result,
     Step,
 )
-from releasekit.publish import Release
+from releasekit.release.release import Release
+from releasekit.state.journal import Journal
+from releasekit.state.locks import make_state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

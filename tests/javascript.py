@@ -18,7 +18,7 @@ from releasekit.model import Artifact, Package, PackageId
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 
 class Passing:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import fakes
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.pypi import registry
-from releasekit.net import http_client
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.ecosystems.interface import Registry
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 

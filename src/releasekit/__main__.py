@@ -8,18 +8,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit import __version__, command_line
-from releasekit.actions import Actions
-from releasekit.config import load
-from releasekit.credentials import Credentials, snapshot
+from releasekit import __version__
+from releasekit.cli import command_line
+from releasekit.config.config import load
 from releasekit.errors import INTERRUPTED, ReleasekitError
-from releasekit.escape import log_line
-from releasekit.output import lossy
+from releasekit.host.runner import Actions
+from releasekit.http.credentials import Credentials, snapshot
+from releasekit.text.escape import log_line
+from releasekit.text.output import lossy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
 
 
 def start() -> int:
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 async def _command(config: Config, credentials: Credentials, actions: Actions) -> int:
     # Takes 0.2 s to import, which --help and a mistyped flag should not wait for.
-    from releasekit import commands  # noqa: PLC0415
+    from releasekit.cli import commands  # noqa: PLC0415
 
     session = commands.Session(credentials=credentials, actions=actions, out=sys.stdout)
     match config.mode:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from action.runner import PROJECT
-from releasekit.inputs import DECLARED, SECRETS
+from releasekit.config.inputs import DECLARED, SECRETS
 from releasekit.report import outputs, plan_outputs
 from sample_runs import mixed_plan, partial_report
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.recorder import Recorder
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
 
 # How a dependency is spelled: with nothing that tells a version (so that there is something to

@@ -11,9 +11,9 @@ import pytest
 from contract import workbench
 from integration.recorder import Fault
 from integration.servers import free_port
-from releasekit.decision import compare
 from releasekit.errors import Denied, MissingCredentials, PackageError, Transient
 from releasekit.model import Action
+from releasekit.plan.decision import compare
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -13,7 +13,7 @@ from contract import workbench
 from contract.case import WORKSPACE, Member
 from integration.tools import require_tool
 from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.plan import planned_versions, read_manifest
+from releasekit.plan.make import planned_versions, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

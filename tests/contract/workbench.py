@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import fakes
-from releasekit import locks, steps
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems.interface import Services
-from releasekit.history import History
-from releasekit.net import http_client
-from releasekit.pins import EphemeralPin
-from releasekit.plan import in_order, make_plan, planned_versions
-from releasekit.process import Processes
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
+from releasekit.plan.make import in_order, make_plan, planned_versions
+from releasekit.release import phases
+from releasekit.state import locks
+from releasekit.state.history import History
+from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
     from contract.case import Case, Place
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Ecosystem, Registry, Target
     from releasekit.errors import BuildFailed
     from releasekit.model import Artifact, Package, PackageId, Plan
@@ -60,7 +61,7 @@ class Workbench:
         versions = planned_versions(packages).get(self.name, {})
         built: Built = {}
         for batch in self.ecosystem.batches(packages):
-            pins = steps.pinned(self.ecosystem, batch, versions)
+            pins = phases.pinned(self.ecosystem, batch, versions)
             state = self.config.state_directory
             with EphemeralPin(state, pins, ecosystem=self.name, root=self.config.root):
                 built.update(await self.ecosystem.build(batch, into))

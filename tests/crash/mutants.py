@@ -39,19 +39,21 @@ RELEASE = (
     "unit/test_decision.py",
     "unit/test_life.py",
     "unit/test_plan.py",
-    "unit/test_publish.py",
+    "unit/test_release.py",
     "unit/test_deployment.py",
     "simulation/test_publish_line.py",
 )
 JUDGES = {
-    "durable": PINS,
-    "pins": PINS,
-    "locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
-    "journal": JOURNAL,
-    "logfile": JOURNAL,
-    "history": JOURNAL,
-    "compaction": ("unit/test_compaction.py",),
-    **dict.fromkeys(("decision", "steps", "publish", "life", "plan"), RELEASE),
+    "host/durable": PINS,
+    "state/pins": PINS,
+    "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
+    "state/journal": JOURNAL,
+    "state/logfile": JOURNAL,
+    "state/history": JOURNAL,
+    "state/compaction": ("unit/test_compaction.py",),
+    **dict.fromkeys(
+        ("plan/decision", "plan/make", "release/phases", "release/release", "release/life"), RELEASE
+    ),
     "": ("unit/test_locks.py", "crash/test_lock_hammer.py", *PINS, *JOURNAL[:4], *RELEASE),
 }
 

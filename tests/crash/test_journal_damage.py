@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.errors import JournalError
-from releasekit.history import History, fold
-from releasekit.journal import Journal, read
 from releasekit.model import Artifact, Outcome, Package, PackageId
+from releasekit.state.history import History, fold
+from releasekit.state.journal import Journal, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

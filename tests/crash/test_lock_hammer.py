@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import locks
 from releasekit.errors import LockHeld
+from releasekit.state import locks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.journal import Journal, read
+from releasekit.state.journal import Journal, read
 
 if TYPE_CHECKING:
     from pathlib import Path

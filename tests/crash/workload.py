@@ -15,9 +15,9 @@ from typing import TypeVar
 if __name__ == "__main__":
     sys.path.insert(0, sys.argv[1])
 
-from releasekit import locks, pins
-from releasekit.journal import Journal
 from releasekit.model import Artifact, Outcome, Package, PackageId
+from releasekit.state import locks, pins
+from releasekit.state.journal import Journal
 
 T = TypeVar("T")
 

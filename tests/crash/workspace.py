@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING
 
 from crash import workload
-from releasekit import locks, pins
-from releasekit.journal import History, Journal
 from releasekit.model import Outcome, Package, PackageId
+from releasekit.state import locks, pins
+from releasekit.state.journal import History, Journal
 
 if TYPE_CHECKING:
     from pathlib import Path

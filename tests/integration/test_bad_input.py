@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import locks
 from releasekit.__main__ import main
+from releasekit.state import locks
 from workspaces import uv_workspace, write_member
 
 if TYPE_CHECKING:

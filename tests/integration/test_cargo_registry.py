@@ -14,13 +14,13 @@ from integration import crates
 from integration.servers import static_server
 from integration.test_cargo_publish import cargo, machine, toolchain
 from integration.tools import require_tool
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems import cargo as rust
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import BuildFailed
-from releasekit.net import http_client
-from releasekit.process import Processes
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 from workspaces import Program, git
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from releasekit.ecosystems.go.module_zip import hash_of_mod
 from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.options import Options
 from releasekit.errors import BuildFailed, Transient
+from releasekit.host.process import Processes
 from releasekit.model import Published
-from releasekit.process import Processes
 from workspaces import git
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ import pytest
 
 from go_workspaces import HOST, REMOTE, commit_and_push, go, go_environment, go_workspace
 from integration.servers import static_server
-from releasekit.journal import read
 from releasekit.model import Outcome
+from releasekit.state.journal import read
 from workspaces import PROJECT, TWELVE, Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.goproxy import GoProxy
-    from releasekit.journal import Entry
+    from releasekit.state.journal import Entry
     from workspaces import Run
 
 NAMES = {name: f"{HOST}/{name}" for name in TWELVE}

@@ -15,13 +15,13 @@ from go_workspaces import REMOTE, Forge, forge, go_workspace
 from integration.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
-from releasekit.credentials import Credentials, snapshot
-from releasekit.decision import compare
 from releasekit.ecosystems import go
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, PackageError, Rejected, Transient
-from releasekit.net import http_client
-from releasekit.process import Processes
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
+from releasekit.plan.decision import compare
 from workspaces import git
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from integration.tools import require_tool
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.options import Options
 from releasekit.errors import BuildFailed
+from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
-from releasekit.process import Processes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -7,13 +7,13 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from releasekit.frontier import State, Task
 from releasekit.model import Outcome
 from releasekit.priority import PriorityQueue
+from releasekit.scheduler.frontier import State, Task
 from simulation.specification import Pair, World
 
 if TYPE_CHECKING:
-    from releasekit.frontier import Frontier
+    from releasekit.scheduler.frontier import Frontier
 
 NAMES = "abcde"
 WEIGHTS = dict(zip(NAMES, (2.0, 1.0, 2.0, 3.0, 1.0), strict=True))

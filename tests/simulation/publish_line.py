@@ -19,15 +19,15 @@ if __name__ == "__main__":
     sys.path[:0] = [str(root / "src"), str(root / "tests")]
 
 from fakes import config
-from releasekit.attempts import SPREAD
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
-from releasekit.history import fold
-from releasekit.journal import Journal
 from releasekit.model import Outcome, Result
-from releasekit.plan import make_plan
-from releasekit.publish import CANCEL_GRACE_S, Release
-from releasekit.steps import LAST_LOOK_S
+from releasekit.plan.make import make_plan
+from releasekit.release.phases import LAST_LOOK_S
+from releasekit.release.release import CANCEL_GRACE_S, Release
+from releasekit.scheduler.attempts import SPREAD
+from releasekit.state.history import fold
+from releasekit.state.journal import Journal
 from simulation.virtual_loop import VirtualLoop
 from simulation.world import Broken, Builder, Log, Registry, Weather, World, require
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from releasekit.frontier import Frontier, State, Task
 from releasekit.model import Outcome
+from releasekit.scheduler.frontier import Frontier, State, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable

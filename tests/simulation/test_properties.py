@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from releasekit.frontier import State, Task
 from releasekit.model import Outcome
 from releasekit.priority import PriorityQueue
+from releasekit.scheduler.frontier import State, Task
 from simulation.specification import Pair
 
 if TYPE_CHECKING:

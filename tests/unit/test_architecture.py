@@ -5,37 +5,47 @@ the environment.
 from __future__ import annotations
 
 import ast
+import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "releasekit"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "releasekit"
 MODULES = {
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(SOURCE.rglob("*.py"))
 }
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
-# Every module below may import those on its own line and on the lines above it, nothing further
-# down. Packages stand for all their modules.
-LAYERS = (
-    ("__init__", "model", "escape", "threads", "toml_text", "priority", "garbage", "backoff"),
-    ("errors", "durable", "flock", "streams", "scrub", "values", "resources", "origins", "output"),
-    ("workspace_files",),
-    ("graph", "frontier", "controls", "declaration", "circuit", "deadlines", "run_inputs"),
-    ("attempts", "run_result", "registry_inputs"),
-    ("scheduler", "inputs", "history", "actions", "credentials", "process", "config_file"),
-    ("compaction", "logfile", "places", "net", "command_line"),
-    ("journal", "locks", "pins", "contents", "identity", "config", "source"),
-    ("choice", "ecosystems.interface", "report", "doctor"),
-    ("decision", "bundle", "ecosystems.directory", "live", "progress"),
-    ("ecosystems", "plan", "life"),
-    ("steps", "planfile"),
-    ("publish",),
-    ("interruption",),
-    ("commands",),
+# The house: what stands at the top, in the order in which it may be imported. A group may import
+# those above it and nothing further down; docs/architecture.md shows the same list.
+HOUSE = (
+    ("__init__",),
+    ("errors",),
+    ("model",),
+    ("aio",),
+    ("priority",),
+    ("garbage",),
+    ("graph",),
+    ("text", "escape", "output", "toml_text"),
+    ("scheduler", "frontier", "attempts", "result", "controls", "deadlines", "engine"),
+    ("host", "durable", "flock", "contents", "files", "scrub", "streams", "process", "runner"),
+    ("report", "text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs")
+    + ("summary", "plans", "results", "joined", "live", "progress"),
+    ("http", "origins", "circuit", "client", "credentials", "identity"),
+    ("state", "history", "logfile", "compaction", "journal", "locks", "pins", "doctor"),
+    ("config", "values", "declaration", "run_inputs", "registry_inputs", "inputs", "file")
+    + ("places", "config", "choice"),
+    ("ecosystems", "interface", "tables", "directory", "pypi", "npm", "cargo", "go", "maven"),
+    ("plan", "source", "decision", "bundle", "make", "file"),
+    ("release", "life", "phases", "release"),
+    ("cli", "command_line", "interruption", "commands"),
     ("__main__",),
 )
+ORDER = {group: number for number, (group, *_) in enumerate(HOUSE)}
+MOST_AT_THE_TOP = 12
 
 
 def imports(tree: ast.Module) -> set[str]:
@@ -65,20 +75,50 @@ def _running(node: ast.AST) -> list[ast.AST]:
     return found
 
 
-def layer(module: str) -> int:
-    parts = (module or "__init__").split(".")
-    for length in range(len(parts), 0, -1):
-        name = ".".join(parts[:length])
-        for number, names in enumerate(LAYERS):
-            if name in names:
-                return number
-    raise AssertionError(f"{module} has no place in LAYERS")
+def group_of(module: str) -> str:
+    return (module or "__init__").split(".")[0]
+
+
+def test_everything_has_its_place() -> None:
+    """The rooms of each group, the ecosystems' own modules left to them."""
+    rooms: dict[str, set[str]] = {group: set() for group, *_ in HOUSE}
+    for name in MODULES:
+        group, *rest = (name or "__init__").split(".")
+        rooms[group] |= set(rest[:1])
+    assert rooms == {group: set(modules) for group, *modules in HOUSE}
+    assert len(list(SOURCE.glob("*.py"))) <= MOST_AT_THE_TOP
+
+
+def test_the_architecture_shows_the_same_house() -> None:
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    (tree,) = re.findall(r"```\nsrc/releasekit/\n(.*?)```", text, re.DOTALL)
+    shown = []
+    for line in tree.splitlines():
+        if line.startswith("  ") and line[2] != " ":
+            name, *modules = line.split("  #")[0].split()
+            shown.append((name.removesuffix("/").removesuffix(".py"), *modules))
+        else:
+            shown[-1] += tuple(line.split("  #")[0].split())
+    assert shown == [each for each in HOUSE if each[0] != "__init__"]
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if name])
 def test_imports_lead_up_only(module: str) -> None:
-    below = {other for other in imports(TREES[module]) if layer(other) > layer(module)}
+    own = group_of(module)
+    below = {other for other in imports(TREES[module]) if ORDER[group_of(other)] > ORDER[own]}
     assert not below
+
+
+@pytest.mark.parametrize("group", [group for group, *modules in HOUSE if modules])
+def test_modules_of_a_group_import_in_one_direction(group: str) -> None:
+    """In the order of the house; an ecosystem's own modules may stand in any, without a circle."""
+    inside = {name for name in MODULES if name.startswith(f"{group}.")}
+    needs = {name: imports(TREES[name]) & inside for name in inside}
+    list(TopologicalSorter(needs).static_order())  # CycleError
+    (rooms,) = (list(modules) for name, *modules in HOUSE if name == group)
+    for name, others in needs.items():
+        for other in others:
+            assert rooms.index(other.split(".")[1]) <= rooms.index(name.split(".")[1])
 
 
 def test_ecosystems_do_not_know_each_other() -> None:
@@ -110,11 +150,11 @@ def test_only_process_starts_processes_and_only_main_reads_the_environment(modul
         if name.startswith(("subprocess.", "asyncio.create_subprocess", "os.exec", "os.spawn"))
         or name in {"os.system", "os.popen", "os.fork"}
     }
-    assert not starts or module == "process"
+    assert not starts or module == "host.process"
     assert not used & {"os.environ", "os.getenv", "os.putenv"} or module == "__main__"
 
 
-def test_only_actions_speaks_to_the_runner() -> None:
+def test_only_the_runner_module_speaks_to_the_runner() -> None:
     for module, tree in TREES.items():
         toolkit = [
             node
@@ -122,7 +162,7 @@ def test_only_actions_speaks_to_the_runner() -> None:
             if isinstance(node, ast.ImportFrom)
             and (node.module or "").startswith("actions_toolkit")
         ]
-        assert not toolkit or module == "actions"
+        assert not toolkit or module == "host.runner"
 
 
 def test_no_module_is_longer_than_the_house_allows() -> None:

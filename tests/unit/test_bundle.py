@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeEcosystem, FakeRegistry
-from releasekit.bundle import refuse_divided
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import PlanError
 from releasekit.model import Action, Dependency, Package, PackageId, Step
+from releasekit.plan.bundle import refuse_divided
 
 
 class AtOnce(FakeRegistry):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakes import FakeEcosystem, FakeRegistry, config, package
-from releasekit.choice import consulted
+from releasekit.config.choice import consulted
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import ConfigError, Cycle, PlanError
-from releasekit.journal import History
 from releasekit.model import Action, Package, PackageId, Plan
-from releasekit.plan import make_plan
+from releasekit.plan.make import make_plan
 from releasekit.report import plan_outputs
+from releasekit.state.journal import History
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

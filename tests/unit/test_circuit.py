@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 import virtual_time
-from releasekit.circuit import Circuit
 from releasekit.errors import Transient
+from releasekit.http.circuit import Circuit
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from releasekit import __version__
-from releasekit.command_line import parse
+from releasekit.cli.command_line import parse
+from releasekit.config.inputs import DECLARED, Inputs
 from releasekit.errors import ConfigError
-from releasekit.inputs import DECLARED, Inputs
 
 
 def refusal(*argv: str) -> ConfigError:

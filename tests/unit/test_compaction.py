@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from memory_log import MemoryLog
-from releasekit import journal as journal_module
-from releasekit.compaction import compacted
 from releasekit.errors import JournalError
-from releasekit.history import History, encode, fold
-from releasekit.journal import Journal, read
 from releasekit.model import Outcome
+from releasekit.state import journal as journal_module
+from releasekit.state.compaction import compacted
+from releasekit.state.history import History, encode, fold
+from releasekit.state.journal import Journal, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.command_line import parse
-from releasekit.config import Config, cpu_count, load
+from releasekit.cli.command_line import parse
+from releasekit.config.config import Config, cpu_count, load
+from releasekit.config.inputs import ECOSYSTEMS
 from releasekit.errors import ConfigError
-from releasekit.inputs import ECOSYSTEMS
 
 if TYPE_CHECKING:
     from pathlib import Path

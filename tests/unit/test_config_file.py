@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.config_file import MAX_BYTES, ConfigFile, read
+from releasekit.config.file import MAX_BYTES, ConfigFile, read_config
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def of(directory: Path, content: str | bytes) -> ConfigFile:
     path = directory / "releasekit.toml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return read(path)
+    return read_config(path)
 
 
 def refusal(directory: Path, content: str | bytes) -> ConfigError:
@@ -102,4 +102,4 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> Non
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"releasekit\.toml: cannot be read \(No such file"):
-        read(tmp_path / "releasekit.toml")
+        read_config(tmp_path / "releasekit.toml")

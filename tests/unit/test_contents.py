@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import distributions
-from releasekit import contents
 from releasekit.errors import PackageError
+from releasekit.host import contents
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:

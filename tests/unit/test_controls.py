@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import controls
-from releasekit.controls import listening
 from releasekit.graph import DependencyGraph
-from releasekit.scheduler import Scheduler
+from releasekit.scheduler import Scheduler, controls
+from releasekit.scheduler.controls import listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

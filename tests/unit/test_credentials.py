@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from releasekit.credentials import Credentials, Secret, snapshot
+from releasekit.http.credentials import Credentials, Secret, snapshot
 
 
 def credentials(masked: list[str] | None = None, **environ: str) -> Credentials:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import URL, artifact
-from releasekit.decision import compare, decide
-from releasekit.journal import Entry, Intent
 from releasekit.model import Action, Artifact, Published
+from releasekit.plan.decision import compare, decide
+from releasekit.state.journal import Entry, Intent
 
 if TYPE_CHECKING:
     from pathlib import Path

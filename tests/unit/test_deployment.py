@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import FakeEcosystem, FakeRegistry, package, plan, released
-from releasekit import steps
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, Rejected, Transient
-from releasekit.journal import read
 from releasekit.model import Action, Outcome, Package, Plan, Result
+from releasekit.release import phases
+from releasekit.state.journal import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.journal import Entry
     from releasekit.model import Artifact
+    from releasekit.state.journal import Entry
 
 CORE = package("core")
 APP = package("app", "core")
@@ -29,8 +29,8 @@ CLI = package("cli", "app")
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(steps, "DOUBT_WINDOW_S", 0.02)
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.02)
 
 
 @dataclass

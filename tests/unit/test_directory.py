@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 import distributions
-from releasekit import durable
 from releasekit.ecosystems import directory
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.flock import try_lock
+from releasekit.host import durable
+from releasekit.host.flock import try_lock
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

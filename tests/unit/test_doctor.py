@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import locks
-from releasekit.doctor import Finding, examine, fix
 from releasekit.errors import LockHeld, StateError
-from releasekit.history import encode
-from releasekit.journal import Journal, read
 from releasekit.model import Artifact, Outcome, Package, PackageId
-from releasekit.pins import EphemeralPin
+from releasekit.state import locks
+from releasekit.state.doctor import Finding, examine, fix
+from releasekit.state.history import encode
+from releasekit.state.journal import Journal, read
+from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

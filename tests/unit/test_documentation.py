@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from releasekit import config_file
+from releasekit.config.file import read_config
+from releasekit.config.inputs import DECLARED, SECRETS
 from releasekit.errors import ConfigError
-from releasekit.inputs import DECLARED, SECRETS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -88,8 +88,8 @@ def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> Non
     text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
-    read = config_file.read(tmp_path / "releasekit.toml")
+    read = read_config(tmp_path / "releasekit.toml")
     assert read.texts["concurrency"] == "8"
     (tmp_path / "releasekit.toml").write_text(block.replace("task-", "tusk-"), encoding="utf-8")
     with pytest.raises(ConfigError, match="did you mean 'task-timeout'"):
-        config_file.read(tmp_path / "releasekit.toml")
+        read_config(tmp_path / "releasekit.toml")

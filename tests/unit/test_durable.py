@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import durable
-from releasekit.durable import Attributes
+from releasekit.host import durable
+from releasekit.host.durable import Attributes
 
 if TYPE_CHECKING:
     from pathlib import Path

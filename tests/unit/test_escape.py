@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from releasekit.escape import clip, code, fence, link, log_line, markdown, mermaid, visible
+from releasekit.text.escape import clip, code, fence, link, log_line, markdown, mermaid, visible
 from sample_runs import hostile_text
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")

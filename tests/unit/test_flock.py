@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import flock
+from releasekit.host import flock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import FakeEcosystem, FakeRegistry, package, plan, released
-from releasekit import report, steps
+from releasekit import report
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Report, Result
+from releasekit.release import phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from releasekit.publish import Release
+    from releasekit.release.release import Release
 
 CORE = package("core")
 APP = package("app", "core")
@@ -26,7 +27,7 @@ APP = package("app", "core")
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
 
 
 @dataclass
@@ -112,7 +113,7 @@ def test_a_failure_leaves_the_package_published_and_is_told(tmp_path: Path) -> N
     assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
     core = results["core"]
     assert core.reason.endswith("shows our bytes; but its postpublish script ended with 3")
-    assert core.hint == f"{steps.BY_HAND} See log."
+    assert core.hint == f"{phases.BY_HAND} See log."
     assert core.log == ("no",)
     told = report.summary(
         Report(run_id="r", plan_digest="", commit="", started_at="", duration_s=1.0,
@@ -169,7 +170,7 @@ def test_a_run_that_is_stopped_says_what_it_owes(tmp_path: Path) -> None:
     assert published
     for name in published:
         assert "its postpublish script did not run to the end" in results[name].reason
-        assert steps.BY_HAND in results[name].hint
+        assert phases.BY_HAND in results[name].hint
 
 
 def test_a_dry_run_follows_nothing(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from releasekit.errors import PlanError, UnknownDependency
-from releasekit.frontier import Frontier, State, Task
 from releasekit.model import Outcome
+from releasekit.scheduler.frontier import Frontier, State, Task
 
 LANES: dict[str, int | None] = {"publish": 2}
 

@@ -7,10 +7,10 @@ import httpx
 import pytest
 
 import virtual_time
-from releasekit.credentials import Credentials, Secret, snapshot
 from releasekit.errors import ConfigError, Denied, Transient
-from releasekit.identity import IdTokens, Minted, SharedToken
-from releasekit.net import http_client
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, Secret, snapshot
+from releasekit.http.identity import IdTokens, Minted, SharedToken
 
 if TYPE_CHECKING:
     from collections.abc import Callable

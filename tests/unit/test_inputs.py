@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from releasekit.declaration import Command, Declaration
+from releasekit.config.declaration import Command, Declaration
+from releasekit.config.inputs import DECLARED, ECOSYSTEMS, SECRETS, Inputs, from_environment
 from releasekit.ecosystems import TARGETS
 from releasekit.errors import ConfigError
-from releasekit.inputs import DECLARED, ECOSYSTEMS, SECRETS, Inputs, from_environment
 
 
 def read(**variables: str) -> Inputs:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from releasekit.interruption import Interruption
+from releasekit.cli.interruption import Interruption
 
 if TYPE_CHECKING:
-    from releasekit.publish import Release
+    from releasekit.release.release import Release
 
 
 class FakeRelease:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
-from releasekit.history import encode, fold
-from releasekit.journal import Entry, History, Intent, Journal, Run, read
 from releasekit.model import Artifact, Outcome, Package, PackageId
+from releasekit.state.history import encode, fold
+from releasekit.state.journal import Entry, History, Intent, Journal, Run, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,8 +10,8 @@ import pytest
 
 from fakes import artifact, package, package_id, plan
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, ReleasekitError
-from releasekit.life import CUT_OFF, Life, companions, result_of, results
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
+from releasekit.release.life import CUT_OFF, Life, companions, result_of, results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from releasekit import locks
 from releasekit.errors import LockHeld, StateError
+from releasekit.state import locks
 
 
 def test_a_held_lock_is_refused_at_once_and_names_its_holder(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import durable
-from releasekit.logfile import LogFile
+from releasekit.host import durable
+from releasekit.state.logfile import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

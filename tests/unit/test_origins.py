@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from releasekit.errors import ConfigError
-from releasekit.origins import require_safe, same_origin
+from releasekit.http.origins import require_safe, same_origin
 
 
 @pytest.mark.parametrize(

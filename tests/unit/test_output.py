@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from releasekit.output import lossy
+from releasekit.text.output import lossy
 
 
 def test_lines_go_out_at_once_and_as_they_were_encoded() -> None:

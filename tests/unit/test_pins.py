@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit import durable, pins
 from releasekit.errors import StateError
-from releasekit.pins import EphemeralPin, recover
+from releasekit.host import durable
+from releasekit.state import pins
+from releasekit.state.pins import EphemeralPin, recover
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ import pytest
 
 from fakes import FakeEcosystem, FakeRegistry, config, package, package_id, target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
-from releasekit.journal import History
 from releasekit.model import Action, DependencyKind, Package, Plan
-from releasekit.plan import make_plan
+from releasekit.plan.make import make_plan
+from releasekit.state.journal import History
 
 if TYPE_CHECKING:
     from pathlib import Path

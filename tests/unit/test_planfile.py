@@ -9,7 +9,7 @@ import pytest
 
 from fakes import config, package, plan
 from releasekit.errors import ConfigError, PlanError
-from releasekit.planfile import PlanFile
+from releasekit.plan.file import PlanFile
 from releasekit.report import plan_json
 
 if TYPE_CHECKING:

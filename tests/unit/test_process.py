@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from processes import ended
-from releasekit import process, streams
 from releasekit.errors import CommandFailed
-from releasekit.process import Processes
-from releasekit.streams import Splitter
+from releasekit.host import process, streams
+from releasekit.host.process import Processes
+from releasekit.host.streams import Splitter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine
     from pathlib import Path
 
-    from releasekit.process import Completed
+    from releasekit.host.process import Completed
 
 SECRET = "canary-3f9a"
 # Waits for a signal or for its stdin to be closed, after it has said where it is.

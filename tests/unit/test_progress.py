@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
-from releasekit.live import LiveProgress
 from releasekit.model import Event, Outcome, PackageId, Phase
-from releasekit.progress import LogProgress, choose
+from releasekit.report.live import LiveProgress
+from releasekit.report.progress import LogProgress, choose
 from sample_runs import hostile_text, mixed_plan, outcomes, partial_report, plan, report, result
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_a_log_that_folds_is_never_a_live_table() -> None:
 
 
 def test_a_log_does_not_import_rich() -> None:
-    code = "import sys, releasekit.progress; sys.exit('rich' in sys.modules)"
+    code = "import sys, releasekit.report.progress; sys.exit('rich' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.tools import require_tool
-from releasekit.process import Processes
-from releasekit.source import commit_of
+from releasekit.host.process import Processes
+from releasekit.plan.source import commit_of
 from workspaces import git
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from releasekit.ecosystems import cargo, go, maven, npm, pypi
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
 
 TARGETS: Mapping[str, Callable[[Config, Services], Target]] = {

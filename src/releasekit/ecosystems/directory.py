@@ -12,10 +12,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from releasekit import contents, durable
+from releasekit.aio import finish
 from releasekit.errors import Rejected, Transient
-from releasekit.flock import try_lock
-from releasekit.resources import finish
+from releasekit.host import contents, durable
+from releasekit.host.flock import try_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.credentials import Credentials
     from releasekit.errors import BuildFailed
+    from releasekit.host.process import Processes
+    from releasekit.http.credentials import Credentials
     from releasekit.model import Artifact, Package, PackageId, Published, Step
-    from releasekit.process import Processes
 
 
 class Ecosystem(Protocol):
@@ -73,7 +73,7 @@ class Registry(Protocol):
     async def lookup(self, package: Package) -> Published | None:
         """What a client of the registry sees now; None only when the version is surely absent.
 
-        Retries by itself (`net.request_with_retry`); raises Transient, Denied or Rejected on doubt.
+        Retries by itself (`request_with_retry`); raises Transient, Denied or Rejected on doubt.
         """
         ...
 

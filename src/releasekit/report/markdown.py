@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.escape import clip, code, markdown
 from releasekit.report.text import packages
+from releasekit.text.escape import clip, code, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

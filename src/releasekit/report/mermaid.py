@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit import escape
+from releasekit.text import escape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

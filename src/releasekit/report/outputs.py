@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from releasekit.escape import clip, visible
 from releasekit.model import Action, Outcome
 from releasekit.report.verdict import verdict
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

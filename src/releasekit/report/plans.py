@@ -7,7 +7,6 @@ import os.path
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from releasekit import escape
 from releasekit.model import Action
 from releasekit.report.markdown import (
     LIMIT_BYTES,
@@ -19,6 +18,7 @@ from releasekit.report.markdown import (
 )
 from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.text import columns, packages
+from releasekit.text import escape
 
 if TYPE_CHECKING:
     from pathlib import Path

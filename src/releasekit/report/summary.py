@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.escape import clip, code, fence, link, log_line, markdown
 from releasekit.model import Outcome
 from releasekit.report.markdown import (
     LIMIT_BYTES,
@@ -19,6 +18,7 @@ from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.text import columns, seconds
 from releasekit.report.timeline import timeline
 from releasekit.report.verdict import headline, verdict
+from releasekit.text.escape import clip, code, fence, link, log_line, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

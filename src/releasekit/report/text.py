@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.escape import log_line
+from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

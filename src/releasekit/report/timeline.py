@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.escape import clip
 from releasekit.report.text import columns, seconds
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from releasekit.model import Phase, Report, Result

@@ -18,7 +18,7 @@ from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.metadata import Crate, Need
 from releasekit.errors import BuildFailed, ConfigError, PackageError
-from releasekit.process import Processes
+from releasekit.host.process import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

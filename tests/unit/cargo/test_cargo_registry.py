@@ -14,19 +14,19 @@ import httpx
 import pytest
 
 import fakes
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems import cargo
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Action, Artifact, Dependency, Package, PackageId, Step
-from releasekit.net import http_client
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 T = TypeVar("T")
 

@@ -8,19 +8,19 @@ import httpx
 import pytest
 
 import fakes
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems.go import module_zip, release
 from releasekit.ecosystems.go.directory_layout import ProxyDirectory
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Package, PackageId
-from releasekit.net import http_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 PACKAGE = Package(
     id=PackageId("go", "github.com/Acme/core"),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx
 
 import fakes
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems import maven
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven.build import digested
-from releasekit.net import http_client
-from releasekit.process import Processes
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 from unit.maven.poms import gav, write
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.options import Options
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
-from releasekit.process import Processes
+from releasekit.host.process import Processes
 from unit.maven.poms import gav, modules, packages, write
 from unit.maven.releases import built
 

@@ -15,12 +15,12 @@ import pytest
 
 import fakes
 from javascript import write
-from releasekit import streams
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.options import Options
 from releasekit.errors import BuildFailed, ConfigError
+from releasekit.host import streams
+from releasekit.host.process import Processes
 from releasekit.model import Action, Step
-from releasekit.process import Processes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

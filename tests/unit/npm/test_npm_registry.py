@@ -10,7 +10,6 @@ import pytest
 
 import fakes
 from javascript import package, tarball
-from releasekit.credentials import Credentials, snapshot
 from releasekit.ecosystems import npm
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import (
@@ -21,13 +20,14 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
-from releasekit.net import http_client
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from releasekit.ecosystems.interface import Registry
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 T = TypeVar("T")
 PACKAGE = package()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import distributions
-from releasekit import contents
 from releasekit.ecosystems.pypi import distribution
 from releasekit.errors import PackageError
+from releasekit.host import contents
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
 from releasekit.ecosystems.pypi.options import Options
 from releasekit.errors import BuildFailed, ConfigError
-from releasekit.process import Processes
+from releasekit.host.process import Processes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -7,7 +7,7 @@ import pytest
 from releasekit.ecosystems.pypi import members as module
 from releasekit.ecosystems.pypi.members import members
 from releasekit.errors import ConfigError
-from releasekit.workspace_files import inside
+from releasekit.host.files import inside
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from releasekit.ecosystems.pypi import worker
 from releasekit.ecosystems.pypi.conversation import Answer, Request, Worker, _Answers
 from releasekit.ecosystems.pypi.manifest import BuildSystem
 from releasekit.errors import BuildFailed
-from releasekit.process import Processes
+from releasekit.host.process import Processes
 
 HATCHLING = BuildSystem(requires=("hatchling",), backend="hatchling.build")
 MANIFEST = """\

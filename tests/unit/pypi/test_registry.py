@@ -10,7 +10,6 @@ import pytest
 
 import distributions
 import registries
-from releasekit.circuit import Circuit
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi.registry import PackageIndex, derived_index
 from releasekit.errors import (
@@ -21,6 +20,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.http.circuit import Circuit
 from releasekit.model import Action, Step
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.interface import Services, Target
 
 if TYPE_CHECKING:
-    from releasekit.config import Config
+    from releasekit.config.config import Config
 
 
 def target(config: Config, services: Services) -> Target:

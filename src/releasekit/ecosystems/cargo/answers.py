@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import PackageError, Rejected
-from releasekit.net import check, message_of, one_line
+from releasekit.http.client import check, message_of, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def accept(response: httpx.Response, what: str, *, redact: Callable[[str], str])
 
 
 def explain(response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> httpx.Response:
-    """`net.check`, with the registry's own words and what to do about it."""
+    """`client.check`, with the registry's own words and what to do about it."""
     details = said(response)
     try:
         return check(response, what, redact=redact)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.metadata import Crate
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 # After so many calls that each lost another crate, the trouble is not with a single one.
 MAX_CALLS: Final = 20

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit import workspace_files
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _document(path: Path) -> Mapping[str, Any]:
-    data = workspace_files.read(path, max_bytes=_MAX_BYTES)
+    data = read_file(path, max_bytes=_MAX_BYTES)
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:

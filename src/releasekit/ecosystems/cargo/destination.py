@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO
 from releasekit.errors import ConfigError, did_you_mean
-from releasekit.origins import require_safe
+from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.options import Options
 
 _SPARSE: Final = "sparse+"

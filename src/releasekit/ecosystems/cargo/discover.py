@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError
+from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
-from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,13 +16,13 @@ from releasekit.model import PackageId
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.metadata import Crate
     from releasekit.ecosystems.cargo.options import Options
     from releasekit.errors import BuildFailed
+    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package
-    from releasekit.process import Processes
 
 # What is read in its output, whatever a configuration file says.
 # https://doc.rust-lang.org/cargo/reference/config.html#term

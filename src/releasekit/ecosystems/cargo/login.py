@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.cargo import trusted_publishing
 from releasekit.errors import MissingCredentials
-from releasekit.identity import IdTokens
-from releasekit.net import RetryPolicy
+from releasekit.http.client import RetryPolicy
+from releasekit.http.identity import IdTokens
 
 if TYPE_CHECKING:
-    from releasekit.config import Config
-    from releasekit.credentials import Secret
+    from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
+    from releasekit.http.credentials import Secret
 
 
 class Login(ABC):

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.errors import CommandFailed, ConfigError
-from releasekit.net import one_line
+from releasekit.http.client import one_line
 
 if TYPE_CHECKING:
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 TIMEOUT_S: Final = 120.0
 INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.ecosystems.cargo.versions import Requirement, Version
 from releasekit.errors import PlanError
-from releasekit.toml_text import TOKEN
+from releasekit.text.toml_text import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit import contents
-from releasekit.circuit import Circuit
+from releasekit.aio import finish
 from releasekit.ecosystems.cargo import answers, crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.errors import ConfigError, Rejected, Transient
+from releasekit.host import contents
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, request_with_retry, send
+from releasekit.http.origins import require_safe
 from releasekit.model import Action
-from releasekit.net import RetryPolicy, request_with_retry, send
-from releasekit.origins import require_safe
-from releasekit.resources import finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.config import Config
-    from releasekit.contents import Contents
-    from releasekit.credentials import Secret
+    from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
+    from releasekit.host.contents import Contents
+    from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, Published, Step
 
 # crates.io reads the whole package before it answers.

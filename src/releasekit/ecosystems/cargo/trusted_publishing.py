@@ -13,14 +13,14 @@ import httpx
 
 from releasekit.ecosystems.cargo.answers import said
 from releasekit.errors import Denied, PackageError, Transient
-from releasekit.identity import Minted, SharedToken, text_of
-from releasekit.net import check, one_line, retry, send
+from releasekit.http.client import check, one_line, retry, send
+from releasekit.http.identity import Minted, SharedToken, text_of
 
 if TYPE_CHECKING:
-    from releasekit.credentials import Secret
     from releasekit.ecosystems.interface import Services
-    from releasekit.identity import IdTokens
-    from releasekit.net import RetryPolicy
+    from releasekit.http.client import RetryPolicy
+    from releasekit.http.credentials import Secret
+    from releasekit.http.identity import IdTokens
 
 LIFETIME_S: Final = 30 * 60.0
 _REGISTER: Final = (

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from releasekit import durable
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.ecosystems.go.source import place
 from releasekit.errors import BuildFailed, PackageError
+from releasekit.host import durable
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:

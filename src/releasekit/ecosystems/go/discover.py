@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.errors import ConfigError, PlanError
+from releasekit.host.files import inside
 from releasekit.model import Dependency, Package, PackageId
-from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

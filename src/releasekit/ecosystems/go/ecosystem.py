@@ -16,11 +16,11 @@ from releasekit.errors import BuildFailed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.options import Options
+    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId, Published
-    from releasekit.process import Processes
 
 
 class Go:

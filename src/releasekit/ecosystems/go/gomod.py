@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit import workspace_files
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ class GoWork:
 
 def read(path: Path) -> str:
     """The text of a go.mod, go.work or version file; raises ConfigError when there is none."""
-    content = workspace_files.read(path, max_bytes=MAX_BYTES)
+    content = read_file(path, max_bytes=MAX_BYTES)
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -7,17 +7,17 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
-from releasekit.circuit import Circuit
+from releasekit.aio import all_of
 from releasekit.ecosystems.go import module_zip, paths, release
 from releasekit.errors import Rejected, Transient
-from releasekit.net import RetryPolicy, check, request_with_retry
-from releasekit.origins import require_safe
-from releasekit.resources import all_of
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, check, request_with_retry
+from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     import httpx
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Package
 

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit import contents
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.go import objects, paths
 from releasekit.ecosystems.go.directory_layout import ProxyDirectory
@@ -19,13 +18,14 @@ from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.shared import Shared
 from releasekit.ecosystems.go.source import place, repository_of
 from releasekit.errors import MissingCredentials, Rejected
+from releasekit.host import contents
 from releasekit.model import Published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePosixPath
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.go.options import Options
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.model import Artifact, Package

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
-from releasekit.net import one_line
+from releasekit.http.client import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

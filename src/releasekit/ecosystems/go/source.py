@@ -16,7 +16,7 @@ from releasekit.errors import BuildFailed, CommandFailed
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 TIMEOUT_S: Final = 300.0
 # As the go command calls it, so that the bytes are the same on every machine.

@@ -15,7 +15,7 @@ from releasekit.ecosystems.maven.portal import CENTRAL, Portal
 from releasekit.ecosystems.maven.repository import Repository
 
 if TYPE_CHECKING:
-    from releasekit.config import Config
+    from releasekit.config.config import Config
 
 
 def target(config: Config, services: Services) -> Target:

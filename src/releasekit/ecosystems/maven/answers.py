@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.net import check, message_of, one_line
+from releasekit.http.client import check, message_of, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ def accept(response: httpx.Response, what: str, *, redact: Callable[[str], str])
 
 
 def explain(response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> httpx.Response:
-    """`net.check`, with what to do about it."""
+    """`client.check`, with what to do about it."""
     try:
         return check(response, what, redact=redact)
     except PackageError as error:

@@ -22,11 +22,11 @@ from releasekit.model import Artifact
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.maven.options import Options
     from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
-    from releasekit.process import Processes
 
 PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"

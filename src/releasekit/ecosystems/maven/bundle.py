@@ -9,9 +9,9 @@ import hashlib
 import zipfile
 from typing import TYPE_CHECKING, Final
 
-from releasekit import contents
 from releasekit.ecosystems.maven import layout
 from releasekit.errors import PackageError
+from releasekit.host import contents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

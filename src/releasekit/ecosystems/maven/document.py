@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from xml.parsers import expat
 
-from releasekit import workspace_files
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def parse(data: bytes) -> Element:
 
 def read(path: Path) -> Element:
     """The root element of a file; raises ConfigError naming it."""
-    data = workspace_files.read(path, max_bytes=MAX_BYTES)
+    data = read_file(path, max_bytes=MAX_BYTES)
     try:
         data.decode()
         return parse(data)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from releasekit.aio import all_of
 from releasekit.ecosystems.maven import discover, document, pin, pom, workspace
 from releasekit.ecosystems.maven.build import Builder
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed
-from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.maven.options import Options
     from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
-    from releasekit.process import Processes
 
 
 class Maven:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from releasekit.errors import MissingCredentials
 
 if TYPE_CHECKING:
-    from releasekit.config import Config
-    from releasekit.credentials import Credentials, Secret
+    from releasekit.config.config import Config
+    from releasekit.http.credentials import Credentials, Secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
 
-from releasekit import durable
-from releasekit.circuit import Circuit
+from releasekit.aio import finish
 from releasekit.ecosystems.maven import answers, bundle
 from releasekit.ecosystems.maven.login import Login
 from releasekit.ecosystems.maven.reading import Reader
 from releasekit.errors import Rejected, Transient
-from releasekit.net import RetryPolicy, one_line, request_with_retry, send
-from releasekit.origins import require_safe
-from releasekit.resources import finish
+from releasekit.host import durable
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, one_line, request_with_retry, send
+from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven.options import Options
     from releasekit.model import Artifact, Package, Published

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from releasekit.circuit import Circuit
+from releasekit.aio import all_of
 from releasekit.ecosystems.maven import answers, layout
 from releasekit.errors import Transient
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, request_with_retry
 from releasekit.model import Published
-from releasekit.net import RetryPolicy, request_with_retry
-from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven.login import Login
     from releasekit.model import Package

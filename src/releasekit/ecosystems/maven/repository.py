@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit import contents
-from releasekit.circuit import Circuit
 from releasekit.ecosystems.maven import answers, layout, metadata
 from releasekit.ecosystems.maven.reading import Reader
 from releasekit.errors import PackageError, Rejected
-from releasekit.net import send
-from releasekit.origins import require_safe
+from releasekit.host import contents
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import send
+from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
     from pathlib import PurePosixPath
 
-    from releasekit.config import Config
-    from releasekit.contents import Contents
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven.login import Login
+    from releasekit.host.contents import Contents
     from releasekit.model import Artifact, Package, Published
 
 # The server may scan a large file before it answers.

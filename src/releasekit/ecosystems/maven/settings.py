@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from releasekit import workspace_files
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ def _configured(root: Path, top: Path) -> list[str]:
 
 
 def _words(path: Path) -> list[str]:
-    data = workspace_files.read(path, max_bytes=MAX_BYTES)
+    data = read_file(path, max_bytes=MAX_BYTES)
     try:
         lines = data.decode().splitlines()
         # Lines that begin with # are comments from Maven 3.9 on, and never were arguments before.

@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from releasekit.aio import all_of
 from releasekit.ecosystems.maven.build import digested
 from releasekit.errors import BuildFailed, CommandFailed
-from releasekit.resources import all_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package
-    from releasekit.process import Processes
 
 SUFFIX = ".asc"
 

@@ -15,7 +15,7 @@ from releasekit.ecosystems.maven import pom as poms
 from releasekit.ecosystems.maven import settings
 from releasekit.ecosystems.maven.options import WHERE
 from releasekit.errors import ConfigError
-from releasekit.workspace_files import inside
+from releasekit.host.files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.options import Options
 
 if TYPE_CHECKING:
-    from releasekit.config import Config
+    from releasekit.config.config import Config
 
 
 def target(config: Config, services: Services) -> Target:

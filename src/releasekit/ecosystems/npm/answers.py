@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Denied, PackageError, Rejected
-from releasekit.net import check, message_of, one_line
+from releasekit.http.client import check, message_of, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def exists(response: httpx.Response) -> bool:
 
 
 def explain(response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> httpx.Response:
-    """`net.check`, with what to do about it."""
+    """`client.check`, with what to do about it."""
     if response.has_redirect_location:
         target = one_line(redact(response.headers["Location"]))
         raise Rejected(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.npm import globs, manifest, workspace
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.errors import ConfigError
+from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
-from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

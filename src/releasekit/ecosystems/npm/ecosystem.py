@@ -12,20 +12,20 @@ from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
 from releasekit.errors import BuildFailed, ConfigError, PlanError
+from releasekit.host.streams import last_lines
 from releasekit.model import Action, Artifact
-from releasekit.streams import last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.npm.manifest import Project
     from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import Tool
     from releasekit.errors import ReleasekitError
+    from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Step
-    from releasekit.process import Processes
 
 
 # How many packages a note names.

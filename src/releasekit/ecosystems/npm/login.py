@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.ecosystems.npm import trusted_publishing
 from releasekit.errors import MissingCredentials
-from releasekit.identity import IdTokens
-from releasekit.net import RetryPolicy
+from releasekit.http.client import RetryPolicy
+from releasekit.http.identity import IdTokens
 
 if TYPE_CHECKING:
     import httpx
 
-    from releasekit.config import Config
-    from releasekit.credentials import Secret
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
+    from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
 VARIABLE: Final = "RELEASEKIT_NPM_TOKEN"

@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit import workspace_files
 from releasekit.ecosystems.npm.semver import Version
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Project:
 
 def read(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
-    data = workspace_files.read(path, max_bytes=MAX_BYTES)
+    data = read_file(path, max_bytes=MAX_BYTES)
     try:
         return parse(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

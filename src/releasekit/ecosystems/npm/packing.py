@@ -13,7 +13,7 @@ from releasekit.errors import BuildFailed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.process import Child, Processes
+    from releasekit.host.process import Child, Processes
 
 _PROGRAM: Final = Path(__file__).with_name("packer.cjs")
 

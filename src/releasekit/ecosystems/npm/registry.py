@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit import contents
-from releasekit.circuit import Circuit
+from releasekit.aio import finish
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.npm import answers, document, login, tags
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.errors import Rejected, Transient
+from releasekit.host import contents
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, message_of, request_with_retry, send
+from releasekit.http.origins import require_safe
 from releasekit.model import Published
-from releasekit.net import RetryPolicy, message_of, request_with_retry, send
-from releasekit.origins import require_safe
-from releasekit.resources import finish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.ecosystems.npm.options import Options
     from releasekit.model import Artifact, Package

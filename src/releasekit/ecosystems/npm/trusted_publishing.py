@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Denied, Transient
-from releasekit.identity import text_of
-from releasekit.net import check, message_of, retry, send
+from releasekit.http.client import check, message_of, retry, send
+from releasekit.http.identity import text_of
 
 if TYPE_CHECKING:
     import httpx
 
-    from releasekit.credentials import Secret
     from releasekit.ecosystems.interface import Services
-    from releasekit.identity import IdTokens
+    from releasekit.http.client import RetryPolicy
+    from releasekit.http.credentials import Secret
+    from releasekit.http.identity import IdTokens
     from releasekit.model import Package
-    from releasekit.net import RetryPolicy
 
 PERMISSION: Final = (
     "give the job that publishes this permission:\n"

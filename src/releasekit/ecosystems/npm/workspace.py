@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit import workspace_files
 from releasekit.ecosystems.npm import globs, manifest
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +83,7 @@ def _yaml(path: Path) -> dict[str, object]:
     # Only workspaces that have such a file pay for it.
     import yaml  # noqa: PLC0415
 
-    data = workspace_files.read(path, max_bytes=_MAX_BYTES)
+    data = read_file(path, max_bytes=_MAX_BYTES)
     try:
         document = yaml.safe_load(data)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -10,7 +10,7 @@ from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.options import Options
 
 if TYPE_CHECKING:
-    from releasekit.config import Config
+    from releasekit.config.config import Config
 
 
 def target(config: Config, services: Services) -> Target:

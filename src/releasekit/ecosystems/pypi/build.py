@@ -18,8 +18,8 @@ from packaging.utils import (
 from releasekit.ecosystems.pypi.conversation import Answer, Request
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.errors import BuildFailed
+from releasekit.host.streams import last_lines
 from releasekit.model import Artifact
-from releasekit.streams import last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

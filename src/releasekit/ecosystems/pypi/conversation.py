@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.pypi.manifest import BuildSystem
-    from releasekit.process import Child, Processes
+    from releasekit.host.process import Child, Processes
 
 Operation = Literal["sdist", "wheel", "metadata"]
 

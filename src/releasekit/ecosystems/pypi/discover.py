@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.members import members
 from releasekit.errors import ConfigError, PlanError
+from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
-from releasekit.workspace_files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

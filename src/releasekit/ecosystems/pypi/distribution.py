@@ -19,7 +19,7 @@ from releasekit.errors import PackageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.contents import Contents
+    from releasekit.host.contents import Contents
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024

@@ -19,11 +19,11 @@ from releasekit.errors import BuildFailed, CommandFailed, ReleasekitError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config import Config
+    from releasekit.config.config import Config
     from releasekit.ecosystems.pypi.manifest import Project
     from releasekit.ecosystems.pypi.options import Options
+    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
-    from releasekit.process import Processes
 
 
 class PyPI:

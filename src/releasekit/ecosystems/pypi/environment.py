@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from releasekit.process import Processes
+    from releasekit.host.process import Processes
 
 # Settings that make uv or pip install elsewhere than into the environment we name.
 INTERFERING: Final = (

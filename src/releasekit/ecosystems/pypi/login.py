@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import trusted_publishing
 from releasekit.errors import MissingCredentials
-from releasekit.identity import IdTokens, SharedToken
-from releasekit.net import RetryPolicy
+from releasekit.http.client import RetryPolicy
+from releasekit.http.identity import IdTokens, SharedToken
 
 if TYPE_CHECKING:
     import httpx
 
-    from releasekit.config import Config
-    from releasekit.credentials import Secret
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
+    from releasekit.http.credentials import Secret
 
 # The user name that says "the password is an API token".
 # https://pypi.org/help/#apitoken

@@ -12,8 +12,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from releasekit import workspace_files
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_file
 from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Project:
 
 def read(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
-    data = workspace_files.read(path, max_bytes=MAX_BYTES)
+    data = read_file(path, max_bytes=MAX_BYTES)
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError
-from releasekit.workspace_files import inside
+from releasekit.host.files import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

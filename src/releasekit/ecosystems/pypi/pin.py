@@ -11,7 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.errors import PlanError
-from releasekit.toml_text import TOKEN
+from releasekit.text.toml_text import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

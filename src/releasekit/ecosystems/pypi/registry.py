@@ -13,25 +13,25 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
 
-from releasekit import contents
-from releasekit.circuit import Circuit
+from releasekit.aio import finish
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import answers, login, simple_index
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.errors import PackageError, PlanError, Transient
+from releasekit.host import contents
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, request_with_retry, send
+from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
-from releasekit.net import RetryPolicy, request_with_retry, send
-from releasekit.origins import require_safe, same_origin
-from releasekit.resources import finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.config import Config
-    from releasekit.contents import Contents
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.ecosystems.pypi.distribution import Form
+    from releasekit.host.contents import Contents
     from releasekit.model import Artifact, Package, Published, Step
 
 PYPI: Final = "https://upload.pypi.org/legacy/"

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Denied, MissingCredentials, Transient
-from releasekit.identity import Minted, text_of
-from releasekit.net import check, message_of, one_line, retry, send
+from releasekit.http.client import check, message_of, one_line, retry, send
+from releasekit.http.identity import Minted, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import httpx
 
-    from releasekit.credentials import Secret
     from releasekit.ecosystems.interface import Services
-    from releasekit.identity import IdTokens
-    from releasekit.net import RetryPolicy
+    from releasekit.http.client import RetryPolicy
+    from releasekit.http.credentials import Secret
+    from releasekit.http.identity import IdTokens
 
 LIFETIME_S: Final = 900.0
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024

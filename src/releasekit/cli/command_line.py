@@ -1,0 +1,183 @@
+"""The command line: flags made from the declared inputs, `--help`, `--version`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NoReturn, get_args
+
+from releasekit import __version__
+from releasekit.config.declaration import Command
+from releasekit.config.inputs import DECLARED, SECRETS, from_environment
+from releasekit.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from releasekit.config.declaration import Declaration
+    from releasekit.config.inputs import Inputs
+
+COMMANDS: Final[Mapping[Command, str]] = {
+    "plan": "Show what would be published, and in which order. Changes nothing.",
+    "publish": "Publish every package that is not published yet, dependencies first.",
+    "report": "Join the results of several jobs into one summary.",
+    "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
+}
+_EXIT_CODES: Final = """\
+exit codes:
+  0    all published, or there already
+  1    some package failed, is blocked, or nobody can say
+  2    configuration or input
+  3    the plan is impossible: a cycle, an unknown dependency, no credentials
+  4    another run holds the lock
+  130  cancelled
+"""
+_HELP: Final = """\
+usage: releasekit COMMAND [ROOT] [--FLAG ...]
+
+{about}
+
+commands (`releasekit COMMAND --help` lists the flags):
+{commands}
+
+examples:
+  releasekit plan                                what would be published from here
+  releasekit plan --format mermaid               the same as a graph
+  releasekit publish --registry dir:./registry   into a directory that pip can install from
+  RELEASEKIT_PYPI_TOKEN=... releasekit publish   to pypi.org
+
+Every flag is an input of the action and a variable, --max-retries and RELEASEKIT_MAX_RETRIES;
+most are keys of releasekit.toml too. Secrets are variables only. A flag beats a variable, which
+beats releasekit.toml. Without a command this is the action, and RELEASEKIT_MODE says what to do.
+
+{exit_codes}"""
+
+
+def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Inputs:
+    """What the arguments (without the program's name), then the RELEASEKIT_* variables say.
+
+    Without arguments this is the action, and `mode` comes from RELEASEKIT_MODE. `--help` and
+    `--version` print and raise SystemExit(0). Raises ConfigError for everything else.
+    """
+    if not argv:
+        return from_environment(environment)
+    command = _command(argv[0])
+    parser = _parser(command)
+    found, unknown = parser.parse_known_args(_spelled_out(argv[1:]))
+    if unknown:
+        raise _not_understood(unknown, command)
+    texts = dict(_texts(vars(found)))
+    labels = {name: f"--{name}" for name in texts}
+    if found.root:
+        if "working-directory" in texts:
+            raise ConfigError("ROOT and --working-directory are the same input; write one of them")
+        texts["working-directory"] = found.root
+        labels["working-directory"] = "ROOT"
+    return replace(from_environment(environment).adding(texts, labels), mode=command)
+
+
+def _command(word: str) -> Command:
+    if word in {"-h", "--help", "help"}:
+        print(help_text(), end="")  # noqa: T201 (what was asked for)
+        raise SystemExit(0)
+    if word in {"-V", "--version"}:
+        print(f"releasekit {__version__}")  # noqa: T201
+        raise SystemExit(0)
+    commands: tuple[Command, ...] = get_args(Command)
+    for command in commands:
+        if word == command:
+            return command
+    what = "comes before its flags" if word.startswith("-") else f"cannot be {word!r}"
+    raise ConfigError(
+        f"the command {what}{did_you_mean(word, commands)}",
+        hint=f"Write releasekit {' | '.join(commands)}; releasekit --help explains them.",
+    )
+
+
+def help_text() -> str:
+    """What `releasekit --help` prints."""
+    listed = "\n".join(f"  {name:<9}{about}" for name, about in COMMANDS.items())
+    about = "Publishes every package of a monorepo in dependency order, each version exactly once."
+    return _HELP.format(about=about, commands=listed, exit_codes=_EXIT_CODES)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(
+            message.removeprefix("argument "), hint=f"{self.prog} --help lists the flags."
+        )
+
+
+def _parser(command: Command) -> _Parser:
+    parser = _Parser(
+        prog=f"releasekit {command}",
+        description=COMMANDS[command],
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("root", nargs="?", metavar="ROOT", help="the workspace; default: here")
+    for declaration in DECLARED.values():
+        if command in declaration.commands:
+            _add_flag(parser, declaration)
+    return parser
+
+
+def _add_flag(parser: _Parser, declaration: Declaration) -> None:
+    about = declaration.description.replace("`", "")
+    if declaration.kind == "bool":
+        parser.add_argument(
+            declaration.flag, help=about, action=argparse.BooleanOptionalAction, default=None
+        )
+    else:
+        several = declaration.kind in {"names", "lines"}
+        parser.add_argument(
+            declaration.flag,
+            help=about,
+            action="append" if several else "store",
+            metavar="|".join(declaration.choices) or declaration.kind.upper(),
+        )
+
+
+def _spelled_out(argv: Sequence[str]) -> Iterator[str]:
+    """`--dry-run=false` becomes `--no-dry-run`: argparse knows no value for such a flag."""
+    for argument in argv:
+        flag, equals, text = argument.partition("=")
+        declaration = DECLARED.get(flag.removeprefix("--"))
+        if equals and declaration and declaration.kind == "bool":
+            yield flag if declaration.parse(text, flag) else f"--no-{declaration.name}"
+        else:
+            yield argument
+
+
+def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for attribute, value in found.items():
+        name = attribute.replace("_", "-")
+        match value:
+            case bool():
+                yield name, str(value).lower()
+            case str() if name in DECLARED:
+                yield name, value
+            case list():
+                yield name, "\n".join(value)
+            case _:  # not given
+                pass
+
+
+def _not_understood(unknown: Sequence[str], command: Command) -> ConfigError:
+    """About the first of them; its value stays unsaid, it may be a secret."""
+    hint = f"releasekit {command} --help lists the flags."
+    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+    if not flag:
+        return ConfigError(f"one workspace at a time: {unknown[0]!r} is one too many", hint=hint)
+    name = flag.removeprefix("--")
+    if name in SECRETS:
+        return ConfigError(
+            f"{flag} is a secret, and arguments can be read by every process of the machine",
+            hint=f"Set the variable {SECRETS[name].variable} instead.",
+        )
+    if name in DECLARED and DECLARED[name].commands:
+        others = " and ".join(sorted(DECLARED[name].commands))
+        return ConfigError(f"{flag} belongs to {others}, not to {command}", hint=hint)
+    known = [each.flag for each in DECLARED.values() if command in each.commands]
+    return ConfigError(f"{flag} is no flag{did_you_mean(flag, known)}", hint=hint)

@@ -1,0 +1,280 @@
+"""What each command does, from a Config to an exit code; reads top to bottom."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TextIO
+
+from releasekit import __version__, report
+from releasekit.cli.interruption import Interruption
+from releasekit.config.choice import consulted
+from releasekit.ecosystems import TARGETS
+from releasekit.ecosystems.interface import Services
+from releasekit.errors import INTERRUPTED, ConfigError
+from releasekit.host import durable
+from releasekit.host.process import Processes
+from releasekit.host.runner import on_actions
+from releasekit.http.client import http_client
+from releasekit.model import Action, Outcome, Report
+from releasekit.plan.file import PlanFile
+from releasekit.plan.make import make_plan
+from releasekit.plan.source import commit_of
+from releasekit.release.release import Release
+from releasekit.report.progress import choose
+from releasekit.scheduler.controls import listening
+from releasekit.state import doctor, locks, pins
+from releasekit.state.journal import Journal, read
+from releasekit.text.escape import log_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.host.runner import Actions
+    from releasekit.http.credentials import Credentials
+    from releasekit.model import Plan, Result
+
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whom a command speaks for and to, besides its Config."""
+
+    credentials: Credentials
+    actions: Actions
+    out: TextIO
+
+
+async def plan(config: Config, session: Session) -> int:
+    """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
+    async with workspace(config, session) as (targets, processes):
+        commit = await commit_of(config.root, processes)
+        made = await make_plan(config, targets, read(config.state_directory), commit=commit)
+    _write_plan(made, config, session)
+    print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
+    return 0
+
+
+def _shown(made: Plan, config: Config) -> str:
+    match config.format:
+        case "table":
+            return report.plan_table(made)
+        case "json":
+            return report.plan_json(made, config.root)
+        case "mermaid":
+            return report.plan_mermaid(made)
+
+
+def _write_plan(made: Plan, config: Config, session: Session) -> None:
+    path = config.plan_file
+    if path is None and on_actions(session.credentials.environment):
+        locks.make_state_directory(config.state_directory)
+        path = config.state_directory / "plan.json"
+    if path is not None:
+        _write(path, report.plan_json(made, config.root))
+        session.actions.output("plan-file", str(path))
+    for name, value in report.plan_outputs(made).items():
+        session.actions.output(name, value)
+    if config.summary:
+        session.actions.summary(report.plan_summary(made))
+
+
+async def publish(config: Config, session: Session) -> int:
+    """Publish what is missing; whatever happens, every package is accounted for."""
+    planned = PlanFile.read(config.plan_file) if config.plan_file else None
+    if planned is not None:
+        config = planned.narrowed(config)
+    ecosystems = config.ecosystems or tuple(TARGETS)
+    run_id = uuid.uuid4().hex
+    redact = session.credentials.redact
+    with contextlib.ExitStack() as stack:
+        interruption = stack.enter_context(Interruption())
+        held = stack.enter_context(locks.acquire(config.state_directory, ecosystems))
+        for path in pins.recover(config.state_directory, ecosystems, root=config.root):
+            print(f"gave back {path}, which a killed run had left pinned", file=session.out)
+        journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
+        stack.callback(journal.close)
+        async with workspace(config, session, held.descriptors) as (targets, processes):
+            commit = await commit_of(config.root, processes)
+            made = await make_plan(config, targets, journal.history, commit=commit)
+            if planned is not None:
+                planned.check(made)
+            if not config.dry_run:
+                check_credentials(made, targets)
+            run = _Run(run_id, made, config, session, journal)
+            return await run.carry_out(targets, interruption)
+
+
+def check_credentials(made: Plan, targets: Mapping[str, Target]) -> None:
+    """Raises MissingCredentials before anything is built, if anything will have to be uploaded."""
+    for name, target in targets.items():
+        if any(
+            step.package.id.ecosystem == name and step.action in {Action.PUBLISH, Action.UPLOAD}
+            for step in made.steps
+        ):
+            target.registry.check_credentials()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One plan being carried out, and what is said about it."""
+
+    id: str
+    plan: Plan
+    config: Config
+    session: Session
+    journal: Journal
+
+    async def carry_out(self, targets: Mapping[str, Target], interruption: Interruption) -> int:
+        began, started_at = asyncio.get_running_loop().time(), _now()
+        environment = self.session.credentials.environment
+        progress = choose(
+            self.session.out,
+            environment,
+            group=self.session.actions.group if on_actions(environment) else None,
+        )
+        release = Release(
+            self.plan, targets, config=self.config, journal=self.journal, watch=progress.on_event
+        )
+        self.journal.run_started(
+            plan_digest=self.plan.digest,
+            commit=self.plan.commit,
+            tool=__version__,
+            started_at=started_at,
+            ecosystems=sorted(self.config.ecosystems or TARGETS),
+        )
+        interruption.ends(release)
+        engine = release.scheduler
+        try:
+            progress.begin(self.plan)
+            with listening(pause=engine.pause, resume=engine.resume, cancel=interruption.by_key):
+                await release.run()
+        finally:
+            # Also when a bug ends the run: what has happened until then is on record.
+            made = Report(
+                run_id=self.id,
+                plan_digest=self.plan.digest,
+                commit=self.plan.commit,
+                started_at=started_at,
+                duration_s=asyncio.get_running_loop().time() - began,
+                dry_run=self.config.dry_run,
+                results=release.results(),
+                private=self.plan.private,
+                edges=self.plan.edges(),
+            )
+            progress.end(made)
+            progress.close()
+            tell(made, self.config, self.session)
+        await self.journal.run_ended(report.verdict(made))
+        code = report.exit_code(made)
+        return INTERRUPTED if code and interruption.happened else code
+
+
+async def join(config: Config, session: Session) -> int:
+    """Join the results of several jobs, found below the state directory, into one report."""
+    found = sorted(config.state_directory.rglob(RESULTS))
+    if not found:
+        raise ConfigError(
+            f"{config.state_directory}: there is no {RESULTS} below it",
+            hint="Download the artifacts of the publishing jobs there, one directory each "
+            "(actions/download-artifact), or name another `state-directory`.",
+        )
+    loaded = [report.load_results(_read(path), where=str(path)) for path in found]
+    planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
+    made = report.join(loaded, plan=planned)
+    print(report.results_table(made), file=session.out, flush=True)
+    tell(made, config, session)
+    return report.exit_code(made)
+
+
+async def examine(config: Config, session: Session) -> int:
+    """Say what earlier runs left behind, and repair it where `fix` asks for that."""
+    if config.fix:
+        for finding in doctor.fix(config.state_directory, root=config.root):
+            print(f"fixed: {log_line(finding.message)}", file=session.out)
+    findings = doctor.examine(config.state_directory, root=config.root)
+    for finding in findings:
+        print(f"{finding.kind}: {log_line(finding.message)}", file=session.out)
+        if finding.hint:
+            print(f"  {log_line(finding.hint)}", file=session.out)
+    if not findings:
+        print(f"{config.state_directory}: nothing was left behind", file=session.out)
+    return 1 if findings else 0
+
+
+def tell(made: Report, config: Config, session: Session) -> None:
+    """Everything that outlives the run: results, outputs, summary, annotations."""
+    actions = session.actions
+    text = report.results_json(made)
+    path = config.results_file or config.state_directory / RESULTS
+    for place in {path, config.state_directory / RESULTS} if config.mode == "publish" else {path}:
+        _write(place, text)
+    actions.output("results-file", str(path))
+    for name, value in report.outputs(made).items():
+        actions.output(name, value)
+    if config.summary:
+        actions.summary(report.summary(made))
+    if config.annotations:
+        failed = [it for it in made.results if it.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
+        actions.annotate("error", _annotations(failed))
+        # Published, and what should have followed did not.
+        owing = [it for it in made.results if it.outcome.done and it.hint]
+        actions.annotate("warning", _annotations(owing))
+
+
+def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
+    return [
+        (f"{result.package.id} {result.package.version} {result.outcome}", result.reason)
+        for result in results
+    ]
+
+
+@contextlib.asynccontextmanager
+async def workspace(
+    config: Config, session: Session, inherit_fds: Collection[int] = ()
+) -> AsyncIterator[tuple[Mapping[str, Target], Processes]]:
+    """The targets of the chosen ecosystems and of those to be consulted, and what they share, for
+    the length of one command.
+    """
+    credentials = session.credentials
+    async with (
+        http_client(pool_size=max(10, 2 * config.concurrency)) as http,
+        Processes(
+            environment=credentials.environment,
+            secrets=credentials.values,
+            inherit_fds=inherit_fds,
+        ) as processes,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        services = Services(credentials.environment, http, processes, credentials)
+        targets = {}
+        for name in (*(config.ecosystems or TARGETS), *consulted(config)):
+            targets[name] = TARGETS[name](config, services)
+            stack.push_async_callback(targets[name].ecosystem.aclose)
+        yield targets, processes
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.replace(path, text.encode())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,111 @@
+"""What a run is about: which ecosystems and packages, and the edges that releasekit.toml adds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from releasekit.config.inputs import ECOSYSTEMS
+from releasekit.errors import ConfigError, PlanError
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from releasekit.config.config import Config
+
+
+def matches(package: PackageId, patterns: Iterable[str]) -> bool:
+    """Whether any glob fits NAME or ECOSYSTEM:NAME."""
+    return any(
+        fnmatchcase(package.name, pattern) or fnmatchcase(str(package), pattern)
+        for pattern in patterns
+    )
+
+
+def concerns(config: Config, ecosystem: str) -> bool:
+    return not config.ecosystems or ecosystem in config.ecosystems
+
+
+def chosen(config: Config, package: PackageId) -> bool:
+    """Whether the run publishes `package`, if there is one of that name."""
+    return (
+        concerns(config, package.ecosystem)
+        and (not config.packages or matches(package, config.packages))
+        and not matches(package, config.exclude_packages)
+    )
+
+
+def consulted(config: Config) -> tuple[str, ...]:
+    """Ecosystems that `ecosystem` leaves out, with packages that a chosen one has to follow: they
+    are looked up, and never published.
+    """
+    needed = {
+        PackageId.parse(on).ecosystem
+        for dependent, needs in config.extra_dependencies.items()
+        if chosen(config, PackageId.parse(dependent))
+        for on in needs
+    }
+    return tuple(sorted(it for it in needed if not concerns(config, it)))
+
+
+def with_extra(
+    packages: Sequence[Package], extra: Mapping[str, Sequence[str]], ecosystems: Collection[str]
+) -> list[Package]:
+    """`packages`, all there are of `ecosystems`, with the edges of the `[dependencies]` table.
+
+    Edges from and to other ecosystems are left out: nobody can say here whether they are right.
+    """
+    known = {str(package.id): package for package in packages}
+    for dependent, dependencies in extra.items():
+        names = [dependent, *dependencies]
+        if PackageId.parse(dependent).ecosystem not in ecosystems:
+            continue
+        names = [name for name in names if PackageId.parse(name).ecosystem in ecosystems]
+        if unknown := [name for name in names if name not in known]:
+            raise _unknown(unknown[0], known)
+        edges = tuple(
+            Dependency(on=known[name].id, kind=DependencyKind.EXTRA) for name in names[1:]
+        )
+        package = known[dependent]
+        known[dependent] = replace(package, dependencies=package.dependencies + edges)
+    return list(known.values())
+
+
+def _unknown(name: str, known: Collection[str]) -> PlanError:
+    near = get_close_matches(name, known, n=1)
+    instead = f"did you mean {near[0]!r}?" if near else "use ECOSYSTEM:NAME."
+    return PlanError(
+        f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
+        hint=f"{instead[0].upper()}{instead[1:]} `releasekit plan` lists them.",
+    )
+
+
+def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]:
+    """The packages to publish.
+
+    Raises ConfigError for a pattern that matches nothing: a typo must not shrink a release.
+    """
+    ours = {package for package in public if concerns(config, package.ecosystem)}
+    picked = set(ours)
+    if config.packages:
+        picked = set().union(*(_matching(it, "packages", ours) for it in config.packages))
+    for pattern in config.exclude_packages:
+        # What names an ecosystem that is left out is no typo: it is left out already.
+        ecosystem = pattern.partition(":")[0]
+        if concerns(config, ecosystem) or ecosystem not in ECOSYSTEMS:
+            picked -= _matching(pattern, "exclude-packages", ours)
+    return [package for package in public.values() if package.id in picked]
+
+
+def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[PackageId]:
+    ids = {package for package in public if matches(package, [pattern])}
+    if not ids:
+        near = get_close_matches(pattern, [i.name for i in public], n=1)
+        raise ConfigError(
+            f"{key}: {pattern!r} matches no package that can be published",
+            hint=f"Did you mean {near[0]!r}?" if near else "`releasekit plan` lists them.",
+        )
+    return ids

@@ -1,0 +1,164 @@
+"""Where the paths, directories and URLs of the configuration lead, and which are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from releasekit.config.inputs import ECOSYSTEMS
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.config.inputs import Inputs
+
+_DIRECTORY = "dir:"
+# Where what an ecosystem publishes to is not called a registry.
+_OWN = {"go": "go_proxy"}
+
+
+def resolved(path: Path, label: str) -> Path:
+    """`path` without symlinks; `label` is where it was written."""
+    try:
+        return path.resolve()
+    # A loop of symlinks is the one before Python 3.13 and the other since.
+    except (RuntimeError, OSError) as error:
+        raise ConfigError(f"{label}: {path} cannot be followed (a loop of symlinks?)") from error
+
+
+def existing_directory(path: Path, label: str) -> Path:
+    found = resolved(path, label)
+    if not found.is_dir():
+        what = "is a file" if found.exists() else "does not exist"
+        raise ConfigError(f"{label}: {found} {what}; write the path of a directory")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """`inputs` hold everything that was given, by whom ever; `in_file` are the attributes among
+    them that releasekit.toml gave.
+    """
+
+    inputs: Inputs
+    in_file: frozenset[str]
+    root: Path
+    cwd: Path
+
+    def path(self, attribute: str) -> Path | None:
+        text = getattr(self.inputs, attribute)
+        return self._resolve(text, attribute) if text else None
+
+    def state_directory(self) -> Path:
+        """May lie outside the root only when a flag or an input says so.
+
+        It never holds the root: it ignores its whole content in git.
+        """
+        label = self._label("state_directory")
+        found = self._resolve(self.inputs.state_directory, "state_directory")
+        if self.root.is_relative_to(found):
+            raise ConfigError(
+                f"{label}: {found} holds the workspace; write a directory of its own, "
+                "like .releasekit"
+            )
+        if self._rank("state_directory") < 2 and not found.is_relative_to(self.root):
+            raise ConfigError(
+                f"{label}: {found} is outside the workspace",
+                hint="Give it as --state-directory or as an input if that is meant.",
+            )
+        if found.exists() and not found.is_dir():
+            raise ConfigError(f"{label}: {found} is a file; write the path of a directory")
+        return found
+
+    def registries(self) -> dict[str, str]:
+        """Ecosystem to "https://…" or "dir:/absolute/path", for those that are not the default.
+
+        A `registry` flag or input beats what releasekit.toml says of one ecosystem: whoever
+        writes it wants nothing to go anywhere else.
+        """
+        found = {}
+        for ecosystem in ECOSYSTEMS:
+            attribute = self._registry_of(ecosystem)
+            value = getattr(self.inputs, attribute)
+            if value.startswith(_DIRECTORY):
+                path = self._resolve(value.removeprefix(_DIRECTORY), attribute)
+                own = attribute != "registry"
+                found[ecosystem] = f"{_DIRECTORY}{path if own else path / ecosystem}"
+            elif attribute == "registry" and value:
+                raise ConfigError(
+                    f'{self._label("registry")} = "{_bare(value)}" is no directory; write '
+                    f"dir:PATH, or give the URL as {ECOSYSTEMS[0]}-registry"
+                )
+            elif value:
+                # As cargo's own configuration writes it.
+                found[ecosystem] = self._safe(value.removeprefix("sparse+"), attribute)
+        return found
+
+    def pypi_index(self) -> str:
+        """Empty when it is not given, or is the file's and belongs to another registry."""
+        value = self.inputs.pypi_index
+        attribute = self._registry_of("pypi")
+        if not value or self._rank("pypi_index") < self._rank(attribute):
+            return ""
+        if value.startswith(_DIRECTORY) or getattr(self.inputs, attribute).startswith(_DIRECTORY):
+            raise ConfigError(
+                f"{self._label('pypi_index')}: a directory is its own index; leave it out, or give "
+                "URLs for both"
+            )
+        return self._safe(value, "pypi_index")
+
+    def index_url(self) -> str:
+        value = self.inputs.index_url
+        return self._safe(value, "index_url") if value else ""
+
+    def find_links(self) -> tuple[str, ...]:
+        return tuple(
+            self._safe(link, "find_links") if "://" in link else self._link(link)
+            for link in self.inputs.find_links
+        )
+
+    def uv_path(self) -> str:
+        """A bare name stays one, to be looked for on PATH."""
+        value = self.inputs.uv_path
+        if "/" not in value and "\\" not in value:
+            return value
+        found = self._resolve(value, "uv_path")
+        if not found.is_file():
+            raise ConfigError(f"{self._label('uv_path')}: {found} is no file; write the path of uv")
+        return str(found)
+
+    def _link(self, link: str) -> str:
+        found = self._resolve(link, "find_links")
+        if not found.exists():
+            raise ConfigError(f"{self._label('find_links')}: {found} does not exist")
+        return str(found)
+
+    def _registry_of(self, ecosystem: str) -> str:
+        own = _OWN.get(ecosystem, f"{ecosystem}_registry")
+        return "registry" if self._rank("registry") > self._rank(own) else own
+
+    def _rank(self, attribute: str) -> int:
+        """2: a flag or an input gave it, 1: releasekit.toml did, 0: nobody."""
+        if attribute in self.in_file:
+            return 1
+        return 2 if attribute in self.inputs.given else 0
+
+    def _resolve(self, text: str, attribute: str) -> Path:
+        base = self.cwd if self._rank(attribute) == 2 else self.root
+        return resolved(base / text, self._label(attribute))
+
+    def _safe(self, url: str, attribute: str) -> str:
+        # Brings httpx, which takes longer to import than everything else here together.
+        from releasekit.http.origins import require_safe  # noqa: PLC0415
+
+        require_safe(url, name=self._label(attribute))
+        return url
+
+    def _label(self, attribute: str) -> str:
+        return self.inputs.given.get(attribute, attribute.replace("_", "-"))
+
+
+def _bare(url: str) -> str:
+    """Without what may be credentials."""
+    return url.split("?", maxsplit=1)[0].rpartition("@")[2]

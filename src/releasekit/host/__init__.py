@@ -1,0 +1,1 @@
+"""The machine a run is on: files that last, processes, and the runner that a job is on."""

@@ -1,0 +1,119 @@
+"""The bytes of a built file, from one descriptor: hashed first, and only those ever handed out."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+from typing import IO, TYPE_CHECKING, Final
+
+from releasekit.errors import PackageError
+from releasekit.host import durable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from releasekit.model import Artifact
+
+_CHUNK: Final = 1024 * 1024
+
+
+class Contents(io.RawIOBase):
+    """A binary file whose last bytes come only if all of them hash to the artifact's sha256.
+
+    Raises PackageError instead, so that whoever sends them cannot finish the request.
+    """
+
+    def __init__(self, descriptor: int, artifact: Artifact) -> None:
+        super().__init__()
+        self.artifact = artifact
+        self._descriptor = descriptor
+        self._offset = 0
+        self._hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """To the start or to the end: enough for a client to learn the size."""
+        if offset or whence == os.SEEK_CUR:
+            raise io.UnsupportedOperation("seek")
+        self._offset = self.artifact.size if whence == os.SEEK_END else 0
+        os.lseek(self._descriptor, self._offset, os.SEEK_SET)
+        self._hash = hashlib.sha256()
+        return self._offset
+
+    def read(self, size: int = -1, /) -> bytes:
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_CHUNK), b""))
+        wanted = min(size, self.artifact.size - self._offset)
+        try:
+            chunk = os.read(self._descriptor, wanted)
+        except OSError as error:
+            raise _unreadable(self.artifact, error) from error
+        self._offset += len(chunk)
+        self._hash.update(chunk)
+        if wanted and not chunk:
+            raise self._changed()
+        if chunk and self._offset == self.artifact.size:
+            self._verify()
+        return chunk
+
+    def digest(self, algorithm: str) -> str:
+        """Hex digest of the whole file, the sha256 checked on the way; blocks."""
+        wanted = (
+            hashlib.blake2b(digest_size=32) if algorithm == "blake2_256" else hashlib.new(algorithm)
+        )
+        self.seek(0)
+        while chunk := self.read(_CHUNK):
+            wanted.update(chunk)
+        self.seek(0)
+        return wanted.hexdigest()
+
+    @contextlib.contextmanager
+    def raw(self) -> Iterator[IO[bytes]]:
+        """The same descriptor as an ordinary file, for the readers of archives; then rewound."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        with io.BufferedReader(io.FileIO(self._descriptor, closefd=False)) as file:
+            yield file
+        self.seek(0)
+
+    def _verify(self) -> None:
+        grown = os.fstat(self._descriptor).st_size != self.artifact.size
+        if grown or self._hash.hexdigest() != self.artifact.sha256:
+            raise self._changed()
+
+    def _changed(self) -> PackageError:
+        return PackageError(
+            f"{self.artifact.path}: the file is not what was built (sha256 {self.artifact.sha256}, "
+            f"{self.artifact.size} bytes); it was not sent",
+            hint="Something changed it after the build. Delete it and run again to rebuild it.",
+        )
+
+
+@contextlib.contextmanager
+def opened(artifact: Artifact) -> Iterator[Contents]:
+    """The contents of an artifact, for as long as its descriptor is open; nothing is read yet.
+
+    Raises PackageError when there is no such file, or only a symbolic link.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = stack.enter_context(durable.opened(artifact.path, os.O_RDONLY))
+        except OSError as error:
+            raise _unreadable(artifact, error) from error
+        yield stack.enter_context(Contents(descriptor, artifact))
+
+
+def _unreadable(artifact: Artifact, error: OSError) -> PackageError:
+    return PackageError(
+        f"{artifact.path}: {error.strerror}; it was not sent",
+        hint="Run again: what is missing is built again.",
+    )

@@ -1,0 +1,285 @@
+"""The only place that starts processes: their environment, their output, and their end.
+
+A child gets its own session, a scrubbed environment and the lock descriptors of the run; what it
+prints goes, redacted, to a log file and to the tail that error messages show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from releasekit.errors import CommandFailed
+from releasekit.host.scrub import harmless, redactor, scrub
+from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+# Each signal of an ending and how long the group gets to obey it, in seconds.
+ENDING: Final = ((signal.SIGINT, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
+# How long grandchildren may hold on to the pipes after the child itself has ended.
+DRAIN_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A child that ended with status 0. `stdout` is empty when the output went to a log."""
+
+    stdout: str
+    tail: tuple[str, ...]
+    duration_s: float
+
+
+class Processes:
+    """Starts children and ends whatever still runs when the block is left."""
+
+    def __init__(
+        self,
+        *,
+        environment: Mapping[str, str],
+        secrets: Collection[str] = (),
+        inherit_fds: Collection[int] = (),
+    ) -> None:
+        """`secrets` and `inherit_fds` are read at each start: the caller may go on adding."""
+        self._given = environment
+        self._secrets = secrets
+        self._inherit_fds = inherit_fds
+        self._running: set[_Running] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        async with asyncio.TaskGroup() as endings:
+            for running in self._running:
+                endings.create_task(running.end())
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What every child gets, before its own `env` is added."""
+        return scrub(self._given, self._secrets)
+
+    def passing(self, names: Collection[str]) -> dict[str, str]:
+        """Those of these variables that are set and show no sign of being a secret, for `env`."""
+        return {
+            name: self._given[name]
+            for name in names
+            if name in self._given and harmless(name, self._given[name], self._secrets)
+        }
+
+    def which(self, program: str) -> str | None:
+        """The path of `program` on the children's PATH."""
+        return shutil.which(program, path=self._given.get("PATH", os.defpath))
+
+    def redact(self, text: str) -> str:
+        """`text` without any secret known by now."""
+        return redactor(self._secrets)(text)
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str | None] | None = None,
+        timeout_s: float | None = None,
+        log: Path | None = None,
+    ) -> Completed:
+        """Run to the end; raises CommandFailed for any status but 0, or when time is up.
+
+        `env` is added to the scrubbed environment; None takes a variable out of it.
+        Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
+        that file, redacted.
+        """
+        began = time.monotonic()
+        with ExitStack() as stack:
+            output = Output(redactor(self._secrets))
+            captured = bytearray()
+            if log is not None:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                output.log = stack.enter_context(log.open("ab"))
+            streams = (
+                Stream(output.splitter().feed, keep=captured if log is None else None),
+                Stream(output.splitter().feed),
+            )
+            running = await self._spawn(argv, streams, cwd=cwd, env=env)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    status = await running.wait()
+            except TimeoutError:
+                raise CommandFailed(
+                    f"{_shown(argv)} did not end within {timeout_s:g} s", log=output.tail()
+                ) from None
+            finally:
+                await running.end()
+                self._running.discard(running)
+        if status != 0:
+            raise CommandFailed(f"{_shown(argv)} {_ending(status)}", log=output.tail())
+        if len(captured) > MAX_OUTPUT:
+            raise CommandFailed(f"{_shown(argv)} printed more than {MAX_OUTPUT} bytes")
+        return Completed(
+            stdout=captured.decode(errors="replace"),
+            tail=output.tail(),
+            duration_s=time.monotonic() - began,
+        )
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        receive: Callable[[str], None],
+        ended: Callable[[tuple[str, ...]], None],
+        env: Mapping[str, str | None] | None = None,
+    ) -> Child:
+        """Start a child to talk with, line by line.
+
+        `receive` gets each line of its stdout, not redacted; `ended` is called once, with the
+        last lines of its stderr, when it has closed both streams.
+        """
+        output = Output(redactor(self._secrets))
+        streams = (
+            Stream(Splitter(receive, limit=MAX_OUTPUT).feed),
+            Stream(output.splitter().feed),
+        )
+        running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=True)
+
+        still_open = {stream.closed for stream in streams}
+
+        def closed(stream: asyncio.Future[None]) -> None:
+            still_open.remove(stream)
+            if not still_open:
+                # Dead or about to be; what it started and left behind is ended with it.
+                running.kill()
+                ended(output.tail())
+
+        for stream in streams:
+            stream.closed.add_done_callback(closed)
+        return Child(running, on_end=lambda: self._running.discard(running))
+
+    async def _spawn(
+        self,
+        argv: Sequence[str],
+        streams: tuple[Stream, Stream],
+        *,
+        cwd: Path,
+        env: Mapping[str, str | None] | None,
+        talk: bool = False,
+    ) -> _Running:
+        merged = {**self.environment, **(env or {})}
+        with ExitStack() as ours:
+            ends = [await stream.open(ours) for stream in streams]
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *argv,
+                    cwd=cwd,
+                    env={k: v for k, v in merged.items() if v is not None},
+                    stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
+                    stdout=ends[0],
+                    stderr=ends[1],
+                    pass_fds=tuple(self._inherit_fds),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                for stream in streams:
+                    stream.close()
+                raise CommandFailed(f"{_shown(argv)} cannot be started: {error}") from error
+        running = _Running(process, streams)
+        self._running.add(running)
+        return running
+
+
+class Child:
+    """A long-lived child that is talked to in lines."""
+
+    def __init__(self, running: _Running, *, on_end: Callable[[], None]) -> None:
+        self._running = running
+        self._on_end = on_end
+
+    def send(self, line: str) -> None:
+        """Write one line to its stdin; that it is gone is told by `ended`, not here."""
+        self._running.write(line)
+
+    async def end(self) -> None:
+        """Close its stdin, which asks it to end, and see to it that it does."""
+        await self._running.end(ask=True)
+        self._on_end()
+
+
+class _Running:
+    """One process with its group and the read ends of its two streams."""
+
+    def __init__(self, process: asyncio.subprocess.Process, streams: tuple[Stream, Stream]) -> None:
+        self._process = process
+        self._streams = streams
+
+    async def wait(self) -> int:
+        return await self._process.wait()
+
+    def write(self, line: str) -> None:
+        stdin = self._process.stdin
+        if stdin is not None and not stdin.is_closing():
+            stdin.write(line.encode() + b"\n")
+
+    async def end(self, *, ask: bool = False) -> None:
+        """End the whole group; when this is cancelled too, at once and without a wait."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            if ask:
+                await self._ended_within(ENDING[0][1])
+            for number, patience in ENDING:
+                if self._process.returncode is None:
+                    self._signal(number)
+                    await self._ended_within(patience)
+            await self._drain()
+        finally:
+            if self._process.returncode is None:
+                self.kill()
+            for stream in self._streams:
+                stream.close()
+
+    async def _ended_within(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
+
+    async def _drain(self) -> None:
+        """Read what is left; whoever of the group still holds a pipe then is ended with it."""
+        closed = [stream.closed for stream in self._streams]
+        _, open_still = await asyncio.wait(closed, timeout=DRAIN_S)
+        if open_still:
+            self.kill()
+            await asyncio.wait(open_still, timeout=DRAIN_S)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        # A child that starts its own session, as ours do, leads a group with its own pid as id.
+        # macOS answers EPERM for a group of zombies.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+
+def _shown(argv: Sequence[str]) -> str:
+    command = shlex.join(argv)
+    return f"`{command if len(command) <= 200 else command[:197] + '...'}`"
+
+
+def _ending(status: int) -> str:
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"

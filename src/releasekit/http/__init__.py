@@ -1,0 +1,1 @@
+"""Requests to registries, and as whom."""

@@ -1,0 +1,295 @@
+"""HTTP as registries need it: one pooled client, capped answers, retried reads."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import itertools
+import json
+import random
+import re
+import ssl
+import time
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import httpx
+
+from releasekit import __version__
+from releasekit.aio import backoff
+from releasekit.errors import Denied, Rejected, Transient
+from releasekit.http.origins import is_safe, place, same_origin
+from releasekit.text.escape import clip, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from releasekit.http.circuit import Circuit
+
+RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+MAX_REDIRECTS = 5
+# The largest simple page of pypi.org is under 20 MiB.
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+MAX_MESSAGE_CHARS = 400
+
+# Raised before a connection stands, so the request cannot have taken effect.
+_NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+
+_MARKUP = re.compile(r"<(head|style|script)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+
+T = TypeVar("T")
+
+
+def http_client(
+    pool_size: int = 10, *, transport: httpx.AsyncBaseTransport | None = None
+) -> httpx.AsyncClient:
+    """A client with at most `pool_size` connections; proxies and SSL_CERT_FILE are honoured."""
+    return httpx.AsyncClient(
+        transport=transport,
+        headers={"User-Agent": f"releasekit-action/{__version__}"},
+        # A registry may chew on an upload for a while after its last byte. Nobody is ever told off
+        # for waiting its turn in our own pool.
+        timeout=httpx.Timeout(60.0, connect=15.0, pool=None),
+        limits=httpx.Limits(max_connections=pool_size, max_keepalive_connections=pool_size),
+        # Followed by request_with_retry only, which looks at where they lead.
+        follow_redirects=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how long a read is tried: `max_retries` more times, and never past
+    `deadline_s` from the start of the call, pauses included.
+    """
+
+    max_retries: int = 3
+    base_delay_s: float = 1.0
+    deadline_s: float = 300.0
+    circuit: Circuit | None = None
+    rng: random.Random = field(
+        default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)
+        repr=False,
+        compare=False,
+    )
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Seconds the server asks for, from either form of Retry-After; None when there is none.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-10.2.3
+    """
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    until = _timestamp(value)
+    if until is None:
+        return None
+    # The server's own clock, where it shows it: ours may be off.
+    now = _timestamp(response.headers.get("Date", ""))
+    return max(0.0, until - (time.time() if now is None else now))
+
+
+def _timestamp(http_date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(http_date).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
+    """`attempt` until it raises anything but Transient, or the policy is used up."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + policy.deadline_s
+    for number in itertools.count():
+        limit = asyncio.timeout_at(deadline)
+        try:
+            async with limit:
+                return await attempt()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise Transient(
+                f"no answer within {policy.deadline_s:.0f} s", ambiguous=True
+            ) from error
+        except Transient as error:
+            delay_s = max(
+                error.retry_after or 0.0, backoff(number, policy.base_delay_s, policy.rng)
+            )
+            if number >= policy.max_retries or clock() + delay_s > deadline:
+                raise
+        await asyncio.sleep(delay_s)
+    raise AssertionError  # pragma: no cover
+
+
+async def send(
+    client: httpx.AsyncClient,
+    request: httpx.Request,
+    *,
+    circuit: Circuit | None = None,
+    max_bytes: int = MAX_RESPONSE_BYTES,
+) -> httpx.Response:
+    """One attempt, whatever the status; the answer is read, up to `max_bytes`.
+
+    Raises Transient for everything that can break on the way, Rejected for an answer that is too
+    large and for a certificate that does not verify.
+    """
+    if circuit is not None:
+        circuit.check()
+    try:
+        response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+        try:
+            body = await _read(response, max_bytes)
+        finally:
+            await response.aclose()
+    except httpx.TransportError as error:
+        if circuit is not None:
+            circuit.failed(_describe(error))
+        raise _broken(request, error) from error
+    except httpx.DecodingError as error:
+        raise Transient(f"{place(request)}: unreadable answer ({error})", ambiguous=True) from error
+    if circuit is not None:
+        if response.status_code >= 500:
+            circuit.failed(f"HTTP {response.status_code}")
+        else:
+            circuit.succeeded()
+    return _with_content(response, body)
+
+
+async def request_with_retry(
+    client: httpx.AsyncClient,
+    method: str,
+    url: str | httpx.URL,
+    *,
+    headers: Mapping[str, str] | None = None,
+    policy: RetryPolicy | None = None,
+) -> httpx.Response:
+    """A read: retried, redirects followed (never with credentials to another origin).
+
+    Returns every answer whose status is not worth another attempt, 404 included. Uploads are the
+    scheduler's to retry: this is not for them.
+    """
+    policy = policy or RetryPolicy()
+
+    async def attempt() -> httpx.Response:
+        request = client.build_request(method, url, headers=headers)
+        for _ in range(MAX_REDIRECTS):
+            response = await send(client, request, circuit=policy.circuit)
+            if response.status_code in RETRIED_STATUSES:
+                check(response, place(request))
+            if response.next_request is None:
+                return response
+            request = _redirected(request, response.next_request)
+        raise Rejected(f"{place(request)}: more than {MAX_REDIRECTS} redirects")
+
+    return await retry(attempt, policy)
+
+
+def check(
+    response: httpx.Response, what: str, *, redact: Callable[[str], str] = str
+) -> httpx.Response:
+    """`response` if it is a success; else Transient, Denied or Rejected with the server's words.
+
+    `what` starts the message: the package and what was asked for.
+    """
+    status = response.status_code
+    if 200 <= status < 300:
+        return response
+    # Many servers begin with the status once more.
+    words = message_of(response, redact=redact).removeprefix(str(status)).lstrip()
+    message = f"{what}: HTTP {status} {words}".rstrip()
+    if status in RETRIED_STATUSES or status >= 500:
+        raise Transient(message, retry_after=retry_after(response), ambiguous=status >= 500)
+    if status in {401, 403}:
+        raise Denied(message)
+    raise Rejected(message)
+
+
+def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) -> str:
+    """The server's own words: one line, no markup, no control characters, bounded, redacted."""
+    text = response.content[: 64 * 1024].decode("utf-8", "replace")
+    if "json" in response.headers.get("Content-Type", ""):
+        text = _said(text)
+    if "html" in response.headers.get("Content-Type", ""):
+        text = re.sub(
+            r"<(head|style|script)\b.*?</\1\s*>", " ", text, flags=re.DOTALL | re.IGNORECASE
+        )
+        text = html.unescape(re.sub(r"<[^>]*>", " ", text))
+    return one_line(redact(text.strip() or response.reason_phrase))
+
+
+def _said(text: str) -> str:
+    """What a JSON object has to say for people, where it has it at its top level."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(document, dict):
+        for key in ("error", "message", "detail"):
+            if isinstance(words := document.get(key), str) and words:
+                return words
+    return text
+
+
+def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
+    """`text` made safe to show: no line ends, no control characters, bounded."""
+    return clip(" ".join(visible(text).split()), limit)
+
+
+def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
+    if not is_safe(target.url):
+        raise Rejected(f"{place(request)}: redirects to {one_line(str(target.url))}, not https")
+    if not same_origin(request.url, target.url):
+        target.headers.pop("Authorization", None)
+    return target
+
+
+async def _read(response: httpx.Response, max_bytes: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_bytes():
+        size += len(chunk)
+        if size > max_bytes:
+            raise Rejected(f"{place(response.request)}: the answer is over {max_bytes} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _with_content(response: httpx.Response, body: bytes) -> httpx.Response:
+    headers = [
+        (key, value)
+        for key, value in response.headers.multi_items()
+        if key not in {"content-encoding", "content-length", "transfer-encoding"}
+    ]
+    whole = httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=body,
+        request=response.request,
+        extensions=response.extensions,
+    )
+    whole.next_request = response.next_request
+    return whole
+
+
+def _broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
+    reason = f"{place(request)}: {_describe(error)}"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Rejected(
+                reason,
+                hint="For a server with a private certificate authority set SSL_CERT_FILE.",
+            )
+        cause = cause.__cause__ or cause.__context__
+    return Transient(reason, ambiguous=not isinstance(error, _NEVER_SENT))
+
+
+def _describe(error: httpx.TransportError) -> str:
+    return one_line(str(error)) or type(error).__name__

@@ -1,0 +1,115 @@
+"""Secrets: split off the environment at the start, masked, and redacted ever after."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from releasekit.host.scrub import redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+
+# Variables whose value authenticates somebody. ACTIONS_ID_TOKEN_REQUEST_URL is one of them, so that
+# no build can ask GitHub for an identity token.
+_SECRET_NAME: Final = re.compile(
+    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_?KEY|ACCESS_KEY|PRIVATE_KEY)(?:_|$)"
+    r"|_AUTH$",
+    re.IGNORECASE,
+)
+# A shorter one would turn every other word of a log into asterisks.
+_REDACTED_FROM_CHARS: Final = 4
+
+
+class Secret:
+    """A value that shows itself to `reveal()` only."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._value.encode(), other._value.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Secret is not written down")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The environment as it was at the start: read once, never written."""
+
+    environment: Mapping[str, str]
+    secrets: Mapping[str, Secret]
+
+
+def snapshot(environ: Mapping[str, str]) -> Snapshot:
+    """`environ` taken apart: what a build may see, and what it must not."""
+    secrets = {name: Secret(value.strip()) for name, value in environ.items() if _is_secret(name)}
+    rest = {name: value for name, value in environ.items() if name not in secrets}
+    return Snapshot(MappingProxyType(rest), MappingProxyType(secrets))
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(name) is not None
+
+
+class Credentials:
+    """Every secret of one run. `mask` hears of each before anything else can print it."""
+
+    def __init__(self, taken: Snapshot, *, mask: Callable[[str], None]) -> None:
+        self._taken = taken
+        self._mask = mask
+        self._values: list[str] = []
+        for secret in taken.secrets.values():
+            self.adopt(secret.reveal())
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return self._taken.environment
+
+    def get(self, variable: str) -> Secret | None:
+        """The secret of an environment variable; None when it is unset or empty."""
+        return self._taken.secrets.get(variable) or None
+
+    def adopt(self, value: str) -> Secret:
+        """Mask a secret that came into being during the run, and redact it from now on."""
+        if value and value not in self._values:
+            self._mask(value)
+            if len(value) >= _REDACTED_FROM_CHARS:
+                self._values.append(value)
+        return Secret(value)
+
+    @property
+    def values(self) -> Collection[str]:
+        """What must not be shown; a live view that grows with every token minted."""
+        return self._values
+
+    def redact(self, text: str) -> str:
+        """`text` with asterisks for everything that is in `values` by now."""
+        return redactor(self._values)(text)

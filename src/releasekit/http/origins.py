@@ -1,0 +1,60 @@
+"""Where a request may go: what is a safe URL, and what is the same place."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import httpx
+
+from releasekit.errors import ConfigError
+from releasekit.text.escape import clip, visible
+
+
+def require_safe(url: str, *, name: str) -> httpx.URL:
+    """`url` parsed, if credentials may be sent there: https, or http to this machine only.
+
+    Raises ConfigError naming the input `name`; what it says holds no credentials.
+    """
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise ConfigError(f"{name}: not a URL ({error})") from error
+    if parsed.userinfo:
+        raise ConfigError(
+            f"{name}: a URL with credentials in it",
+            hint="Give them in the environment (RELEASEKIT_…_TOKEN), never in a URL.",
+        )
+    if not is_safe(parsed):
+        raise ConfigError(
+            f"{name} = {clip(visible(url), 200)}: must be https:// (http:// only for localhost)"
+        )
+    return parsed
+
+
+def is_safe(url: httpx.URL) -> bool:
+    return bool(url.host) and (
+        url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.host))
+    )
+
+
+def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"https": 443, "http": 80}.get(url.scheme)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def place(request: httpx.Request) -> str:
+    """Method and URL without query and userinfo, which may hold secrets."""
+    url = request.url
+    return f"{request.method} {url.copy_with(query=None, fragment=None, userinfo=b'')}"

@@ -1,0 +1,1 @@
+"""From a workspace to what there is to do."""

@@ -1,0 +1,115 @@
+"""What to do about one package, from what its registry shows and the journal remembers."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from releasekit.model import Action, Artifact, Published
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from releasekit.state.journal import Entry
+
+
+GONE = (
+    "its upload was begun, and the bytes it was begun with are gone from the state directory: "
+    "bring that directory back, or bump the version"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Our artifacts beside what a registry shows: names it lacks, names whose bytes differ."""
+
+    missing: tuple[str, ...]
+    differing: tuple[str, ...]
+
+
+def compare(artifacts: Iterable[Artifact], published: Published | None) -> Comparison:
+    """In the registry's own digest algorithm; files of the registry that we lack do not count."""
+    theirs = published.files if published else {}
+    missing, differing = [], []
+    for artifact in artifacts:
+        if artifact.filename not in theirs:
+            missing.append(artifact.filename)
+            continue
+        algorithm, _, value = theirs[artifact.filename].partition(":")
+        if artifact.digests.get(algorithm) != value:
+            differing.append(artifact.filename)
+    return Comparison(tuple(missing), tuple(differing))
+
+
+def decide(
+    published: Published | None, entry: Entry | None, *, commit: str, url: str
+) -> tuple[Action, str]:
+    """What to do about a package, and why, from what the registry at `url` shows of it and what the
+    journal remembers of this version.
+
+    Bytes whose upload there had begun bind the run: with another build of the same version, the
+    release could end up half one and half the other.
+    """
+    if entry is None or entry.intent is None or not _binds(entry, published, url):
+        if published is not None and published.complete:
+            return Action.KEEP, "on the registry already"
+        if entry is not None and entry.commit == commit and is_clean(commit) and intact(entry):
+            return Action.UPLOAD, "built by an earlier run"
+        return Action.PUBLISH, "not on the registry" if published is None else "partly there"
+    if {artifact.filename: artifact.sha256 for artifact in entry.artifacts} != entry.intent.digests:
+        if published is not None and published.complete:
+            return Action.KEEP, "on the registry already"
+        return Action.REFUSE, GONE
+    comparison = compare(entry.artifacts, published)
+    if comparison.differing:
+        return Action.REFUSE, mismatch(entry.artifacts, published, comparison.differing[0])
+    if not comparison.missing:
+        return Action.KEEP, "on the registry, with our bytes"
+    if entry.commit != commit:
+        return Action.REFUSE, (
+            f"its upload was begun from {entry.commit or 'sources without a commit'}, and the "
+            f"sources are now at {commit or 'no commit'}: go back there to finish, or bump the "
+            "version"
+        )
+    if not intact(entry):
+        return Action.REFUSE, GONE
+    return Action.UPLOAD, "its upload was begun by an earlier run"
+
+
+def _binds(entry: Entry, published: Published | None, url: str) -> bool:
+    """Not when it is known how the upload ended and nothing of it is there: it was refused, or the
+    registry was emptied since.
+    """
+    if entry.intent is None or entry.intent.registry != url:
+        return False
+    return entry.uncertain or published is not None
+
+
+def mismatch(artifacts: Iterable[Artifact], published: Published | None, filename: str) -> str:
+    """Both digests of one file, and the ways out."""
+    theirs = published.files[filename] if published else "nothing"
+    algorithm = theirs.partition(":")[0]
+    ours = next(a.digests.get(algorithm, "?") for a in artifacts if a.filename == filename)
+    return (
+        f"the registry holds {filename} with {theirs}, ours has {algorithm}:{ours}: somebody else "
+        "published this version, or the build is not reproducible. Bump the version, or run again "
+        "where the state directory of the run that built it is"
+    )
+
+
+def is_clean(commit: str) -> bool:
+    """Whether `commit` says all there is to say about the sources."""
+    return bool(commit) and "+" not in commit
+
+
+def intact(entry: Entry) -> bool:
+    """Whether the stored bytes are still those that were built."""
+    for artifact in entry.artifacts:
+        try:
+            with artifact.path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != artifact.sha256:
+                    return False
+        except OSError:
+            return False
+    return bool(entry.artifacts)

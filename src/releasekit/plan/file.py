@@ -1,0 +1,109 @@
+"""Publishing exactly what was planned: an earlier `plan` held against this one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from releasekit.config.choice import chosen
+from releasekit.errors import ConfigError, PlanError
+from releasekit.model import Action, Dependency, DependencyKind, Package, PackageId, Plan, Step
+from releasekit.report.plans import PLAN_SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+
+# A plan of 10,000 packages is about 10 MB.
+MAX_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """What was planned: the sources, and each package with its fingerprint, in publish order."""
+
+    path: Path
+    commit: str
+    digest: str
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises ConfigError for a file that is not a plan of ours."""
+        hint = "Write it with `releasekit plan --plan-file FILE`."
+        try:
+            with path.open("rb") as file:
+                document = json.loads(file.read(MAX_BYTES))
+            if document["schema"] != PLAN_SCHEMA:
+                raise ConfigError(
+                    f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",
+                    hint=hint,
+                )
+            steps = tuple(_step(row, path.parent) for row in document["packages"])
+            return cls(path, str(document["commit"]), str(document["digest"]), steps)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{path}: is not a plan file", hint=hint) from error
+
+    def narrowed(self, config: Config) -> Config:
+        """`config` with these packages, so far as it chooses them, as the only ones to publish."""
+        found = [step.package.id for step in self.steps if chosen(config, step.package.id)]
+        if not found:
+            raise ConfigError(
+                f"{self.path}: none of its packages is chosen by `ecosystem`, `packages` and "
+                "`exclude-packages`",
+                hint="Leave these out to publish all of the plan.",
+            )
+        return replace(config, packages=tuple(map(str, found)), exclude_packages=())
+
+    def check(self, plan: Plan) -> None:
+        """Raises PlanError when `plan` would publish anything else."""
+        hint = "Check out what was planned, or plan again."
+        if plan.commit != self.commit:
+            raise PlanError(
+                f"{self.path}: was planned at {self.commit or 'no commit'}, the sources are at "
+                f"{plan.commit or 'no commit'}",
+                hint=hint,
+            )
+        fingerprints = {step.package.id: step.fingerprint for step in self.steps}
+        for step in plan.steps:
+            if fingerprints[step.package.id] != step.fingerprint:
+                raise PlanError(
+                    f"{self.path}: {step.package.id} is not what was planned: its version, "
+                    "dependencies, manifest or registry differ",
+                    hint=hint,
+                )
+
+    def plan(self) -> Plan:
+        """The plan as it was written, to account for every package of it. Its paths are not those
+        of this machine.
+        """
+        return Plan(steps=self.steps, private=(), commit=self.commit, digest=self.digest)
+
+
+def _step(row: Mapping[str, Any], place: Path) -> Step:
+    """Raises KeyError, TypeError or ValueError for a row that is none of ours."""
+    package = Package(
+        id=PackageId(str(row["ecosystem"]), str(row["name"])),
+        version=str(row["version"]),
+        directory=place,
+        manifest=place,
+        dependencies=tuple(
+            Dependency(
+                on=PackageId.parse(str(edge["on"])),
+                kind=DependencyKind(edge["kind"]),
+                requirement=str(edge["requirement"]),
+            )
+            for edge in row["dependencies"]
+        ),
+    )
+    return Step(
+        package=package,
+        action=Action(row["action"]),
+        reason=str(row["reason"]),
+        fingerprint=str(row["fingerprint"]),
+    )

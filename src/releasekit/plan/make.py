@@ -1,0 +1,267 @@
+"""From the workspace to a Plan: what is there, what goes first, what the registries hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from releasekit.aio import all_of
+from releasekit.config.choice import concerns, select, with_extra
+from releasekit.errors import ConfigError, PlanError
+from releasekit.graph import DependencyGraph
+from releasekit.model import (
+    Action,
+    Artifact,
+    Dependency,
+    DependencyKind,
+    Package,
+    PackageId,
+    Plan,
+    Published,
+    Step,
+)
+from releasekit.plan.bundle import refuse_divided
+from releasekit.plan.decision import compare, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.state.journal import Entry, History
+
+
+async def make_plan(
+    config: Config, targets: Mapping[str, Target], history: History, *, commit: str
+) -> Plan:
+    """Discover, check, order and look up; nothing is changed, on disk or anywhere else.
+
+    `targets` are of the ecosystems that the run is about, and of those that are only consulted.
+    Raises ConfigError and PlanError for what the user has to mend, PackageError when a registry
+    cannot be asked.
+    """
+    found = await discover(config.root, targets)
+    joined = with_extra(found, config.extra_dependencies, targets)
+    everything = {package.id: package for package in joined}
+    public = {p.id: p for p in everything.values() if not p.unpublishable}
+    chosen = [without_private(package, everything) for package in select(public, config)]
+    beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
+    ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
+    published = await look_up(with_dependencies(ordered, public), targets)
+    refuse_left_out(ordered, published, config)
+    urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
+    steps = tuple(
+        make_step(
+            package,
+            published[package.id],
+            history.entry(package),
+            commit=commit,
+            url=urls[package.id.ecosystem],
+        )
+        for package in ordered
+    )
+    versions = planned_versions(public.values())
+    check_pins(steps, versions, targets)
+    refuse_divided(steps, targets)
+    fingerprints = sorted(step.fingerprint for step in steps)
+    return Plan(
+        steps=steps,
+        private=tuple(
+            sorted(
+                (p for p in found if p.unpublishable and concerns(config, p.id.ecosystem)),
+                key=lambda p: p.id,
+            )
+        ),
+        commit=commit,
+        digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
+        registries=urls,
+        versions=versions,
+        notes=foreseen(steps, targets),
+    )
+
+
+def foreseen(steps: Sequence[Step], targets: Mapping[str, Target]) -> tuple[str, ...]:
+    """What the targets expect of this plan, in words for the user."""
+    notes = []
+    for name, target in targets.items():
+        if target.foresee is not None:
+            notes.append(target.foresee([it for it in steps if it.package.id.ecosystem == name]))
+    return tuple(filter(None, notes))
+
+
+async def discover(root: Path, targets: Mapping[str, Target]) -> list[Package]:
+    """Every package of the workspace; raises ConfigError when there is none, or one twice."""
+    per_target = await all_of(target.ecosystem.discover(root) for target in targets.values())
+    packages = [package for packages in per_target for package in packages]
+    if not packages:
+        raise ConfigError(
+            f"{root}: there is no package here ({', '.join(sorted(targets))})",
+            hint="Name the repository's root: `releasekit plan PATH`, or `working-directory`.",
+        )
+    seen: dict[PackageId, Package] = {}
+    for package in packages:
+        first = seen.setdefault(package.id, package)
+        if first is not package:
+            raise ConfigError(
+                f"{package.manifest}: the name {package.id.name!r} is taken by {first.manifest}",
+                hint="Names are compared in their canonical form; rename one of the two.",
+            )
+    return packages
+
+
+def without_private(package: Package, everything: Mapping[PackageId, Package]) -> Package:
+    """`package` without optional dependencies that are never published.
+
+    Raises PlanError when it cannot be installed or built without one that is never published.
+    """
+    kept: list[Dependency] = []
+    for dependency in package.dependencies:
+        reason = everything[dependency.on].unpublishable
+        if not reason:
+            kept.append(dependency)
+        elif dependency.kind is not DependencyKind.OPTIONAL:
+            name = named(dependency.on, beside=package.id)
+            raise PlanError(
+                f"{package.manifest}: {package.id.name} needs {name} "
+                f"({dependency.kind}), which is never published: {reason}",
+                hint=f"Publish {name} too, drop the dependency, or leave "
+                f"{package.id.name} out with `exclude-packages`.",
+            )
+    return replace(package, dependencies=tuple(kept))
+
+
+def in_order(packages: Sequence[Package]) -> list[Package]:
+    """Dependencies first, ties by name; raises PlanError naming the whole cycle."""
+    by_name = {str(package.id): package for package in packages}
+    graph = DependencyGraph.from_edges(
+        {
+            name: {str(d.on) for d in package.dependencies if str(d.on) in by_name}
+            for name, package in by_name.items()
+        }
+    )
+    return [by_name[name] for name in graph.order]
+
+
+def with_dependencies(
+    chosen: Sequence[Package], public: Mapping[PackageId, Package]
+) -> list[Package]:
+    """The chosen packages, and those left out that they depend on."""
+    wanted = {package.id: package for package in chosen}
+    for package in chosen:
+        for dependency in package.dependencies:
+            wanted.setdefault(dependency.on, public[dependency.on])
+    return list(wanted.values())
+
+
+async def look_up(
+    packages: Sequence[Package], targets: Mapping[str, Target]
+) -> dict[PackageId, Published | None]:
+    """What the registries show of every package, asked side by side."""
+    answers = await all_of(
+        targets[package.id.ecosystem].registry.lookup(package) for package in packages
+    )
+    return {package.id: answer for package, answer in zip(packages, answers, strict=True)}
+
+
+def refuse_left_out(
+    chosen: Sequence[Package],
+    published: Mapping[PackageId, Published | None],
+    config: Config,
+) -> None:
+    """Raises PlanError for a package whose dependency is neither planned nor published."""
+    planned = {package.id for package in chosen}
+    for package in chosen:
+        for dependency in package.dependencies:
+            there = published[dependency.on]
+            if dependency.on not in planned and (there is None or not there.complete):
+                name = named(dependency.on, beside=package.id)
+                raise PlanError(
+                    f"{package.id} needs {name}, which is left out and not published yet",
+                    hint=way_out(dependency.on, name, config),
+                )
+
+
+def way_out(left_out: PackageId, name: str, config: Config) -> str:
+    if concerns(config, left_out.ecosystem):
+        return (
+            f"Add {name} to `packages` (or take it out of `exclude-packages`), or publish it first."
+        )
+    together = ",".join(sorted({*config.ecosystems, left_out.ecosystem}))
+    return (
+        f"Publish both in one run (`ecosystem: {together}`), or let the job that publishes "
+        f"{left_out.ecosystem} end first (`needs`)."
+    )
+
+
+def named(package: PackageId, *, beside: PackageId) -> str:
+    """The name alone, where nobody can take it for one of another ecosystem."""
+    return package.name if package.ecosystem == beside.ecosystem else str(package)
+
+
+def make_step(
+    package: Package,
+    published: Published | None,
+    entry: Entry | None,
+    *,
+    commit: str,
+    url: str,
+) -> Step:
+    action, reason = decide(published, entry, commit=commit, url=url)
+    return Step(
+        package=package,
+        action=action,
+        reason=reason,
+        fingerprint=fingerprint(package, url),
+        artifacts=_stored(entry, published, action) if entry else (),
+        published=published,
+        begun=entry is not None and entry.intent is not None,
+    )
+
+
+def _stored(entry: Entry, published: Published | None, action: Action) -> tuple[Artifact, ...]:
+    """Bytes built and never sent are not those of a package that is there already."""
+    comparison = compare(entry.artifacts, published)
+    the_same = not comparison.missing and not comparison.differing
+    return entry.artifacts if action is Action.UPLOAD or the_same else ()
+
+
+def fingerprint(package: Package, url: str) -> str:
+    """The same on every machine that has the same sources and the same destination."""
+    edges = sorted(f"{dependency.kind} {dependency.on}" for dependency in package.dependencies)
+    manifests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in package.manifests]
+    facts = [str(package.id), package.version, *manifests, url, edges]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def planned_versions(packages: Iterable[Package]) -> dict[str, dict[str, str]]:
+    """Ecosystem → canonical name → the version this workspace has."""
+    versions: dict[str, dict[str, str]] = {}
+    for package in packages:
+        versions.setdefault(package.id.ecosystem, {})[package.id.name] = package.version
+    return versions
+
+
+def check_pins(
+    steps: Sequence[Step],
+    versions: Mapping[str, Mapping[str, str]],
+    targets: Mapping[str, Target],
+) -> None:
+    """Raises PlanError where a manifest asks for another version of a package than the planned
+    one, before anything is built.
+    """
+    manifests = {
+        (step.package.id.ecosystem, manifest): None
+        for step in steps
+        if step.action is Action.PUBLISH
+        for manifest in step.package.manifests
+    }
+    for name, manifest in manifests:
+        targets[name].ecosystem.pin(read_manifest(manifest), versions[name])
+
+
+def read_manifest(path: Path) -> str:
+    """Text with its line ends and byte order mark as they are; UTF-8."""
+    return path.read_bytes().decode()

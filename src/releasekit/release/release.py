@@ -1,0 +1,303 @@
+"""A whole release: the task graph of a plan, run by the scheduler, and one result per package."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from releasekit.aio import all_of
+from releasekit.errors import PackageError
+from releasekit.model import Action, DependencyKind, Event, Outcome, PackageId
+from releasekit.release.life import CUT_OFF, Ending, Life, companions, result_of, results
+from releasekit.release.phases import Steps
+from releasekit.scheduler import Scheduler, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Phase, Plan, Result
+    from releasekit.state.journal import Journal
+
+# A runner leaves 7.5 s between its first signal and its second one.
+# https://github.com/actions/runner/blob/main/src/Runner.Sdk/ProcessInvoker.cs
+CANCEL_GRACE_S = 6.0
+DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
+
+
+class Stopped(PackageError):
+    """The run takes on nothing new."""
+
+
+class _Retries:
+    """Observes the scheduler for what only it knows: when a step will be tried again."""
+
+    def __init__(self, now_s: Callable[[], float], watch: Callable[[Event], None]) -> None:
+        self._now_s = now_s
+        self._watch = watch
+
+    def started(self, name: str, attempt: int) -> None:
+        """Told by the step itself."""
+
+    def retrying(self, name: str, attempt: int, delay_s: float, error: BaseException) -> None:
+        phase, package = parted(name)
+        self._watch(
+            Event(
+                package=package,
+                state="retrying",
+                at_s=self._now_s(),
+                phase=phase,
+                attempt=attempt,
+                delay_s=delay_s,
+                detail=str(error),
+            )
+        )
+
+    def settled(self, name: str, outcome: Outcome, reason: str) -> None:
+        """Of a node, which is not yet that of its package."""
+
+
+def parted(node: str) -> tuple[Phase, PackageId]:
+    """The phase and the package (of a batch, the first one) that a node is named after."""
+    phase, _, package = node.partition(" ")
+    return cast("Phase", phase), PackageId.parse(package)
+
+
+class Release:
+    """One run of one plan, made inside the running event loop.
+
+    `watch` is told of everything that happens, as it happens.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        targets: Mapping[str, Target],
+        *,
+        config: Config,
+        journal: Journal,
+        watch: Callable[[Event], None],
+    ) -> None:
+        self._plan = plan
+        self._targets = targets
+        self._edges = {
+            package: frozenset(on for on in needs if not self._together(package, on))
+            for package, needs in plan.edges().items()
+        }
+        self._config = config
+        self._journal = journal
+        self._watch = watch
+        self._lives = {step.package.id: Life.of(step) for step in plan.steps}
+        self._steps = Steps(
+            targets, config=config, journal=journal, watch=watch, along=self._companions
+        )
+        self._jobs: dict[str, Callable[[], Awaitable[None]]] = {}
+        self._told: set[PackageId] = set()
+        self._ending = ""
+        self._scheduler = Scheduler.from_tasks(
+            self._tasks(),
+            lanes={
+                "build": config.build_concurrency,
+                "upload": config.concurrency,
+                "confirm": None,
+                # One at a time: what they do to the workspace, or to git, they do alone.
+                "follow-up": 1,
+            },
+            max_retries=config.max_retries,
+            retry_base_delay=config.retry_base_delay_s,
+            task_timeout=None,
+            durations=journal.history.durations,
+            observer=_Retries(self._steps.now_s, watch),
+        )
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """For pausing and resuming."""
+        return self._scheduler
+
+    def stop(self, reason: str, *, at_once: bool = False) -> None:
+        """Take on nothing new; uploads in flight get 6 s, or nothing when `at_once`."""
+        self._ending = self._ending or reason
+        self._scheduler.cancel(
+            grace_s=0.0 if at_once else CANCEL_GRACE_S, lanes={"upload", "confirm"}
+        )
+
+    async def run(self) -> None:
+        """To the end, whatever happens to single packages; `results` tells how they ended."""
+        for life in self._lives.values():
+            if life.step.action is Action.KEEP:
+                self._tell(result_of(life))
+        timer = None
+        if self._config.deadline_s is not None:
+            timer = asyncio.get_running_loop().call_later(
+                self._config.deadline_s,
+                self.stop,
+                f"the deadline of {self._config.deadline_s:g} s passed",
+            )
+        try:
+            await self._scheduler.run(self._perform)
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if self._ending:
+            doubtful = [life for life in self._lives.values() if life.unconfirmed]
+            await all_of(map(self._steps.last_look, doubtful))
+        for result in self.results():
+            self._tell(result)
+
+    def results(self) -> tuple[Result, ...]:
+        """What is true now, in publish order; after `run` it is final."""
+        return results(self._lives, self._edges, self._rest())
+
+    def _rest(self) -> Ending:
+        if self._ending:
+            return Outcome.CANCELLED, self._ending
+        return DRY_RUN if self._config.dry_run else CUT_OFF
+
+    async def _perform(self, node: str) -> None:
+        phase, package = parted(node)
+        # A run that is ending still confirms what it has sent.
+        if self._ending and phase != "confirm":
+            raise Stopped(self._ending)
+        life = self._lives[package]
+        try:
+            await self._jobs[node]()
+        except PackageError as error:
+            if life.error is error:
+                self._failed(life)
+            raise
+
+    def _failed(self, life: Life) -> None:
+        if self._config.failure_policy == "stop":
+            self._ending = self._ending or f"{life.id} failed, and `failure-policy` is `stop`"
+        # Until its dependencies have ended nobody can tell a failed package from a blocked one, and
+        # until the run has, nobody gives up finding out about an unconfirmed one.
+        if not life.unconfirmed and all(
+            self._lives[on].visible or self._kept(on) for on in self._edges[life.id]
+        ):
+            self._tell(result_of(life))
+
+    def _kept(self, package: PackageId) -> bool:
+        return self._lives[package].step.action is Action.KEEP
+
+    def _tell(self, result: Result) -> None:
+        """Put the end of a package on record, once."""
+        package = result.package
+        if package.id in self._told:
+            return
+        self._told.add(package.id)
+        self._journal.outcome(package, result.outcome, result.reason)
+        self._watch(
+            Event(
+                package=package.id,
+                state="settled",
+                at_s=self._steps.now_s(),
+                attempt=result.attempts,
+                outcome=result.outcome,
+                detail=result.reason,
+            )
+        )
+
+    async def _upload(self, lives: Sequence[Life]) -> None:
+        for life in lives:
+            if life.step.action is Action.REFUSE:
+                life.error = PackageError(life.step.reason)
+        await self._steps.upload(lives)
+
+    async def _confirm(self, life: Life) -> None:
+        await self._steps.confirm(life)
+        if life.owed is None:
+            self._tell(result_of(life))
+
+    async def _follow_up(self, life: Life) -> None:
+        await self._steps.follow_up(life)
+        self._tell(result_of(life))
+
+    def _tasks(self) -> list[Task]:
+        """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only
+        build.
+        """
+        tasks = self._builds()
+        if self._config.dry_run:
+            return tasks
+        built_by = {package: task.name for task in tasks for package in self._batches[task.name]}
+        uploads = self._uploads()
+        sent_by = {package: node for node, packages in uploads.items() for package in packages}
+        visible = self._config.gate == "visible"
+        for upload, packages in uploads.items():
+            needs = {on for package in packages for on in self._edges[package] if on in sent_by}
+            waits = {
+                f"confirm {on}" if visible else sent_by[on] for on in needs if sent_by[on] != upload
+            } | {built_by[package] for package in packages if package in built_by}
+            tasks.append(Task(name=upload, lane="upload", after=frozenset(waits)))
+            for package in packages:
+                confirm = f"confirm {package}"
+                tasks.append(Task(name=confirm, lane="confirm", after=frozenset({upload})))
+                self._jobs[confirm] = partial(self._confirm, self._lives[package])
+        return tasks + self._follow_ups(uploads)
+
+    def _follow_ups(self, uploads: Mapping[str, Sequence[PackageId]]) -> list[Task]:
+        """One node for each package that has something to do once it is confirmed."""
+        tasks = []
+        for package in (package for packages in uploads.values() for package in packages):
+            follow_up = self._targets[package.ecosystem].follow_up
+            life = self._lives[package]
+            if follow_up is not None and follow_up.due(life.step.package):
+                node = f"follow-up {package}"
+                after = frozenset({f"confirm {package}"})
+                tasks.append(Task(name=node, lane="follow-up", after=after))
+                self._jobs[node] = partial(self._follow_up, life)
+        return tasks
+
+    def _uploads(self) -> dict[str, list[PackageId]]:
+        """One node a package; one for all packages that go out together."""
+        nodes: dict[str, list[PackageId]] = {}
+        shared: dict[str, str] = {}
+        for package, life in self._lives.items():
+            if life.step.action is Action.KEEP:
+                continue
+            node = f"upload {package}"
+            if self._together(package, package):
+                node = shared.setdefault(package.ecosystem, node)
+            nodes.setdefault(node, []).append(package)
+        for node, packages in nodes.items():
+            lives = [self._lives[package] for package in packages]
+            self._jobs[node] = partial(self._upload, lives)
+        return nodes
+
+    def _together(self, one: PackageId, other: PackageId) -> bool:
+        """Whether both go out in one upload, and neither waits for the other."""
+        return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].at_once
+
+    def _companions(self, life: Life) -> list[Life]:
+        """Who goes out with it, ahead of their own turn."""
+        return companions(life, self._lives.values(), self._edges)
+
+    def _builds(self) -> list[Task]:
+        """One node a batch, after those whose packages it cannot be built without."""
+        self._batches: dict[str, tuple[PackageId, ...]] = {}
+        for name, target in self._targets.items():
+            packages = [
+                step.package
+                for step in self._plan.steps
+                if step.action is Action.PUBLISH and step.package.id.ecosystem == name
+            ]
+            for batch in target.ecosystem.batches(packages):
+                ids = tuple(package.id for package in batch)
+                self._batches[f"build {ids[0]}"] = ids
+        batch_of = {package: node for node, ids in self._batches.items() for package in ids}
+        tasks = []
+        for node, ids in self._batches.items():
+            lives = [self._lives[package] for package in ids]
+            needs = {
+                batch_of[dependency.on]
+                for life in lives
+                for dependency in life.step.package.dependencies
+                if dependency.kind is DependencyKind.BUILD and dependency.on in batch_of
+            }
+            tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
+            versions = self._plan.versions[ids[0].ecosystem]
+            self._jobs[node] = partial(self._steps.build, lives, versions)
+        return tasks

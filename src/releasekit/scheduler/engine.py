@@ -1,0 +1,346 @@
+"""Runs tasks in dependency order with asyncio: starts what the Frontier allows, waits out retries,
+and knows pause, resume and cancel. It has no idea what a package or a registry is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, ParamSpec, Self, cast
+
+from releasekit.aio import Lifetime, Stage
+from releasekit.errors import PackageError, PlanError, Transient
+from releasekit.garbage import uncollected
+from releasekit.graph import DependencyGraph
+from releasekit.model import Outcome
+from releasekit.scheduler.attempts import (
+    SPREAD,
+    Estimates,
+    Policy,
+    message_of,
+    outcome_of,
+    per_lane,
+)
+from releasekit.scheduler.controls import listening
+from releasekit.scheduler.deadlines import Deadlines
+from releasekit.scheduler.frontier import Frontier, State, Task
+from releasekit.scheduler.result import Observer, RunResult
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+
+LANE = "publish"
+Told = ParamSpec("Told")
+logger = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """One run. Its methods belong to the event loop's thread; call them from the publish function,
+    from observers, or from anywhere else in that thread, before and during the run.
+    """
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        policy: Policy,
+        *,
+        estimates: Estimates,
+        observer: Observer | None = None,
+        controls: bool = False,
+    ) -> None:
+        self._frontier = frontier
+        self._policy = policy
+        self._estimates = estimates
+        self._observer = observer
+        self._listens = controls
+        self._publish: Callable[[str], Awaitable[object]] = _not_running
+        self._lifetime = Lifetime()
+        self._changed = asyncio.Event()
+        self._unreported = list(frontier.outcomes)
+        self._running: dict[str, asyncio.Task[object]] = {}  # whose attempt has begun
+        self._interrupted: set[str] = set()
+        self._pauses: dict[str, asyncio.TimerHandle] = {}
+        self._graces: list[asyncio.TimerHandle] = []
+        self._deadlines = {
+            lane: Deadlines(limit_s) for lane, limit_s in policy.task_timeout_s.items()
+        }
+        self._attempts: dict[str, int] = {}
+        self._errors: dict[str, BaseException] = {}
+
+    @classmethod
+    @uncollected()
+    def from_graph(  # noqa: PLR0913 - the public face: every option by its name
+        cls,
+        graph: DependencyGraph,
+        publishable: Collection[str] | None = None,
+        *,
+        concurrency: int = 5,
+        max_retries: int = 0,
+        retry_base_delay: float = 1.0,
+        task_timeout: float | None = 600.0,
+        already_published: Collection[str] = (),
+        durations: Mapping[str, float] | None = None,
+        observer: Observer | None = None,
+        controls: bool = True,
+        rng: random.Random | None = None,
+    ) -> Self:
+        """One lane. Publishes `publishable` (None: all) in the order of `graph`; what is not
+        publishable is looked through. `already_published` names count as done.
+
+        Whatever the publish function raises ends that package only and is retried, up to
+        `max_retries` times, but for errors of `releasekit.errors` other than Transient: those are
+        final. `durations`, `retry_base_delay` and `task_timeout` (of one attempt) are in seconds.
+        With `controls`, `run` listens to SIGUSR1, SIGUSR2 and the keys p, r and q.
+        """
+        done = frozenset(already_published)
+        wanted = frozenset(graph if publishable is None else publishable)
+        kept = graph.restricted_to(wanted | (done & graph.edges.keys()))
+        names = (*kept.order, *sorted(done - graph.edges.keys()))
+        known = durations or {}
+        estimates = Estimates((Task(name, LANE) for name in names if name in known), known)
+        tasks = (Task(name, LANE, kept.edges.get(name, frozenset())) for name in names)
+        policy = Policy(
+            max_retries={LANE: max_retries},
+            task_timeout_s={LANE: task_timeout},
+            base_delay_s=retry_base_delay,
+            any_error=True,
+            rng=rng or SPREAD,
+        )
+        frontier = Frontier(map(estimates.weigh, tasks), lanes={LANE: concurrency}, done=done)
+        return cls(frontier, policy, estimates=estimates, observer=observer, controls=controls)
+
+    @classmethod
+    @uncollected()
+    def from_tasks(  # noqa: PLR0913 - as from_graph
+        cls,
+        tasks: Iterable[Task],
+        *,
+        lanes: Mapping[str, int | None],
+        max_retries: int | Mapping[str, int] = 0,
+        retry_base_delay: float = 1.0,
+        task_timeout: float | Mapping[str, float | None] | None = 600.0,
+        durations: Mapping[str, float] | None = None,
+        observer: Observer | None = None,
+        rng: random.Random | None = None,
+    ) -> Self:
+        """Several lanes, each with its own limit (None: no limit), retries and time-out.
+
+        Only PackageError ends a task: Transient is retried, Undecided makes it `unknown`, every
+        other one `failed`. Anything else that is raised is a bug, ends the run, and is raised by
+        `run`. What a Mapping of retries or time-outs does not name has the default.
+        """
+        by_name: dict[str, Task] = {}
+        for task in tasks:
+            if by_name.setdefault(task.name, task) is not task:
+                raise PlanError(f"{task.name} is there more than once")
+        graph = DependencyGraph.from_edges({name: task.after for name, task in by_name.items()})
+        policy = Policy(
+            max_retries=per_lane(max_retries, lanes, 0),
+            task_timeout_s=per_lane(task_timeout, lanes, 600.0),
+            base_delay_s=retry_base_delay,
+            any_error=False,
+            rng=rng or SPREAD,
+        )
+        estimates = Estimates(by_name.values(), durations or {})
+        weighed = (estimates.weigh(by_name[name]) for name in graph.order)
+        frontier = Frontier(weighed, lanes=lanes)
+        return cls(frontier, policy, estimates=estimates, observer=observer)
+
+    async def run(self, publish_fn: Callable[[str], Awaitable[object]]) -> RunResult:
+        """Publish everything; returns once every package has its outcome. Once per Scheduler.
+
+        Cancelling it cancels the attempts in flight, waits for them, and raises as usual.
+        """
+        if self._publish is not _not_running:
+            raise RuntimeError("a Scheduler runs once")
+        self._publish = publish_fn
+        keys = {"pause": self.pause, "resume": self.resume, "cancel": self.cancel}
+        try:
+            with listening(**keys) if self._listens else contextlib.nullcontext():
+                async with self._lifetime:
+                    self._report(self._unreported)
+                    while not self._frontier.finished:
+                        self._changed.clear()
+                        await self._changed.wait()
+        except BaseExceptionGroup as group:
+            # Who calls this has no reason to know that a TaskGroup is in use.
+            raise group.exceptions[0] from (group if len(group.exceptions) > 1 else None)
+        finally:
+            for timer in (*self._pauses.values(), *self._graces):
+                timer.cancel()
+            for deadlines in self._deadlines.values():
+                deadlines.close()
+        return self._result()
+
+    def pause(self) -> None:
+        """Nothing starts, a retry neither, until `resume`; what runs goes on."""
+        self._frontier.paused = True
+
+    def resume(self) -> None:
+        self._frontier.paused = False
+        self._advance()
+
+    def cancel(self, *, grace_s: float = 0.0, lanes: Collection[str] | None = None) -> None:
+        """Nothing starts any more. Running tasks of `lanes` (None: all) get `grace_s` to end by
+        themselves; the others are cancelled at once. What still succeeds counts as published.
+
+        May be called again: the shortest grace holds.
+        """
+        self._report(self._frontier.cancel())
+        for name in list(self._running):
+            if grace_s <= 0 or (lanes is not None and self._frontier.lane_of(name) not in lanes):
+                self._interrupt(name)
+        if grace_s > 0 and self._running:
+            loop = asyncio.get_running_loop()
+            self._graces.append(loop.call_later(grace_s, self.cancel))
+
+    def add_package(self, name: str, deps: Collection[str] = ()) -> None:
+        """At any moment before the end of the run; `deps` have to be part of it (else
+        UnknownDependency). Blocked at once when one of them failed.
+        """
+        self.add_task(Task(name, LANE, frozenset(deps)))
+
+    def add_task(self, task: Task) -> None:
+        """As `add_package`, for any lane."""
+        if self._publish is not _not_running and self._lifetime.stage is not Stage.OPEN:
+            raise RuntimeError(f"{task.name} cannot be added: the run has ended")
+        self._report(self._frontier.add(self._estimates.weigh(task)))
+
+    def remove_package(self, name: str, *, block_dependents: bool = False) -> None:
+        """Its dependents no longer wait for it, or with `block_dependents` never start.
+
+        A running attempt is cancelled; if it succeeds all the same, the package is published.
+        """
+        self._report(self._frontier.remove(name, block_dependents=block_dependents))
+        if self._frontier.state(name) is State.RUNNING:
+            self._interrupt(name)
+
+    def _advance(self) -> None:
+        """Start what may start; called after whatever could have changed that."""
+        if self._lifetime.stage is Stage.OPEN:
+            for name in self._frontier.take():
+                _ = self._lifetime.start(self._attempt(name))
+            if self._frontier.finished:
+                self._changed.set()
+
+    async def _attempt(self, name: str) -> None:
+        # Pause, cancel or remove may have come between the decision and this first step.
+        if not self._frontier.may_run(name):
+            self._report(self._frontier.give_back(name))
+            return
+        attempt = self._attempts[name] = self._attempts.get(name, 0) + 1
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        deadlines = self._deadlines[self._frontier.lane_of(name)]
+        self._running[name] = task
+        deadlines.start(name, task)
+        error: BaseException | None = None
+        try:
+            if self._observer is not None:
+                _tell(self._observer.started, name, attempt)
+            await self._publish(name)
+        except asyncio.CancelledError as cancelled:
+            # Raised by the function itself, or asked for by a deadline or `_interrupt`: the end of
+            # this attempt. Otherwise the whole run is being cancelled.
+            if self._lifetime.stage is not Stage.OPEN:
+                raise
+            error = cancelled
+            if deadlines.expired(name):
+                error = Transient(f"not finished within {deadlines.limit_s:g} s", ambiguous=True)
+        except Exception as failure:
+            if not (self._policy.any_error or isinstance(failure, PackageError)):
+                raise
+            error = failure
+        finally:
+            deadlines.stop(name)
+            del self._running[name]
+        self._after(name, error, attempt)
+
+    def _after(self, name: str, error: BaseException | None, attempt: int) -> None:
+        if error is None:
+            self._errors.pop(name, None)
+            self._report(self._frontier.settle(name, Outcome.PUBLISHED))
+        else:
+            self._errors[name] = error
+            self._after_error(name, error, attempt)
+
+    def _after_error(self, name: str, error: BaseException, attempt: int) -> None:
+        cancelled = isinstance(error, asyncio.CancelledError) or self._policy.is_passing(error)
+        if name in self._interrupted and cancelled:
+            self._report(self._frontier.settle(name, Outcome.CANCELLED))
+            return
+        if not self._policy.retries(error, lane=self._frontier.lane_of(name), attempt=attempt):
+            self._report(self._frontier.settle(name, outcome_of(error)))
+            return
+        settled = self._frontier.defer(name)
+        if not settled:
+            delay_s = self._policy.delay_s(error, attempt=attempt)
+            loop = asyncio.get_running_loop()
+            self._pauses[name] = loop.call_later(delay_s, self._wake, name)
+            if self._observer is not None:
+                _tell(self._observer.retrying, name, attempt, delay_s, error)
+        self._report(settled)
+
+    def _wake(self, name: str) -> None:
+        del self._pauses[name]
+        self._frontier.wake(name)
+        self._advance()
+
+    def _interrupt(self, name: str) -> None:
+        # An attempt that has not begun finds out by itself; cancelled now, it would never run at
+        # all and never settle.
+        if name in self._running:
+            self._interrupted.add(name)
+            self._running[name].cancel()
+
+    def _report(self, settled: Iterable[str]) -> None:
+        for name in settled:
+            if name in self._pauses:
+                self._pauses.pop(name).cancel()
+            if self._observer is not None:
+                by = next(iter(self._frontier.blockers(name)), "")
+                outcome = self._frontier.outcomes[name]
+                _tell(self._observer.settled, name, outcome, self._reason(name, by))
+        self._advance()
+
+    def _reason(self, name: str, blocked_by: str) -> str:
+        match self._frontier.outcomes[name]:
+            case Outcome.FAILED | Outcome.UNKNOWN:
+                return message_of(self._errors[name])
+            case Outcome.BLOCKED:
+                return f"blocked by {blocked_by} ({self._frontier.outcomes[blocked_by]})"
+            case Outcome.REMOVED:
+                return "removed"
+            case Outcome.CANCELLED if name in self._errors:
+                return f"cancelled; its last attempt: {message_of(self._errors[name])}"
+            case Outcome.CANCELLED:
+                return "cancelled"
+            case Outcome.PUBLISHED | Outcome.ALREADY_PUBLISHED:
+                return ""
+
+    def _result(self) -> RunResult:
+        outcomes = self._frontier.outcomes
+        causes = self._frontier.causes()
+        return RunResult(
+            outcomes=outcomes,
+            reasons={
+                name: self._reason(name, causes.get(name, ""))
+                for name, outcome in outcomes.items()
+                if not outcome.done
+            },
+            errors=self._errors,
+            attempts=self._attempts,
+        )
+
+
+async def _not_running(name: str) -> None:
+    raise RuntimeError(f"{name} was started before the run")
+
+
+def _tell(call: Callable[Told, None], *args: Told.args, **kwargs: Told.kwargs) -> None:
+    try:
+        call(*args, **kwargs)
+    except (Exception, asyncio.CancelledError):
+        # A watcher is not worth a release.
+        logger.exception("an observer of the run failed")

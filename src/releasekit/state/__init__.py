@@ -1,0 +1,1 @@
+"""What outlives a run: the journal, locks, and manifests that were changed for a build."""

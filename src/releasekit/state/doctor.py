@@ -1,0 +1,202 @@
+"""What earlier runs left behind: a read-only look, and under the locks a repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from releasekit.errors import JournalError, JournalNewer, StateError
+from releasekit.host import durable
+from releasekit.state import journal, locks, pins
+from releasekit.state.journal import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from pathlib import Path
+
+    from releasekit.model import PackageId
+    from releasekit.state.journal import Entry, History
+
+Kind = Literal[
+    "running",
+    "orphan",
+    "stale-lock",
+    "interrupted-run",
+    "leftover-pin",
+    "edited-pin",
+    "unknown-upload",
+    "lost-artifact",
+    "torn-journal",
+    "damaged-journal",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`fixable` by `fix`; the others say in `hint` what to do, and are information without one."""
+
+    kind: Kind
+    message: str
+    hint: str = ""
+    fixable: bool = False
+
+
+def examine(state_directory: Path, *, root: Path) -> list[Finding]:
+    """Changes nothing, needs no lock, and raises nothing that a damaged state could cause."""
+    ecosystems = _ecosystems(state_directory)
+    held = [found for name in ecosystems if (found := _held(state_directory, name))]
+    running = {name for name, finding in held if finding.kind == "running"}
+    taken = {name for name, _ in held}
+    idle = [name for name in ecosystems if name not in running]
+    return [
+        *(finding for _, finding in held),
+        *_stale_locks(state_directory, [name for name in idle if name not in taken]),
+        *_pins(state_directory, idle, root.resolve()),
+        *_journal(state_directory, running),
+    ]
+
+
+def fix(state_directory: Path, *, root: Path) -> list[Finding]:
+    """Take every lock there is, repair what is fixable, return what was. Raises LockHeld.
+
+    Raises StateError, with all the rest repaired, when a manifest was edited while it was pinned.
+    """
+    ecosystems = _ecosystems(state_directory)
+    if not ecosystems and not (state_directory / journal.FILENAME).exists():
+        return []
+    # Looked at first: taking a lock writes over what is stale in its file.
+    stale = list(_stale_locks(state_directory, ecosystems))
+    with locks.acquire(state_directory, ecosystems):
+        found = [
+            *_pins(state_directory, ecosystems, root.resolve()),
+            *_journal(state_directory, set()),
+        ]
+        for finding in found:
+            if finding.kind == "torn-journal":
+                Journal.open(state_directory, run_id="doctor").close()
+            elif finding.kind == "damaged-journal" and finding.fixable:
+                _set_aside(state_directory)
+        pins.recover(state_directory, ecosystems, root=root)
+    return [finding for finding in stale + found if finding.fixable]
+
+
+def _ecosystems(state_directory: Path) -> list[str]:
+    locked = {path.name.removeprefix("lock.") for path in state_directory.glob("lock.*")}
+    backed_up = {path.name for path in (state_directory / "backup").glob("*")}
+    return sorted(name for name in locked | backed_up if locks.is_ecosystem(name))
+
+
+def _held(state_directory: Path, ecosystem: str) -> tuple[str, Finding] | None:
+    file = locks.lock_file(state_directory, ecosystem)
+    if not locks.is_held(file):
+        return None
+    holder = locks.holder(file)
+    if holder is not None and locks.has_ended(holder):
+        return ecosystem, Finding(
+            kind="orphan",
+            message=f"{ecosystem}: something that a run started outlives it: {holder}",
+            hint=f"Wait for it or end it (`fuser {file}` names it); then publish again.",
+        )
+    return ecosystem, Finding(
+        kind="running", message=f"{ecosystem}: a run holds the lock: {holder or 'no name given'}"
+    )
+
+
+def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
+    for ecosystem in ecosystems:
+        holder = locks.holder(locks.lock_file(state_directory, ecosystem))
+        if holder is not None:
+            yield Finding(
+                kind="stale-lock",
+                message=f"{ecosystem}: the last run did not end in order: {holder}",
+                hint="Nothing is locked any more; the next run writes its own name there.",
+                fixable=True,
+            )
+
+
+def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Iterator[Finding]:
+    for backup in pins.backups(state_directory, ecosystems):
+        try:
+            originals = pins.load(backup, root)
+        except StateError as error:
+            yield Finding(kind="edited-pin", message=str(error), hint=error.hint)
+            continue
+        for original in originals:
+            if pins.state_of(original) == "edited":
+                yield Finding(
+                    kind="edited-pin",
+                    message=f"{original.path}: changed since a killed run pinned it",
+                    hint=f"The original is in {backup}. Put the file right, then delete that.",
+                )
+            else:
+                yield Finding(
+                    kind="leftover-pin",
+                    message=f"{original.path}: left as a killed run had pinned it",
+                    hint="The next run of this ecosystem restores it, or `doctor --fix` does.",
+                    fixable=True,
+                )
+
+
+def _journal(state_directory: Path, running: Collection[str]) -> Iterator[Finding]:
+    try:
+        history = journal.read(state_directory)
+    except JournalNewer as error:
+        yield Finding(kind="damaged-journal", message=str(error), hint=error.hint)
+        return
+    except JournalError as error:
+        yield Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=True)
+        return
+    if history.torn and not running:
+        yield Finding(
+            kind="torn-journal",
+            message=f"{journal.FILENAME}: ends in {history.torn} bytes that are no record",
+            hint="The next run drops them: nothing was ever promised about them.",
+            fixable=True,
+        )
+    yield from _runs(history, running)
+    yield from _entries(history, running)
+
+
+def _runs(history: History, running: Collection[str]) -> Iterator[Finding]:
+    ecosystems = set().union(*(run.ecosystems for run in history.runs)).difference(running)
+    last = {run.id: run for name in ecosystems if (run := history.last_run([name]))}
+    for run in last.values():
+        if not run.complete:
+            yield Finding(
+                kind="interrupted-run",
+                message=f"{', '.join(sorted(run.ecosystems))}: run {run.id}, started "
+                f"{run.started_at}, was cut off",
+                hint="Publish again: it goes on from what the registries have.",
+            )
+
+
+def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
+    for (package, version), entry in history.entries.items():
+        if package.ecosystem in running:
+            continue
+        if entry.uncertain and entry.intent is not None:
+            yield Finding(
+                kind="unknown-upload",
+                message=f"{package} {version}: an upload to {entry.intent.registry} began and "
+                "nobody knows how it ended",
+                hint="Publish again: the registry is asked before anything is sent.",
+            )
+        if entry.outcome is None or not entry.outcome.done:
+            yield from _lost(package, version, entry)
+
+
+def _lost(package: PackageId, version: str, entry: Entry) -> Iterator[Finding]:
+    for artifact in entry.artifacts:
+        if not artifact.path.is_file() or artifact.path.stat().st_size != artifact.size:
+            yield Finding(
+                kind="lost-artifact",
+                message=f"{package} {version}: {artifact.path} is not what was built",
+                hint="If the registry has none of its files, publishing builds it again.",
+            )
+
+
+def _set_aside(state_directory: Path) -> None:
+    damaged = state_directory / journal.FILENAME
+    number = sum(1 for _ in state_directory.glob("journal.damaged-*"))
+    damaged.rename(state_directory / f"journal.damaged-{number + 1}.jsonl")
+    durable.fsync_directory(state_directory)

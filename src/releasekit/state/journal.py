@@ -1,0 +1,224 @@
+"""The append-only journal: what no registry can tell the next run.
+
+One write per record, so what was recorded survives the death of the process. What must survive the
+death of the machine is awaited: `intent` returns when it is on the disk, and with it everything
+written before; `built` when the built files are. Waiters share one fsync. Runs of different
+ecosystems may append to one journal at the same time.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
+
+from releasekit.state.compaction import compacted
+from releasekit.state.history import SCHEMA, Entry, History, Intent, Run, encode, fold
+from releasekit.state.logfile import LogFile, refuse_longer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.model import Artifact, Outcome, Package
+
+__all__ = ["Entry", "History", "Intent", "Journal", "Log", "Run", "read"]
+
+FILENAME = "journal.jsonl"
+# A release of 1,000 packages takes about 2 MB. It is read as a whole, and takes several times its
+# length in memory then.
+MAX_BYTES: Final = 256 * 1024 * 1024
+
+
+class Log(Protocol):
+    """Where the lines go: a file, or memory in a simulation."""
+
+    def heal(self, intact: Callable[[bytes], int]) -> None:
+        """Ask how many of all these bytes are intact and drop the rest durably, in one step."""
+        ...
+
+    def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
+        """Put `shorter` of all these bytes in their place, durably and in one step."""
+        ...
+
+    def append(self, line: Callable[[int], bytes]) -> None:
+        """Add a line in one piece or not at all; it is given the number of bytes known durable."""
+        ...
+
+    async def sync(self) -> None:
+        """Return when everything appended before is durable."""
+        ...
+
+    async def persist(self, files: Sequence[Path]) -> None:
+        """Return when these files, written by somebody else, are durable, names included."""
+        ...
+
+    def close(self) -> None:
+        """Idempotent; everything appended stays."""
+        ...
+
+
+class Journal:
+    """The journal of one run. `history` is what the earlier ones left, without a torn tail.
+
+    `redact` takes the secrets out of reasons and errors. `clock` counts seconds. A journal of more
+    than `compact_above` bytes is made shorter first, where that halves it.
+    """
+
+    compact_above: ClassVar[int] = 8 * 1024 * 1024
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        state_directory: Path,
+        run_id: str,
+        redact: Callable[[str], str] = str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.history = History()
+        self._log = log
+        self._state_directory = state_directory
+        self._run_id = run_id
+        self._redact = redact
+        self._clock = clock
+        self._began = clock()
+        self._sequence = 0
+        log.heal(self._fold)
+        if self.history.intact > self.compact_above:
+            log.rewrite(self._compacted)
+
+    @classmethod
+    def open(
+        cls, state_directory: Path, *, run_id: str, redact: Callable[[str], str] = str
+    ) -> Self:
+        """The journal in `state_directory`, which exists and whose ecosystems are locked."""
+        log = LogFile(state_directory / FILENAME, max_bytes=MAX_BYTES)
+        try:
+            return cls(log, state_directory=state_directory, run_id=run_id, redact=redact)
+        except BaseException:
+            log.close()
+            raise
+
+    def run_started(
+        self,
+        *,
+        plan_digest: str,
+        commit: str,
+        tool: str,
+        started_at: str,
+        ecosystems: Collection[str],
+    ) -> None:
+        """The first record of a run. `tool` is our version, `started_at` UTC in ISO 8601."""
+        self._append(
+            "run_started",
+            plan=plan_digest,
+            commit=commit,
+            tool=tool,
+            started_at=started_at,
+            ecosystems=sorted(ecosystems),
+        )
+
+    def step_started(self, node: str, *, attempt: int = 1) -> None:
+        """`node` is the scheduler's name, "upload pypi:acme-core"."""
+        self._append("step_started", node=node, **_unless_first(attempt))
+
+    def step_ended(
+        self, node: str, *, attempt: int = 1, duration_s: float, error: str = ""
+    ) -> None:
+        """Only a success (no `error`) counts for the durations of the next run."""
+        failure = {"error": self._redact(error)} if error else {}
+        self._append(
+            "step_ended",
+            node=node,
+            duration_s=round(float(duration_s), 6),
+            **_unless_first(attempt),
+            **failure,
+        )
+
+    async def built(
+        self, package: Package, artifacts: Sequence[Artifact], *, fingerprint: str = ""
+    ) -> None:
+        """Returns when the files, which lie in the state directory, are durable and recorded.
+
+        The record itself may wait for the next fsync: until an upload begins nothing is lost with
+        it but time, and `intent` makes everything before it durable.
+        """
+        await self._log.persist([artifact.path for artifact in artifacts])
+        self._append_for(
+            package,
+            "built",
+            fingerprint=fingerprint,
+            artifacts=[
+                {
+                    "path": artifact.path.relative_to(self._state_directory).as_posix(),
+                    "size": artifact.size,
+                    "digests": dict(artifact.digests),
+                }
+                for artifact in artifacts
+            ],
+        )
+
+    async def intent(self, package: Package, *, registry: str, digests: Mapping[str, str]) -> None:
+        """Await it before the first byte of an upload. `digests` maps filename to sha256."""
+        self._append_for(package, "intent", registry=registry, digests=dict(digests))
+        await self._log.sync()
+
+    def outcome(self, package: Package, outcome: Outcome, reason: str) -> None:
+        """Durable with the next thing awaited: if it is lost, the next run asks the registry."""
+        self._append_for(package, "outcome", outcome=outcome, reason=self._redact(reason))
+
+    async def run_ended(self, result: str) -> None:
+        """The last record; `result` as in the action's output: "success", "partial" and so on."""
+        self._append("run_ended", result=result)
+        await self._log.sync()
+
+    def close(self) -> None:
+        """Idempotent; nothing recorded is lost by it."""
+        self._log.close()
+
+    def _fold(self, data: bytes) -> int:
+        self.history = fold(data, state_directory=self._state_directory, where=FILENAME)
+        return self.history.intact
+
+    def _compacted(self, data: bytes) -> bytes:
+        shorter = compacted(data)
+        if len(shorter) > len(data) // 2:
+            return data
+        self._fold(shorter)
+        return shorter
+
+    def _append_for(self, package: Package, event: str, **fields: object) -> None:
+        self._append(event, package=str(package.id), version=package.version, **fields)
+
+    def _append(self, event: str, **fields: object) -> None:
+        self._log.append(partial(self._line, event, fields))
+        self._sequence += 1
+
+    def _line(self, event: str, fields: Mapping[str, object], durable: int) -> bytes:
+        record = {
+            "v": SCHEMA,
+            "run": self._run_id,
+            "seq": self._sequence,
+            "at": round(self._clock() - self._began, 6),
+            "durable": durable,
+            "event": event,
+            **fields,
+        }
+        return encode(record)
+
+
+def read(state_directory: Path) -> History:
+    """What the journal says, without changing anything; an empty history when there is none."""
+    path = state_directory / FILENAME
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return History()
+    refuse_longer(len(data), MAX_BYTES, path)
+    return fold(data, state_directory=state_directory, where=FILENAME)
+
+
+def _unless_first(attempt: int) -> dict[str, int]:
+    return {"attempt": attempt} if attempt > 1 else {}

@@ -1,0 +1,215 @@
+"""One run per ecosystem of a workspace: an flock(2) per ecosystem, taken in name order.
+
+The kernel drops a lock when the last process that inherited its descriptor is gone, so nothing is
+ever stale and nothing times out. What the file says about its holder is for messages only. The file
+is never deleted: two processes could then hold locks on two files of one name (`proofs/`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import sys
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from releasekit.errors import LockHeld, StateError
+from releasekit.host import durable
+from releasekit.host.flock import try_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+    from types import TracebackType
+
+# `doctor` looks whether a lock is free by taking it for some microseconds.
+ATTEMPTS = 5
+PAUSE_S = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who took a lock, as its file tells. `started` is UTC in ISO 8601."""
+
+    pid: int
+    host: str
+    started: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}, started {self.started}"
+
+
+class Locks:
+    """Held from the moment it exists until `close`, or the end of the `with` block."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, int] = {}
+
+    @property
+    def ecosystems(self) -> tuple[str, ...]:
+        return tuple(self._held)
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """For `Processes(inherit_fds=…)`: an orphan keeps the lock. Windows cannot inherit them."""
+        return () if sys.platform == "win32" else tuple(self._held.values())
+
+    def take(self, state_directory: Path, ecosystem: str) -> None:
+        """Raises LockHeld at once when another process has it."""
+        # The order is what makes deadlock impossible (proofs/Ordered.v): never trust the caller.
+        if self._held and ecosystem <= max(self._held):
+            raise RuntimeError(f"lock {ecosystem} asked for after {max(self._held)}")
+        path = lock_file(state_directory, ecosystem)
+        descriptor = _open(path)
+        try:
+            _lock_or_raise(descriptor, path, ecosystem)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._held[ecosystem] = descriptor
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without a name in it
+            _introduce(descriptor)
+
+    def close(self) -> None:
+        """Idempotent. An empty file tells `doctor` that its run ended in order."""
+        while self._held:
+            _, descriptor = self._held.popitem()
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def acquire(state_directory: Path, ecosystems: Collection[str]) -> Locks:
+    """Lock all of `ecosystems` or none; the state directory is made if it is not there.
+
+    Raises LockHeld, naming the holder, when another run has one of them.
+    """
+    make_state_directory(state_directory)
+    locks = Locks()
+    try:
+        for ecosystem in sorted(set(ecosystems)):
+            locks.take(state_directory, ecosystem)
+    except BaseException:
+        locks.close()
+        raise
+    return locks
+
+
+def make_state_directory(path: Path) -> None:
+    """A directory that git ignores, itself included."""
+    ignore = path / ".gitignore"
+    try:
+        durable.make_directory(path)
+        if not ignore.exists():
+            durable.replace(ignore, b"*\n")
+    except OSError as error:
+        raise StateError(
+            f"{path}: cannot be used as the state directory: {error.strerror}",
+            hint="Name one that can be written as `state-directory`.",
+        ) from error
+
+
+def is_ecosystem(name: str) -> bool:
+    """Whether `name` can be one, and so a part of a file's name."""
+    return re.fullmatch(r"[a-z0-9-]+", name) is not None
+
+
+def lock_file(state_directory: Path, ecosystem: str) -> Path:
+    if not is_ecosystem(ecosystem):
+        raise ValueError(f"not the name of an ecosystem: {ecosystem!r}")
+    return state_directory / f"lock.{ecosystem}"
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds this lock file right now. Changes nothing."""
+    try:
+        with durable.opened(path, os.O_RDONLY) as descriptor:
+            return not try_lock(descriptor, shared=True)
+    except OSError:
+        return False
+
+
+def holder(path: Path) -> Holder | None:
+    """Who took the lock last and has not given it back in order; None when nobody can tell."""
+    try:
+        # Windows locks are mandatory: the text may be out of reach while the lock is held.
+        fields = json.loads(path.read_bytes())
+        return Holder(
+            pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def has_ended(holder: Holder) -> bool:
+    """Whether the process is surely gone: then it is a child of it that still holds the lock."""
+    # Signal 0 asks whether a process is there; on Windows it is Ctrl-C.
+    if sys.platform == "win32" or holder.host != socket.gethostname():
+        return False
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | durable.O_NOFOLLOW | durable.O_CLOEXEC | durable.O_BINARY
+    try:
+        return os.open(path, flags, 0o666)
+    except OSError as error:
+        raise StateError(
+            f"{path}: cannot be opened as a lock file: {error.strerror}",
+            hint="It must be a plain file in a directory that this user may write.",
+        ) from error
+
+
+def _lock_or_raise(descriptor: int, path: Path, ecosystem: str) -> None:
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(PAUSE_S)
+        if try_lock(descriptor):
+            return
+    other = holder(path)
+    raise LockHeld(
+        f"another run publishes {ecosystem} from this workspace: {other or 'it does not say who'}",
+        hint=_hint(other, path),
+    )
+
+
+def _hint(other: Holder | None, path: Path) -> str:
+    if other and has_ended(other):
+        return (
+            "That process has ended, but one it started still runs, perhaps an upload. "
+            f"Wait for it or end it (`fuser {path}` names it)."
+        )
+    return "Wait for that run to end. The lock goes with it; deleting the file does not help."
+
+
+def _introduce(descriptor: int) -> None:
+    me = Holder(
+        pid=os.getpid(),
+        host=socket.gethostname(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    durable.write_all(descriptor, json.dumps(asdict(me)).encode() + b"\n")

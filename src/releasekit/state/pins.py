@@ -1,0 +1,266 @@
+"""Manifests pinned for the length of a build, and given back to the byte whatever happens.
+
+Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
+Giving back looks at hashes first: what somebody edited meanwhile is never overwritten. Each
+ecosystem has its own backups, so a run that recovers under its lock cannot undo what a run of
+another ecosystem is building from.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from releasekit.errors import StateError
+from releasekit.host import durable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+State = Literal["original", "pinned", "edited"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """One manifest as it was. `pinned` is the sha256 (hex) of what it is for the time being."""
+
+    path: Path
+    data: bytes
+    pinned: str
+    attributes: durable.Attributes
+    times_ns: tuple[int, int]
+
+
+class EphemeralPin:
+    """`with EphemeralPin(…)`: inside, every manifest of the set holds its new bytes.
+
+    A symbolic link is followed and stays one. A hard link is split: the other names keep the
+    original bytes, and the manifest comes back as a file of its own.
+    """
+
+    def __init__(
+        self, state_directory: Path, manifests: Mapping[Path, bytes], *, ecosystem: str, root: Path
+    ) -> None:
+        """`manifests` maps files inside `root` to their pinned bytes; the lock is held."""
+        self._directory = backup_directory(state_directory, ecosystem)
+        self._manifests = manifests
+        self._root = root.resolve()
+        self._backup: Path | None = None
+
+    def __enter__(self) -> Self:
+        """Raises StateError, with nothing changed, when one of them cannot be pinned."""
+        pinned = {path.resolve(): data for path, data in self._manifests.items()}
+        originals = [
+            original
+            for path, data in sorted(pinned.items())
+            if (original := _examine(path, data, self._root)).data != data
+        ]
+        if not originals:
+            return self
+        self._backup = _save(originals, self._directory, self._root)
+        try:
+            for original in originals:
+                _put(original, pinned[original.path])
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Idempotent. Raises StateError for manifests that were edited: they stay as they are."""
+        if self._backup is not None:
+            give_back(self._backup, root=self._root)
+            self._backup = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def recover(state_directory: Path, ecosystems: Collection[str], *, root: Path) -> tuple[Path, ...]:
+    """Undo what a killed run left pinned; its locks are held. The manifests of its backups.
+
+    Raises StateError, after giving back all it can, when a manifest was edited since.
+    """
+    recovered: list[Path] = []
+    problems: list[StateError] = []
+    for backup in backups(state_directory, ecosystems):
+        try:
+            recovered += give_back(backup, root=root.resolve())
+        except StateError as error:
+            problems.append(error)
+    for ecosystem in ecosystems:
+        for unfinished in backup_directory(state_directory, ecosystem).glob("*.tmp"):
+            unfinished.unlink()
+    if problems:
+        raise StateError("; ".join(map(str, problems)), hint=problems[0].hint)
+    return tuple(recovered)
+
+
+def backups(state_directory: Path, ecosystems: Collection[str]) -> Iterator[Path]:
+    """The backup files of these ecosystems, each a set of manifests that may be pinned still."""
+    for ecosystem in sorted(ecosystems):
+        yield from sorted(backup_directory(state_directory, ecosystem).glob("*.json"))
+
+
+def backup_directory(state_directory: Path, ecosystem: str) -> Path:
+    return state_directory / "backup" / ecosystem
+
+
+def give_back(backup: Path, *, root: Path) -> tuple[Path, ...]:
+    """Restore one set and drop its backup; with an edited manifest among them, keep both."""
+    originals = load(backup, root)
+    edited = [str(original.path) for original in originals if not _restore(original)]
+    if edited:
+        raise StateError(
+            f"{', '.join(edited)}: changed since it was pinned for a build, so it was left alone",
+            hint=f"The original is in {backup}. Put the file right, then delete that backup.",
+        )
+    durable.remove(backup)
+    return tuple(original.path for original in originals)
+
+
+def load(backup: Path, root: Path) -> tuple[Original, ...]:
+    """Raises StateError when the backup is damaged, or names a file outside `root`."""
+    try:
+        digest, _, body = backup.read_bytes().partition(b"\n")
+    except OSError as error:
+        raise _unusable(backup, error.strerror) from error
+    if digest != _sha256(body).encode():
+        raise _unusable(backup, "its checksum is wrong")
+    try:
+        return tuple(_decode(fields, root) for fields in json.loads(body))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unusable(backup, str(error)) from error
+
+
+def _unusable(backup: Path, reason: str | None) -> StateError:
+    return StateError(
+        f"{backup}: unusable, so no manifest is restored from it: {reason}",
+        hint="Restore the manifests from version control, then delete that file.",
+    )
+
+
+def state_of(original: Original) -> State:
+    """What is at the manifest's place now; "edited" covers a file that is gone or elsewhere."""
+    if original.path.resolve() != original.path:
+        return "edited"
+    try:
+        current = _sha256(original.path.read_bytes())
+    except OSError:
+        return "edited"
+    if current == _sha256(original.data):
+        return "original"
+    return "pinned" if current == original.pinned else "edited"
+
+
+def _examine(path: Path, pinned: bytes, root: Path) -> Original:
+    if not path.is_relative_to(root):
+        raise StateError(f"{path}: is outside the workspace {root}, so it cannot be pinned")
+    try:
+        status, data = path.stat(), path.read_bytes()
+    except OSError as error:
+        raise StateError(f"{path}: cannot be read: {error.strerror}") from error
+    return Original(
+        path=path,
+        data=data,
+        pinned=_sha256(pinned),
+        attributes=durable.Attributes.of(status),
+        times_ns=(status.st_atime_ns, status.st_mtime_ns),
+    )
+
+
+def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
+    durable.make_directory(directory)
+    # A killed run may have made these without coming as far as this.
+    for parent in (directory, *directory.parents[:2]):
+        durable.fsync_directory(parent.parent)
+    paths = {original.path for original in originals}
+    for other in directory.glob("*.json"):
+        if twice := paths.intersection(original.path for original in load(other, root)):
+            raise StateError(f"{min(twice)}: is pinned already, by {other}")
+    backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
+    body = json.dumps([_encode(original, root) for original in originals]).encode()
+    durable.replace(
+        backup, _sha256(body).encode() + b"\n" + body, temporary=backup.with_suffix(".tmp")
+    )
+    return backup
+
+
+def _put(original: Original, data: bytes, *, times_ns: tuple[int, int] | None = None) -> None:
+    try:
+        durable.replace(
+            original.path,
+            data,
+            attributes=original.attributes,
+            times_ns=times_ns,
+            temporary=_temporary(original.path),
+        )
+    except OSError as error:
+        raise StateError(
+            f"{original.path}: cannot be replaced: {error.strerror}",
+            hint="Building with pinned versions writes into the directory of every manifest.",
+        ) from error
+
+
+def _restore(original: Original) -> bool:
+    """False when the manifest is neither the original nor what it was pinned to."""
+    unfinished = _temporary(original.path)
+    if unfinished.exists() and unfinished.resolve() == unfinished:
+        durable.remove(unfinished)
+    state = state_of(original)
+    if state == "edited":
+        return False
+    if state == "pinned" or _differs(original):
+        _put(original, original.data, times_ns=original.times_ns)
+    return True
+
+
+def _differs(original: Original) -> bool:
+    status = original.path.stat()
+    mode_and_time = durable.Attributes.of(status).mode, status.st_mtime_ns
+    return mode_and_time != (original.attributes.mode, original.times_ns[1])
+
+
+def _temporary(path: Path) -> Path:
+    """The same name in every run, so that the next one can remove what a kill has left."""
+    return path.with_name(f".{path.name}.releasekit")
+
+
+def _encode(original: Original, root: Path) -> dict[str, object]:
+    return {
+        "path": original.path.relative_to(root).as_posix(),
+        "data": base64.b64encode(original.data).decode("ascii"),
+        "pinned": original.pinned,
+        "attributes": asdict(original.attributes),
+        "times_ns": original.times_ns,
+    }
+
+
+def _decode(fields: Mapping[str, Any], root: Path) -> Original:
+    path = PurePosixPath(fields["path"])
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"{path} is outside the workspace")
+    accessed, modified = fields["times_ns"]
+    return Original(
+        path=root / path,
+        data=base64.b64decode(fields["data"], validate=True),
+        pinned=fields["pinned"],
+        attributes=durable.Attributes(**fields["attributes"]),
+        times_ns=(accessed, modified),
+    )
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

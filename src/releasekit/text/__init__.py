@@ -1,0 +1,1 @@
+"""Text made harmless, and streams and files of text."""

@@ -1,0 +1,385 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import random
+import ssl
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+import virtual_time
+from releasekit.errors import Denied, Rejected, ReleasekitError, Transient
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import (
+    RetryPolicy,
+    check,
+    http_client,
+    message_of,
+    request_with_retry,
+    retry,
+    retry_after,
+    send,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
+URL = "https://registry.example/simple/acme/"
+DATE = ("Date", "Wed, 21 Oct 2026 07:28:00 GMT")
+
+Answer = httpx.Response | Exception
+
+
+class Script(httpx.AsyncBaseTransport):
+    """Answers in turn; keeps the requests and when they came."""
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self.answers = list(answers)
+        self.requests: list[httpx.Request] = []
+        self.times: list[float] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        self.times.append(virtual_time.now())
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def get(
+    script: Script, policy: RetryPolicy | None = None, *, url: str = URL, **headers: str
+) -> httpx.Response:
+    async def main() -> httpx.Response:
+        async with http_client(transport=script) as client:
+            return await request_with_retry(client, "GET", url, headers=headers, policy=policy)
+
+    return virtual_time.run(main())
+
+
+def answer(status: int, text: str = "", **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, text=text, headers=named)
+
+
+class Slow(httpx.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b"drip"
+            await asyncio.sleep(10)
+
+
+class Highest(random.Random):
+    """The longest pause there can be."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ([("Retry-After", "17")], 17.0),
+        ([("Retry-After", " 0 ")], 0.0),
+        ([("Retry-After", "9" * 400)], 999_999_999.0),
+        ([("Retry-After", "Wed, 21 Oct 2026 07:28:30 GMT"), DATE], 30.0),
+        ([("Retry-After", "Wed, 21 Oct 2026 07:27:30 GMT"), DATE], 0.0),
+        ([("Retry-After", "soon"), DATE], None),
+        ([("Retry-After", "-5")], None),
+        ([("Retry-After", "Wed, 21 Oct 999999 07:28:30 GMT")], None),
+        ([], None),
+    ],
+)
+def test_retry_after_is_read_in_both_forms(
+    headers: list[tuple[str, str]], seconds: float | None
+) -> None:
+    """R12"""
+    assert retry_after(httpx.Response(429, headers=headers)) == seconds
+
+
+def test_retry_after_without_a_date_counts_from_our_clock() -> None:
+    """R12"""
+    response = httpx.Response(429, headers={"Retry-After": "Wed, 21 Oct 2015 07:28:30 GMT"})
+    assert retry_after(response) == 0.0
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+def test_a_busy_registry_is_asked_again(status: int) -> None:
+    """R12"""
+    script = Script([answer(status), answer(status), answer(200, "there")])
+    assert get(script).text == "there"
+    assert len(script.requests) == 3
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 403, 404, 409, 422, 501])
+def test_any_other_answer_comes_back_at_once(status: int) -> None:
+    script = Script([answer(status)])
+    assert get(script).status_code == status
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ConnectTimeout("slow"),
+        httpx.ReadTimeout("slower"),
+        httpx.ReadError("reset"),
+        httpx.RemoteProtocolError("gone"),
+    ],
+)
+def test_a_broken_connection_is_tried_again(error: Exception) -> None:
+    """R12"""
+    assert get(Script([error, answer(200, "there")])).text == "there"
+
+
+def test_retries_end() -> None:
+    """R12"""
+    script = Script([answer(503, "down for maintenance")] * 9)
+    with pytest.raises(Transient, match=r"GET https://registry.example/.* HTTP 503 down for main"):
+        get(script, RetryPolicy(2, 1.0))
+    assert len(script.requests) == 3
+
+
+def test_pauses_grow_and_obey_retry_after() -> None:
+    """R12"""
+    script = Script([answer(503), answer(503), answer(429, retry_after="40"), answer(200)])
+    get(script, RetryPolicy(5, 1.0, rng=Highest()))
+    assert script.times == [0, 1, 3, 43]
+
+
+def test_no_pause_goes_past_the_deadline() -> None:
+    """R12: told to come back in half an hour, a run says so instead of waiting."""
+    script = Script([answer(429, retry_after="1800")])
+    with pytest.raises(Transient) as caught:
+        get(script)
+    assert caught.value.retry_after == 1800.0
+    assert script.times == [0]
+
+
+def test_an_answer_that_never_ends_is_cut_off_at_the_deadline() -> None:
+    """R12, R40"""
+    script = Script([httpx.Response(200, stream=Slow())])
+    with pytest.raises(Transient, match="no answer within 300 s"):
+        get(script)
+
+
+def test_a_time_out_of_somebody_else_is_not_swallowed() -> None:
+    async def attempt() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        virtual_time.run(retry(attempt, RetryPolicy()))
+
+
+@pytest.mark.parametrize(
+    ("error", "ambiguous"),
+    [
+        (httpx.ConnectError("refused"), False),
+        (httpx.ConnectTimeout(""), False),
+        (httpx.PoolTimeout(""), False),
+        (httpx.ProxyError("407"), False),
+        (httpx.WriteError("reset"), True),
+        (httpx.WriteTimeout(""), True),
+        (httpx.ReadError("reset"), True),
+        (httpx.ReadTimeout(""), True),
+        (httpx.RemoteProtocolError("disconnected"), True),
+    ],
+)
+def test_only_what_may_have_arrived_is_ambiguous(error: Exception, ambiguous: bool) -> None:
+    """R15"""
+    with pytest.raises(Transient) as caught:
+        get(Script([error]), RetryPolicy(0))
+    assert caught.value.ambiguous is ambiguous
+
+
+def test_a_certificate_that_does_not_verify_is_final() -> None:
+    """R37"""
+    error = httpx.ConnectError("certificate verify failed")
+    error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
+    script = Script([error])
+    with pytest.raises(Rejected) as caught:
+        get(script)
+    assert "SSL_CERT_FILE" in caught.value.hint
+
+
+def test_certificates_are_verified() -> None:
+    """R37"""
+    client = http_client()
+    pool = client._transport._pool  # type: ignore[attr-defined]
+    assert pool._ssl_context.verify_mode == ssl.CERT_REQUIRED
+    assert pool._ssl_context.check_hostname
+
+
+def test_an_answer_is_read_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40: by what it unpacks to, not by what was sent."""
+    packed = gzip.compress(b"0" * 10_000_000)
+    response = httpx.Response(200, content=packed, headers={"Content-Encoding": "gzip"})
+
+    async def main() -> None:
+        async with http_client(transport=Script([response])) as client:
+            await send(client, client.build_request("GET", URL), max_bytes=1_000_000)
+
+    with pytest.raises(Rejected, match="over 1000000 bytes"):
+        virtual_time.run(main())
+
+
+def test_a_packed_answer_is_unpacked_once() -> None:
+    packed = gzip.compress(b"page")
+    headers = {"Content-Encoding": "gzip", "Content-Type": "text/html"}
+    response = get(Script([httpx.Response(200, content=packed, headers=headers)]))
+    assert response.text == "page"
+    assert response.headers["Content-Type"] == "text/html"
+
+
+def test_an_answer_that_cannot_be_unpacked_is_tried_again() -> None:
+    broken = httpx.Response(200, stream=Bytes(b"no gzip"), headers={"Content-Encoding": "gzip"})
+    assert get(Script([broken, answer(200, "page")])).text == "page"
+
+
+class Bytes(httpx.AsyncByteStream):
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._data
+
+
+def test_credentials_stay_on_their_origin() -> None:
+    """R37"""
+    script = Script(
+        [
+            answer(302, location="/other/"),
+            answer(302, location="https://elsewhere.example/"),
+            answer(200),
+        ]
+    )
+    get(script, Authorization="Basic c2VjcmV0")
+    sent = [request.headers.get("Authorization") for request in script.requests]
+    assert sent == ["Basic c2VjcmV0", "Basic c2VjcmV0", None]
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [
+        (URL, "https://registry.example:8443/"),
+        (URL, "https://registry.example:80/"),
+        # httpx would let them follow this one.
+        ("http://localhost/", "https://localhost/"),
+    ],
+)
+def test_another_port_or_scheme_is_another_origin(url: str, location: str) -> None:
+    """R37"""
+    script = Script([answer(302, location=location), answer(200)])
+    get(script, url=url, Authorization="Basic c2VjcmV0")
+    assert "Authorization" not in script.requests[1].headers
+
+
+def test_a_redirect_to_an_unencrypted_page_is_refused() -> None:
+    """R37"""
+    script = Script([answer(302, location="http://registry.example/")])
+    with pytest.raises(Rejected, match="not https"):
+        get(script)
+
+
+def test_redirects_end() -> None:
+    """R40"""
+    script = Script([answer(302, location="/again/")] * 9)
+    with pytest.raises(Rejected, match="more than 5 redirects"):
+        get(script)
+    assert len(script.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "ambiguous"),
+    [
+        (400, Rejected, None),
+        (401, Denied, None),
+        (403, Denied, None),
+        (404, Rejected, None),
+        (413, Rejected, None),
+        (422, Rejected, None),
+        (308, Rejected, None),
+        (408, Transient, False),
+        (425, Transient, False),
+        (429, Transient, False),
+        (500, Transient, True),
+        (503, Transient, True),
+        (507, Transient, True),
+    ],
+)
+def test_statuses_become_errors(
+    status: int, error: type[ReleasekitError], ambiguous: bool | None
+) -> None:
+    """R12, R15"""
+    with pytest.raises(error, match=rf"^acme 1.0: HTTP {status} no") as caught:
+        check(answer(status, "no"), "acme 1.0")
+    assert type(caught.value) is error
+    assert getattr(caught.value, "ambiguous", None) is ambiguous
+
+
+def test_a_status_is_named_once() -> None:
+    with pytest.raises(Denied) as caught:
+        check(answer(401, "401 Unauthorized"), "acme 1.0")
+    assert str(caught.value) == "acme 1.0: HTTP 401 Unauthorized"
+
+
+def test_a_success_passes() -> None:
+    response = answer(204)
+    assert check(response, "acme") is response
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "message"),
+    [
+        ("text/plain", "two\r\nlines\t\x00here", "two lines \\x00here"),
+        ("text/plain", "::error::\x1b[31m", "::error::\\x1b[31m"),
+        ("text/html", "<html><head><title>400</title></head><h1>No &amp; no</h1>", "No & no"),
+        ("text/html", "<style>p{}</style><p>No<script>x()</script>", "No"),
+        ("text/html", "<" * 60_000, "<" * 399 + "…"),
+        ("text/plain", "x" * 5000, "x" * 399 + "…"),
+        ("text/plain", "", "Bad Request"),
+        ("text/plain", "your token is hunter2", "your token is ***"),
+        ("application/json", '{"error": "no\\u001b[31m hunter2"}', "no\\x1b[31m ***"),
+        ("application/problem+json", '{"error": 7, "message": "no"}', "no"),
+        ("application/json", '{"errors": []}', '{"errors": []}'),
+        ("application/json", "[1]", "[1]"),
+        ("application/json", "{", "{"),
+    ],
+)
+def test_the_servers_words_are_made_harmless(content_type: str, body: str, message: str) -> None:
+    """R34, R35"""
+    response = httpx.Response(400, content=body, headers={"Content-Type": content_type})
+    redact: Callable[[str], str] = lambda text: text.replace("hunter2", "***")  # noqa: E731
+    assert message_of(response, redact=redact) == message
+
+
+def test_errors_name_no_query_and_no_user() -> None:
+    """R34"""
+
+    async def main() -> None:
+        async with http_client(transport=Script([httpx.ConnectError("refused")])) as client:
+            url = "https://user:hunter2@registry.example/token?secret=hunter2"
+            await send(client, client.build_request("GET", url))
+
+    with pytest.raises(Transient) as caught:
+        virtual_time.run(main())
+    assert str(caught.value) == "GET https://registry.example/token: refused"
+
+
+def test_a_registry_that_is_down_is_left_alone() -> None:
+    """A circuit opens after failures in a row, and the pauses of the retries follow it."""
+    script = Script([*[answer(503)] * 3, answer(200)])
+    circuit = Circuit("registry.example", failures=3, pause_s=20)
+    get(script, RetryPolicy(9, 0.0, circuit=circuit))
+    assert script.times == [0, 0, 0, 20]
+
+
+def test_an_open_circuit_says_so_without_asking() -> None:
+    circuit = Circuit("registry.example", failures=1, pause_s=20)
+    script = Script([httpx.ConnectError("refused")])
+    with pytest.raises(Transient, match=r"registry\.example is down: .*'refused'") as caught:
+        get(script, RetryPolicy(1, 0.0, deadline_s=10, circuit=circuit))
+    assert caught.value.retry_after is None or caught.value.retry_after <= 20
+    assert len(script.requests) == 1

@@ -1,0 +1,450 @@
+"""The release line over an ecosystem and a registry in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, target
+from releasekit.errors import Denied, Transient
+from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
+from releasekit.release import phases
+from releasekit.release.release import Release
+from releasekit.state.journal import Entry, Journal, read
+from releasekit.state.locks import make_state_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+CORE = package("core")
+APP = package("app", "core")
+CLI = package("cli", "app")
+LONE = package("lone")
+
+LOST = Transient("the connection broke", ambiguous=True)
+BUSY = Transient("503", retry_after=0.0)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
+
+
+@dataclass
+class Line:
+    """One run after another over the same state directory."""
+
+    root: Path
+    registry: FakeRegistry = field(default_factory=FakeRegistry)
+    ecosystem: FakeEcosystem = field(default_factory=FakeEcosystem)
+    events: list[Event] = field(default_factory=list)
+    during: Callable[[Release], None] = lambda release: None
+
+    def run(self, made: Plan, **changes: object) -> dict[str, Result]:
+        return asyncio.run(self._run(made, **changes))
+
+    def placed(self, made: Plan) -> Plan:
+        """With manifests that are there."""
+        steps = []
+        for step in made.steps:
+            manifest = self.root / f"{step.package.id.name}.toml"
+            if not manifest.exists():
+                manifest.write_text("")
+            steps.append(replace(step, package=replace(step.package, manifest=manifest)))
+        return replace(made, steps=tuple(steps))
+
+    async def _run(self, made: Plan, **changes: object) -> dict[str, Result]:
+        made = self.placed(made)
+        settings = config(self.root, **changes)
+        make_state_directory(settings.state_directory)
+        journal = Journal.open(settings.state_directory, run_id="run")
+        journal.run_started(
+            plan_digest=made.digest, commit="", tool="", started_at="", ecosystems=["fake"]
+        )
+        release = Release(
+            made,
+            target(self.ecosystem, self.registry),
+            config=settings,
+            journal=journal,
+            watch=self.events.append,
+        )
+        self.during(release)
+        await release.run()
+        journal.close()
+        return {result.package.id.name: result for result in release.results()}
+
+    def outcomes(self, *packages: Package, **changes: object) -> dict[str, Outcome]:
+        return {n: r.outcome for n, r in self.run(plan(*packages), **changes).items()}
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Line:
+    return Line(tmp_path)
+
+
+def test_everything_is_published_in_order(line: Line) -> None:
+    """R1"""
+    assert set(line.outcomes(CORE, APP, CLI, LONE).values()) == {Outcome.PUBLISHED}
+    assert sorted(line.registry.uploads) == ["app", "cli", "core", "lone"]
+    uploads = [name for name in line.registry.uploads if name != "lone"]
+    assert uploads == ["core", "app", "cli"]
+
+
+def test_a_dependent_waits_until_its_dependency_is_visible(line: Line) -> None:
+    """R1"""
+    line.registry.lag["core"] = 3
+    line.registry.on_upload = lambda name: seen.append((name, line.registry.lag.get("core", 0)))
+    seen: list[tuple[str, int]] = []
+    line.outcomes(CORE, APP)
+    assert seen == [("core", 3), ("app", 0)]
+
+
+def test_gate_accepted_does_not_wait_for_visibility(line: Line) -> None:
+    """R1"""
+    line.registry.lag["core"] = 10**9
+    seen: list[str] = []
+
+    def show_core_once_app_is_sent(name: str) -> None:
+        seen.append(name)
+        if name == "app":
+            line.registry.lag["core"] = 0
+
+    line.registry.on_upload = show_core_once_app_is_sent
+    found = line.outcomes(CORE, APP, gate="accepted", task_timeout_s=60.0)
+    assert found["core"] is Outcome.PUBLISHED
+    assert seen == ["core", "app"]
+
+
+def test_uploads_stay_within_their_limit(line: Line) -> None:
+    """R2"""
+    line.registry.together = asyncio.Barrier(3)
+    line.outcomes(*(package(f"p{n}") for n in range(9)), concurrency=3)
+    assert line.registry.peak == 3
+
+
+def test_kept_packages_are_not_touched(line: Line) -> None:
+    """R19"""
+    results = line.run(plan(CORE, APP, actions={"core": Action.KEEP}))
+    assert results["core"].outcome is Outcome.ALREADY_PUBLISHED
+    assert results["core"].reason == "because"
+    assert results["app"].outcome is Outcome.PUBLISHED
+    assert line.registry.uploads == ["app"]
+
+
+def test_a_failure_blocks_its_dependents_only(line: Line) -> None:
+    """R6"""
+    line.registry.faults["app"] = [Denied("403: not yours", hint="ask the owner")]
+    results = line.run(plan(CORE, APP, CLI, LONE))
+    assert {n: r.outcome for n, r in results.items()} == {
+        "core": Outcome.PUBLISHED,
+        "app": Outcome.FAILED,
+        "cli": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert (results["app"].reason, results["app"].hint) == ("403: not yours", "ask the owner")
+    assert results["cli"].reason == "needs fake:app, which is failed"
+
+
+def test_a_build_that_fails_shows_its_log(line: Line) -> None:
+    line.ecosystem.broken = {"app"}
+    results = line.run(plan(CORE, APP, CLI))
+    assert results["app"].outcome is Outcome.FAILED
+    assert results["app"].log == ("error: no",)
+    assert results["cli"].outcome is Outcome.BLOCKED
+    assert line.registry.uploads == ["core"]
+
+
+@pytest.mark.parametrize("names", [("core", "app"), ("app", "core")])
+def test_blocked_wins_over_an_own_failure(line: Line, names: Sequence[str]) -> None:
+    """R5: app fails to build before or after its dependency fails, the outcome is the same."""
+    line.ecosystem.broken = {"app"}
+    line.registry.faults["core"] = [Denied("no")]
+    found = line.outcomes(CORE, APP)
+    assert found == {"core": Outcome.FAILED, "app": Outcome.BLOCKED}
+
+
+@pytest.mark.parametrize("broken", [(), ("core",)])
+def test_one_build_may_serve_many_packages(line: Line, broken: tuple[str, ...]) -> None:
+    line.ecosystem.batch = True
+    line.ecosystem.broken = broken
+    found = line.outcomes(CORE, APP, LONE)
+    assert found["lone"] is Outcome.PUBLISHED
+    assert found["core"] is (Outcome.FAILED if broken else Outcome.PUBLISHED)
+    assert found["app"] is (Outcome.BLOCKED if broken else Outcome.PUBLISHED)
+
+
+def test_build_dependencies_are_built_first(line: Line) -> None:
+    plugin = package("plugin", "zlib", kind=DependencyKind.BUILD)
+    app = package("app", "plugin", kind=DependencyKind.BUILD)
+    line.ecosystem.slow = {"zlib"}
+    line.outcomes(package("zlib"), plugin, app, build_concurrency=4)
+    assert line.ecosystem.built == ["zlib", "plugin", "app"]
+
+
+def test_a_passing_fault_is_tried_again(line: Line) -> None:
+    """R12"""
+    line.registry.faults["core"] = [BUSY, BUSY]
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.attempts) == (Outcome.PUBLISHED, 3)
+    assert [span.phase for span in result.spans] == [
+        "build",
+        "upload",
+        "upload",
+        "upload",
+        "confirm",
+    ]
+
+
+def test_the_watcher_hears_when_a_step_is_tried_again(line: Line) -> None:
+    line.registry.faults["core"] = [BUSY]
+    line.run(plan(CORE))
+    (event,) = [event for event in line.events if event.state == "retrying"]
+    assert (event.package.name, event.phase, event.attempt) == ("core", "upload", 1)
+    assert event.detail == "503"
+
+
+def test_passing_faults_without_end_are_a_failure(line: Line) -> None:
+    line.registry.faults["core"] = [BUSY] * 9
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.attempts) == (Outcome.FAILED, 3)
+    assert result.reason == "503"
+
+
+def test_a_lost_answer_is_not_an_error(line: Line) -> None:
+    """R15, R16"""
+    line.registry.lost["core"] = LOST
+    result = line.run(plan(CORE, APP))["core"]
+    assert result.outcome is Outcome.PUBLISHED
+    assert line.registry.uploads == ["core", "app"]
+
+
+def test_the_last_attempts_lost_answer_is_looked_up(line: Line) -> None:
+    """R15, R16"""
+    line.registry.lost["core"] = LOST
+    results = line.run(plan(CORE, APP), max_retries=0)
+    assert {r.outcome for r in results.values()} == {Outcome.PUBLISHED}
+
+
+def test_an_upload_nobody_can_decide_is_unknown(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16"""
+    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.registry.lost["core"] = LOST
+    line.registry.deaf["core"] = Transient("the index does not answer")
+    results = line.run(plan(CORE, APP), max_retries=0)
+    assert results["core"].outcome is Outcome.UNKNOWN
+    assert "the index does not answer" in results["core"].reason
+    assert "the connection broke" in results["core"].reason
+    assert "again" in results["core"].hint
+    assert results["app"].outcome is Outcome.BLOCKED
+
+
+@pytest.mark.parametrize(("begun", "outcome"), [(True, Outcome.UNKNOWN), (False, Outcome.FAILED)])
+def test_what_an_earlier_run_began_is_not_failed_without_an_answer(
+    line: Line, monkeypatch: pytest.MonkeyPatch, begun: bool, outcome: Outcome
+) -> None:
+    """R16: bytes of a run that was killed may have arrived."""
+    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.registry.faults["core"] = [Denied("403: not yours")]
+    line.registry.deaf["core"] = Transient("the index does not answer")
+    made = plan(CORE)
+    result = line.run(replace(made, steps=(replace(made.steps[0], begun=begun),)))["core"]
+    assert result.outcome is outcome
+
+
+def test_a_refused_upload_may_be_there_all_the_same(line: Line) -> None:
+    """R16: a registry that answers 403 to what it has."""
+    line.registry.lost["core"] = Denied("403: cannot publish over 1.0")
+    assert line.outcomes(CORE, APP) == {
+        "core": Outcome.ALREADY_PUBLISHED,
+        "app": Outcome.PUBLISHED,
+    }
+
+
+def test_a_refused_upload_may_be_somebody_elses(line: Line) -> None:
+    """R17"""
+    line.registry.faults["core"] = [Denied("403: cannot publish over 1.0")]
+    line.registry.on_upload = lambda name: line.registry.files.update(
+        core={"core-1.0.pkg": "sha256:beef"}
+    )
+    result = line.run(plan(CORE))["core"]
+    assert result.outcome is Outcome.FAILED
+    assert "sha256:beef" in result.reason
+
+
+def test_a_lost_answer_is_remembered_by_later_attempts(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16"""
+    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.registry.faults["core"] = [None, BUSY, BUSY]
+    line.registry.lost["core"] = LOST
+    line.registry.lag["core"] = 10_000
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.attempts) == (Outcome.UNKNOWN, 3)
+
+
+def test_an_end_is_on_record_only_when_it_is_final(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R4: the last look of a run that is ending finds what had been given up."""
+    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.registry.lost["core"] = LOST
+    line.registry.lag["core"] = 2
+    result = line.run(plan(CORE), max_retries=0, failure_policy="stop")["core"]
+    entry = read(line.root / ".releasekit").entry(CORE)
+    assert entry is not None
+    assert (result.outcome, entry.outcome) == (Outcome.PUBLISHED, Outcome.PUBLISHED)
+
+
+def test_gate_accepted_does_not_build_on_doubt(line: Line) -> None:
+    """R16"""
+    line.registry.faults["core"] = [LOST]
+    found = line.outcomes(CORE, APP, max_retries=0, gate="accepted")
+    assert found == {"core": Outcome.UNKNOWN, "app": Outcome.BLOCKED}
+
+
+def test_other_bytes_end_the_package_without_another_attempt(line: Line) -> None:
+    """R17"""
+    line.registry.files["core"] = {"core-1.0.pkg": "sha256:beef"}
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.attempts) == (Outcome.FAILED, 1)
+    assert "sha256:beef" in result.reason
+
+
+def test_a_partly_uploaded_version_is_completed(line: Line, tmp_path: Path) -> None:
+    """R18, R21"""
+    files = []
+    for name in ("core-1.0.a", "core-1.0.b"):
+        (tmp_path / name).write_bytes(name.encode())
+        files.append(artifact(tmp_path / name, name.encode()))
+    line.registry.store("core", files[:1])
+    made = plan(CORE, actions={"core": Action.UPLOAD})
+    step = replace(made.steps[0], artifacts=tuple(files))
+    result = line.run(replace(made, steps=(step,)))["core"]
+    assert result.outcome is Outcome.PUBLISHED
+    assert line.ecosystem.built == []
+    assert set(line.registry.files["core"]) == {"core-1.0.a", "core-1.0.b"}
+
+
+def test_refused_packages_fail_with_the_plans_reason(line: Line) -> None:
+    """R17, R20"""
+    results = line.run(plan(CORE, APP, actions={"core": Action.REFUSE}))
+    assert (results["core"].outcome, results["core"].reason) == (Outcome.FAILED, "because")
+    assert results["app"].outcome is Outcome.BLOCKED
+    assert line.registry.uploads == []
+
+
+def test_a_dry_run_builds_and_uploads_nothing(line: Line) -> None:
+    line.ecosystem.broken = {"app"}
+    found = line.outcomes(CORE, APP, CLI, dry_run=True)
+    assert found["core"] is Outcome.REMOVED
+    assert found["app"] is Outcome.FAILED
+    assert line.registry.uploads == []
+    assert sorted(line.ecosystem.built) == ["cli", "core"]
+
+
+def test_manifests_are_pinned_for_the_build_only(line: Line, tmp_path: Path) -> None:
+    """R22"""
+    manifest = tmp_path / "app.toml"
+    manifest.write_bytes(b"needs @core\r\n")
+    line.outcomes(CORE, APP)
+    assert line.ecosystem.seen["app"] == "needs core==1.0\n"
+    assert manifest.read_bytes() == b"needs @core\r\n"
+
+
+def test_failure_policy_stop_takes_on_nothing_new(line: Line) -> None:
+    names = [f"p{n}" for n in range(6)]
+    line.registry.faults["p0"] = [Denied("no")]
+    made = plan(*(package(name) for name in names))
+    results = line.run(made, concurrency=1, build_concurrency=1, failure_policy="stop")
+    assert results["p0"].outcome is Outcome.FAILED
+    assert {results[name].outcome for name in names[1:]} == {Outcome.CANCELLED}
+    assert "failure-policy" in results["p5"].reason
+
+
+def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
+    """R28, R29"""
+    releases: list[Release] = []
+    line.during = releases.append
+    line.registry.on_upload = lambda name: releases[0].stop("cancelled by SIGINT")
+    results = line.run(plan(CORE, APP))
+    assert results["core"].outcome is Outcome.PUBLISHED
+    assert (results["app"].outcome, results["app"].reason) == (
+        Outcome.CANCELLED,
+        "cancelled by SIGINT",
+    )
+
+
+def test_a_stop_at_once_leaves_the_upload_unknown(line: Line) -> None:
+    """R16, R28"""
+    releases: list[Release] = []
+    line.during = releases.append
+    line.registry.hang = {"core"}
+    line.registry.on_upload = lambda name: releases[0].stop("SIGTERM", at_once=True)
+    results = line.run(plan(CORE, APP))
+    assert results["core"].outcome is Outcome.UNKNOWN
+    assert "interrupted" in results["core"].reason
+
+
+def test_an_upload_without_an_answer_times_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R15"""
+    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.registry.hang = {"core"}
+    result = line.run(plan(CORE), max_retries=0, task_timeout_s=0.01)["core"]
+    assert result.outcome is Outcome.UNKNOWN
+    assert "within 0.01 s" in result.reason
+
+
+def test_a_build_without_an_end_times_out(line: Line) -> None:
+    line.ecosystem.hang = True
+    result = line.run(plan(CORE), task_timeout_s=0.01)["core"]
+    assert result.outcome is Outcome.FAILED
+    assert "task-timeout" in result.hint
+
+
+def test_the_deadline_ends_the_run(line: Line) -> None:
+    line.ecosystem.hang = True
+    results = line.run(plan(CORE, APP), deadline_s=0.01)
+    assert {r.outcome for r in results.values()} == {Outcome.CANCELLED}
+    assert "the deadline of 0.01 s passed" in results["core"].reason
+
+
+def test_every_package_is_settled_once_for_the_watcher(line: Line) -> None:
+    """R4"""
+    line.registry.faults["app"] = [BUSY, Denied("no")]
+    line.run(plan(CORE, APP, CLI, LONE, actions={"lone": Action.KEEP}))
+    settled = [event.package.name for event in line.events if event.state == "settled"]
+    assert sorted(settled) == ["app", "cli", "core", "lone"]
+
+
+def test_intent_and_bytes_are_journalled_before_the_upload(line: Line) -> None:
+    """R14"""
+    remembered: list[Entry | None] = []
+    line.registry.on_upload = lambda name: remembered.append(
+        read(line.root / ".releasekit").entry(CORE)
+    )
+    line.outcomes(CORE)
+    (entry,) = remembered
+    assert entry is not None
+    assert entry.intent is not None
+    assert entry.intent.digests == {a.filename: a.sha256 for a in entry.artifacts} != {}
+
+
+def test_a_second_run_sends_the_first_ones_bytes(line: Line) -> None:
+    """R18: builds are not reproducible here, so a rebuild would be seen."""
+    line.registry.faults["core"] = [Denied("not yet")]
+    first = line.run(plan(CORE))["core"]
+    made = plan(CORE, actions={"core": Action.UPLOAD})
+    step = replace(made.steps[0], artifacts=first.artifacts)
+    line.run(replace(made, steps=(step,)))
+    assert line.registry.files["core"] == {"core-1.0.pkg": f"sha256:{first.artifacts[0].sha256}"}

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.host.runner import MAX_SUMMARY_BYTES, Actions, on_actions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Runner:
+    """Reads a step's log and files the way the platform's runner does."""
+
+    def __init__(self, directory: Path) -> None:
+        self.log = io.StringIO()
+        self.outputs_file = directory / "output"
+        self.summary_file = directory / "summary"
+        self.outputs_file.touch()
+        self.environment = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_OUTPUT": str(self.outputs_file),
+            "GITHUB_STEP_SUMMARY": str(self.summary_file),
+        }
+        self.actions = Actions(self.environment, self.log)
+
+    @property
+    def commands(self) -> list[str]:
+        return self.log.getvalue().splitlines()
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        text = self.outputs_file.read_text(encoding="utf-8")
+        found = {}
+        while text:
+            match = re.match(r"([^=\n<]+)<<(\S+)\n(.*?)\n\2\n", text, re.DOTALL)
+            assert match, text
+            found[match[1]] = match[3]
+            text = text[match.end() :]
+        return found
+
+    @property
+    def heard(self) -> list[str]:
+        """The commands that count: none between stop-commands and its token."""
+        found, token = [], ""
+        for line in self.commands:
+            if token:
+                token = "" if line == f"::{token}::" else token
+            elif line.startswith("::stop-commands::"):
+                token = line.removeprefix("::stop-commands::")
+            elif line.startswith("::"):
+                found.append(line)
+        return found
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+def test_nothing_happens_outside_a_runner(tmp_path: Path) -> None:
+    """Not even when the variables of one are set: only GITHUB_ACTIONS says that this is one."""
+    log, file = io.StringIO(), tmp_path / "file"
+    environment = {"GITHUB_OUTPUT": str(file), "GITHUB_STEP_SUMMARY": str(file)}
+    actions = Actions(environment, log)
+    assert not on_actions(environment)
+    actions.mask("secret")
+    assert actions.output("a", "b")
+    actions.summary("# x")
+    actions.annotate("error", [("title", "message")])
+    with actions.group("title"), actions.stop_commands():
+        pass
+    assert log.getvalue() == ""
+    assert not file.exists()
+
+
+def test_outputs_keep_every_character(runner: Runner) -> None:
+    values = {
+        "list": json.dumps([{"name": "é", "reason": "a\nb"}]),
+        "lines": "one\ntwo\n\nEOF\nother<<EOF\n::set-output name=x::y",
+        "empty": "",
+    }
+    for name, value in values.items():
+        assert runner.actions.output(name, value)
+    assert runner.outputs == values
+    assert runner.commands == []
+
+
+def test_a_value_cannot_set_another_output(runner: Runner) -> None:
+    """R35: the delimiter is random, so that a value cannot hold it."""
+    runner.actions.output("a", "x\nghadelimiter\nb=c")
+    runner.actions.output("b", "d")
+    first, second = re.findall(r"<<(\S+)", runner.outputs_file.read_text())
+    assert first != second
+    assert runner.outputs["b"] == "d"
+
+
+def test_an_output_with_a_secret_is_not_written(runner: Runner) -> None:
+    """R34: the runner would drop it without a word."""
+    runner.actions.mask('hun"ter2')
+    assert not runner.actions.output("url", 'https://x/?hun"ter2')
+    assert not runner.actions.output("json", json.dumps({"x": 'hun"ter2'}))
+    assert runner.outputs == {}
+    assert "output url is not set: it holds a masked value" in runner.commands[1]
+
+
+def test_outputs_stop_at_the_limit_and_say_so(runner: Runner) -> None:
+    """R40: 1 MB in all, counted as UTF-16; what still fits is still set."""
+    assert runner.actions.output("first", "x" * 400_000)
+    assert not runner.actions.output("second", "x" * 200_000)
+    assert runner.actions.output("third", "x" * 1000)
+    assert list(runner.outputs) == ["first", "third"]
+    assert "output second is not set: all outputs of a job together" in runner.commands[0]
+
+
+def test_an_output_file_that_cannot_be_written_is_a_warning(runner: Runner) -> None:
+    runner.outputs_file.unlink()
+    runner.outputs_file.mkdir()
+    assert not runner.actions.output("a", "b")
+    assert "output a is not set: Is a directory" in runner.commands[0]
+
+
+def test_a_runner_without_an_output_file(runner: Runner) -> None:
+    assert not Actions({"GITHUB_ACTIONS": "true"}, runner.log).output("a", "b")
+
+
+def test_a_secret_is_masked_once_and_line_by_line(runner: Runner) -> None:
+    """R34"""
+    secret = "-----BEGIN KEY-----\nabc def\n}\n-----END KEY-----\n"
+    runner.actions.mask(secret)
+    runner.actions.mask(secret)
+    runner.actions.mask("abc def")
+    runner.actions.mask("")
+    assert runner.commands == [
+        "::add-mask::-----BEGIN KEY-----%0Aabc def%0A}%0A-----END KEY-----",
+        "::add-mask::-----BEGIN KEY-----",
+        "::add-mask::abc def",
+        "::add-mask::-----END KEY-----",
+    ]
+
+
+@pytest.mark.parametrize("value", ["true", "False", "1", "}", "abc"])
+def test_what_is_no_secret_is_not_hidden(runner: Runner, value: str) -> None:
+    """Else the runner would drop `published=true`, because some variable is called X_AUTH."""
+    runner.actions.mask(value)
+    assert runner.commands == []
+    assert runner.actions.output("published", value)
+
+
+def test_a_mask_is_flushed_before_anything_else_can_be_printed(runner: Runner) -> None:
+    """R38"""
+    flushed: list[str] = []
+
+    class Log(io.StringIO):
+        def flush(self) -> None:
+            flushed.append(self.getvalue())
+
+    Actions(runner.environment, Log()).mask("secret")
+    assert flushed[-1] == "::add-mask::secret\n"
+
+
+def test_the_summary_is_appended(runner: Runner) -> None:
+    runner.summary_file.write_text("before\n")
+    runner.actions.summary("# One\n")
+    runner.actions.summary("two é\n")
+    assert runner.summary_file.read_text(encoding="utf-8") == "before\n# One\ntwo é\n"
+
+
+def test_a_summary_over_the_limit_is_cut_at_a_paragraph(runner: Runner) -> None:
+    """R40: a larger one is dropped whole."""
+    paragraph = "é" * 1000
+    runner.summary_file.write_text("x" * 1000)
+    runner.actions.summary("\n\n".join([paragraph] * 600))
+    assert runner.summary_file.stat().st_size <= MAX_SUMMARY_BYTES
+    written = runner.summary_file.read_text(encoding="utf-8")
+    assert "Cut here" in written.splitlines()[-1]
+    assert written.count(paragraph) > 500
+    for _ in range(3):
+        runner.actions.summary("more\n" * 1000)
+    assert runner.summary_file.stat().st_size <= MAX_SUMMARY_BYTES
+
+
+def test_a_summary_that_cannot_be_written_is_a_warning(runner: Runner) -> None:
+    runner.summary_file.mkdir()
+    runner.actions.summary("x")
+    assert (
+        "::warning title=ReleaseKit::the job summary is not written: Is a d" in runner.commands[0]
+    )
+
+
+def test_annotations_are_one_line_each(runner: Runner) -> None:
+    """R35"""
+    runner.actions.annotate("error", [("pypi:a, 1", "first\n::add-mask::x 100%")])
+    assert runner.commands == ["::error title=pypi%3Aa%2C 1::first%0A::add-mask::x 100%25"]
+
+
+@pytest.mark.parametrize(("count", "shown", "more"), [(10, 10, ""), (11, 9, "2"), (99, 9, "90")])
+def test_annotations_beyond_ten_are_counted(
+    runner: Runner, count: int, shown: int, more: str
+) -> None:
+    runner.actions.annotate("error", [(f"t{n}", "m") for n in range(count)])
+    assert sum(line.startswith("::error title=t") for line in runner.commands) == shown
+    assert len(runner.commands) <= 10
+    if more:
+        assert runner.commands[-1].startswith(f"::error title=and {more} more::")
+
+
+def test_annotations_of_one_step_share_the_limit(runner: Runner) -> None:
+    for _ in range(4):
+        runner.actions.annotate("warning", [("t", "m")] * 4)
+    runner.actions.annotate("notice", [("t", "m")])
+    assert sum(line.startswith("::warning") for line in runner.commands) == 10
+    assert sum(line.startswith("::notice") for line in runner.commands) == 1
+
+
+def test_a_long_annotation_is_cut(runner: Runner) -> None:
+    runner.actions.annotate("error", [("t" * 5000, "m" * 5000)])
+    assert len(runner.commands[0]) == len("::error title=::") + 2 * 4096
+
+
+def test_a_group_ends_whatever_happens(runner: Runner) -> None:
+    with pytest.raises(KeyError), runner.actions.group("Build a\n::error::x"):
+        raise KeyError
+    assert runner.commands == ["::group::Build a%0A::error::x", "::endgroup::"]
+
+
+def test_lines_between_are_no_commands(runner: Runner) -> None:
+    """R35"""
+    with runner.actions.stop_commands():
+        print("::error::from a build", file=runner.log)
+        print("::stop-commands::", file=runner.log)
+    runner.actions.annotate("notice", [("t", "m")])
+    assert runner.heard == ["::notice title=t::m"]
+
+
+def test_masks_and_annotations_are_heard_between(runner: Runner) -> None:
+    """R38: a token that is minted meanwhile must not become readable."""
+    with runner.actions.stop_commands():
+        print("::error::one", file=runner.log)
+        runner.actions.mask("secret")
+        print("::error::two", file=runner.log)
+        with runner.actions.stop_commands():
+            print("::error::three", file=runner.log)
+        print("::error::four", file=runner.log)
+    assert runner.heard == ["::add-mask::secret"]
+
+
+def test_the_token_that_resumes_is_never_the_same(runner: Runner) -> None:
+    """R35: a build that saw it could use it later."""
+    for _ in range(2):
+        with runner.actions.stop_commands():
+            pass
+    assert len({line for line in runner.commands if "stop-commands" in line}) == 2
