@@ -37,8 +37,8 @@ def record(journal: Journal, number: int) -> None:
     artifacts = [Artifact(path=path, size=1, digests={"sha256": "a" * 64}) for path in files]
     digests = {artifact.filename: artifact.sha256 for artifact in artifacts}
     for phase in ("build", "upload", "confirm"):
-        journal.step_started(f"{phase} {package.id}")
-        journal.step_ended(f"{phase} {package.id}", duration_s=1.5)
+        journal.phase_started(f"{phase} {package.id}")
+        journal.phase_ended(f"{phase} {package.id}", duration_s=1.5)
     for step in (
         journal.built(package, artifacts, fingerprint="f" * 64),
         journal.intent(package, registry="https://upload.pypi.org/legacy/", digests=digests),

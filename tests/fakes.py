@@ -20,11 +20,11 @@ from releasekit.model import (
     Package,
     PackageId,
     Plan,
+    PlannedPackage,
     Published,
     Result,
-    Step,
 )
-from releasekit.release.release import Release
+from releasekit.release.release import ReleaseRun
 from releasekit.state.journal import Journal
 from releasekit.state.locks import make_state_directory
 
@@ -226,12 +226,14 @@ def target(ecosystem: FakeEcosystem, registry: FakeRegistry) -> Mapping[str, Tar
 
 def plan(*packages: Package, actions: Mapping[str, Action] | None = None) -> Plan:
     steps = tuple(
-        Step(package=p, action=(actions or {}).get(p.id.name, Action.PUBLISH), reason="because")
+        PlannedPackage(
+            package=p, action=(actions or {}).get(p.id.name, Action.PUBLISH), reason="because"
+        )
         for p in packages
     )
     versions = {"fake": {p.id.name: p.version for p in packages}}
     return Plan(
-        steps=steps,
+        packages=steps,
         private=(),
         commit="c0ffee",
         digest="d" * 64,
@@ -244,7 +246,7 @@ def released(
     root: Path,
     target: Target,
     made: Plan,
-    during: Callable[[Release], None] = lambda release: None,
+    during: Callable[[ReleaseRun], None] = lambda release: None,
     /,
     **changes: object,
 ) -> dict[str, Result]:
@@ -255,7 +257,7 @@ def released(
         make_state_directory(settings.state_directory)
         journal = Journal.open(settings.state_directory, run_id="run")
         journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
-        release = Release(
+        release = ReleaseRun(
             placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
         )
         during(release)
@@ -264,9 +266,9 @@ def released(
         return {result.package.id.name: result for result in release.results()}
 
     steps = []
-    for step in made.steps:
+    for step in made.packages:
         manifest = root / f"{step.package.id.name}.toml"
         manifest.write_text("")
         steps.append(replace(step, package=replace(step.package, manifest=manifest)))
-    placed = replace(made, steps=tuple(steps))
+    placed = replace(made, packages=tuple(steps))
     return asyncio.run(main())

@@ -15,11 +15,11 @@ from releasekit.model import (
     Package,
     PackageId,
     Plan,
+    PlannedPackage,
     Published,
     Report,
     Result,
     Span,
-    Step,
 )
 
 ROOT = Path("/work space/repository")
@@ -153,9 +153,11 @@ def partial_report() -> Report:
     )
 
 
-def step(name: str, action: Action, *, needs: tuple[str, ...] = (), reason: str = "new") -> Step:
+def step(
+    name: str, action: Action, *, needs: tuple[str, ...] = (), reason: str = "new"
+) -> PlannedPackage:
     kept = action is Action.KEEP
-    return Step(
+    return PlannedPackage(
         package=package(name, needs=needs),
         action=action,
         reason=reason,
@@ -165,9 +167,9 @@ def step(name: str, action: Action, *, needs: tuple[str, ...] = (), reason: str 
     )
 
 
-def plan(*steps: Step, private: tuple[Package, ...] = ()) -> Plan:
+def plan(*steps: PlannedPackage, private: tuple[Package, ...] = ()) -> Plan:
     return Plan(
-        steps=steps,
+        packages=steps,
         private=private,
         commit="c0ffee",
         digest="d1" * 32,

@@ -15,7 +15,7 @@ from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.text.escape import log_line
-from releasekit.text.output import lossy
+from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def start() -> int:
     """`main` for a process of its own."""
-    sys.stdout, sys.stderr = lossy(sys.stdout), lossy(sys.stderr)
+    sys.stdout, sys.stderr = ignore_write_errors(sys.stdout), ignore_write_errors(sys.stderr)
     return main()
 
 

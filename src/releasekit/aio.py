@@ -19,7 +19,7 @@ T = TypeVar("T")
 MAX_DELAY_S: Final = 60.0
 
 
-async def finish(awaitable: Awaitable[T]) -> T:
+async def uncancellable(awaitable: Awaitable[T]) -> T:
     """Wait for `awaitable` to its end, however often the caller is cancelled meanwhile.
 
     Its result is returned, or its error raised, and the cancellation reaches the caller at its next
@@ -45,7 +45,7 @@ async def finish(awaitable: Awaitable[T]) -> T:
     return inner.result()
 
 
-async def all_of(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     """Every answer, or the first error once all have ended.
 
     Unlike `gather`, which leaves the others running behind an error.

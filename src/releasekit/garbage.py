@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Nothing that is built in here becomes garbage, and the collector would walk over it again and
     again as it grows. https://docs.python.org/3/library/gc.html#gc.disable
     """

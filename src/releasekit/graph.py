@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from releasekit.errors import Cycle, PlanError, UnknownDependency
-from releasekit.garbage import uncollected
+from releasekit.garbage import gc_paused
 from releasekit.priority import PriorityQueue
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class DependencyGraph:
     order: tuple[str, ...]
 
     @classmethod
-    @uncollected()
+    @gc_paused()
     def from_edges(cls, edges: Mapping[str, Iterable[str]]) -> Self:
         """Raises UnknownDependency for a name without an entry, and Cycle with the whole cycle."""
         frozen = {name: frozenset(dependencies) for name, dependencies in edges.items()}

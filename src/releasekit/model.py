@@ -107,12 +107,12 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PlannedPackage:
     """One package of a plan.
 
     `artifacts` are the stored bytes of an earlier run, if there are any; `begun` says that it may
     have sent some of them. `published` is what the registry showed while planning. `fingerprint`
-    is the sha256 (hex) of everything that makes this step what it is: version, dependencies,
+    is the sha256 (hex) of everything that makes this package what it is: version, dependencies,
     manifest, registry.
     """
 
@@ -131,13 +131,13 @@ class Plan:
 
     `commit` names the state of the sources: a git commit, with `+dirty.<hash>` behind it when
     tracked files differ from it, or empty outside git. `digest` is the sha256 (hex) over the commit
-    and every step's fingerprint; it does not cover what the registries hold. `registries` maps
+    and every package's fingerprint; it does not cover what the registries hold. `registries` maps
     each ecosystem to the URL its packages go to, `versions` ecosystem and canonical name to the
     version this workspace has, of packages outside the plan too. `notes` are sentences about what
     to expect, of time for instance.
     """
 
-    steps: tuple[Step, ...]
+    packages: tuple[PlannedPackage, ...]
     private: tuple[Package, ...]
     commit: str
     digest: str
@@ -147,14 +147,14 @@ class Plan:
 
     def edges(self) -> dict[PackageId, frozenset[PackageId]]:
         """In-plan dependencies of every planned package."""
-        planned = {step.package.id for step in self.steps}
+        known = {planned.package.id for planned in self.packages}
         return {
-            step.package.id: frozenset(
+            planned.package.id: frozenset(
                 dependency.on
-                for dependency in step.package.dependencies
-                if dependency.on in planned
+                for dependency in planned.package.dependencies
+                if dependency.on in known
             )
-            for step in self.steps
+            for planned in self.packages
         }
 
 

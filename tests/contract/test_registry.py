@@ -138,12 +138,12 @@ def test_a_finished_release_is_kept_by_the_next_plan(
 ) -> None:
     """R19: with the registry alone, without a journal."""
     first = publisher.run(place, lambda bench: bench.plan())
-    assert [step.action for step in first.steps] == [Action.PUBLISH] * len(builds.packages)
-    assert [step.package.id for step in first.steps] == [it.id for it in builds.packages]
-    for step in first.steps:
+    assert [step.action for step in first.packages] == [Action.PUBLISH] * len(builds.packages)
+    assert [step.package.id for step in first.packages] == [it.id for it in builds.packages]
+    for step in first.packages:
         publisher.upload(place, step.package, builds.artifacts[step.package.id.name])
     second = publisher.run(place, lambda bench: bench.plan())
-    assert [step.action for step in second.steps] == [Action.KEEP] * len(builds.packages)
+    assert [step.action for step in second.packages] == [Action.KEEP] * len(builds.packages)
 
 
 def test_credentials_are_missed_before_anything_is_sent(

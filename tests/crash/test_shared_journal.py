@@ -34,7 +34,7 @@ def _runs(state: Path, ecosystem: str) -> None:
         )
         for step in range(RECORDS):
             # Longer than a page, so that a write is more than one step for the kernel.
-            journal.step_ended(
+            journal.phase_ended(
                 f"{ecosystem} {number} {step}", duration_s=1.0, error="x" * 9000 * (step % 2)
             )
         journal.close()
@@ -51,7 +51,7 @@ def _shortening_runs(state: Path, ecosystem: str) -> None:
             plan_digest="", commit="", tool="", started_at="", ecosystems=[ecosystem]
         )
         for step in range(RECORDS):
-            journal.step_ended(f"{ecosystem} {step}", duration_s=float(number))
+            journal.phase_ended(f"{ecosystem} {step}", duration_s=float(number))
             asyncio.run(journal._log.sync())
         asyncio.run(journal.run_ended("success"))
         journal.close()

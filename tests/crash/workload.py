@@ -60,14 +60,14 @@ async def _publish(journal: Journal, root: Path, state: Path) -> None:
     )
     with pins.EphemeralPin(state, manifests(root), ecosystem=ECOSYSTEM, root=root):
         _say("pinned")
-        journal.step_started("build pypi:b")
+        journal.phase_started("build pypi:b")
         wheel = state / "dist" / ECOSYSTEM / "b" / "2.0.0" / "b.whl"
         wheel.parent.mkdir(parents=True, exist_ok=True)
         wheel.write_bytes(WHEEL)
     _say("restored")
     artifact = Artifact(path=wheel, size=len(WHEEL), digests={"sha256": "0" * 64})
     await journal.built(package, [artifact])
-    journal.step_ended("build pypi:b", duration_s=1.0)
+    journal.phase_ended("build pypi:b", duration_s=1.0)
     await journal.intent(package, registry="https://r.test/", digests={"b.whl": "0" * 64})
     _say("intent")
     journal.outcome(package, Outcome.PUBLISHED, "uploaded")

@@ -80,7 +80,7 @@ async def _released(journal: Journal, package: Package, *, known: bool) -> None:
         plan_digest="p", commit="c", tool="1.0.0", started_at="2026", ecosystems=["pypi"]
     )
     for _ in range(10):
-        journal.step_ended("upload pypi:b", duration_s=1.0, error="503")
+        journal.phase_ended("upload pypi:b", duration_s=1.0, error="503")
     await journal.intent(package, registry="https://r.test/", digests={"b.whl": "0" * 64})
     if known:
         journal.outcome(package, Outcome.PUBLISHED, "uploaded")

@@ -23,8 +23,8 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
-from releasekit.release.phases import LAST_LOOK_S
-from releasekit.release.release import CANCEL_GRACE_S, Release
+from releasekit.release.phases import LAST_POLL_S
+from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.scheduler.attempts import SPREAD
 from releasekit.state.history import fold
 from releasekit.state.journal import Journal
@@ -118,7 +118,9 @@ class Process:
             clock=lambda: world.rng.uniform(-1e6, 1e6),
         )
         plan = await make_plan(settings, targets, journal.history, commit=COMMIT)
-        release = Release(plan, targets, config=settings, journal=journal, watch=lambda event: None)
+        release = ReleaseRun(
+            plan, targets, config=settings, journal=journal, watch=lambda event: None
+        )
         journal.run_started(
             plan_digest=plan.digest, commit=COMMIT, tool="", started_at="", ecosystems=["fake"]
         )
@@ -209,7 +211,7 @@ def check(process: Process, *, forgotten: bool = True) -> None:
     require(set(results) == set(world.by_name), "not every package is accounted for")
     require(process.peak <= process.limit, "peak", process.peak)
     if process.stops_at_s is not None:
-        latest_s = process.stops_at_s + CANCEL_GRACE_S + LAST_LOOK_S
+        latest_s = process.stops_at_s + CANCEL_GRACE_S + LAST_POLL_S
         require(process.ended_s <= latest_s, "asked to stop, and ended", process.ended_s, latest_s)
     world.settle_landings(world.now_s)
     for result in results.values():

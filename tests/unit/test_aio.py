@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from releasekit.aio import Lifetime, Stage, all_of, backoff, finish
+from releasekit.aio import Lifetime, Stage, backoff, gather_all, uncancellable
 
 
 async def slow(turns: int, result: str) -> str:
@@ -17,12 +17,12 @@ async def slow(turns: int, result: str) -> str:
     return result
 
 
-def test_finish_loses_neither_result_nor_cancellation() -> None:
+def test_uncancellable_loses_neither_result_nor_cancellation() -> None:
     """R29"""
     seen: list[str] = []
 
     async def victim() -> None:
-        seen.append(await finish(slow(20, "closed")))
+        seen.append(await uncancellable(slow(20, "closed")))
         await asyncio.sleep(0)
         seen.append("went on")
 
@@ -39,9 +39,9 @@ def test_finish_loses_neither_result_nor_cancellation() -> None:
     assert seen == ["closed"]
 
 
-def test_finish_ends_the_task_when_nothing_follows() -> None:
+def test_uncancellable_ends_the_task_when_nothing_follows() -> None:
     async def main() -> None:
-        task = asyncio.create_task(finish(slow(5, "closed")))
+        task = asyncio.create_task(uncancellable(slow(5, "closed")))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -50,13 +50,13 @@ def test_finish_ends_the_task_when_nothing_follows() -> None:
     asyncio.run(main())
 
 
-def test_a_time_out_around_finish_still_times_out() -> None:
+def test_a_time_out_around_uncancellable_still_times_out() -> None:
     """R29"""
     seen: list[str] = []
 
     async def limited() -> None:
         async with asyncio.timeout(0):
-            seen.append(await finish(slow(5, "closed")))
+            seen.append(await uncancellable(slow(5, "closed")))
             await asyncio.sleep(0)
 
     async def main() -> None:
@@ -68,15 +68,15 @@ def test_a_time_out_around_finish_still_times_out() -> None:
     assert seen == ["closed"]
 
 
-def test_finish_passes_errors_on() -> None:
+def test_uncancellable_passes_errors_on() -> None:
     async def broken() -> None:
         await asyncio.sleep(0)
         raise OSError("disk full")
 
     async def main() -> None:
         with pytest.raises(OSError, match="disk full"):
-            await finish(broken())
-        assert await finish(slow(0, "fine")) == "fine"
+            await uncancellable(broken())
+        assert await uncancellable(slow(0, "fine")) == "fine"
 
     asyncio.run(main())
 
@@ -93,10 +93,10 @@ def test_all_of_waits_for_those_beside_the_one_that_failed() -> None:
 
     async def main() -> None:
         with pytest.raises(OSError, match="disk full"):
-            await all_of([noted(9, "slow"), broken(), noted(2, "quick")])
+            await gather_all([noted(9, "slow"), broken(), noted(2, "quick")])
         assert ended == ["quick", "slow"]
-        assert await all_of([noted(3, "a"), noted(1, "b")]) == ["a", "b"]
-        assert await all_of([]) == []
+        assert await gather_all([noted(3, "a"), noted(1, "b")]) == ["a", "b"]
+        assert await gather_all([]) == []
 
     asyncio.run(main())
 
@@ -105,7 +105,7 @@ def test_all_of_takes_an_error_that_is_returned_for_an_answer() -> None:
     async def answer() -> Exception:
         return OSError("disk full")
 
-    (error,) = asyncio.run(all_of([answer()]))
+    (error,) = asyncio.run(gather_all([answer()]))
     assert isinstance(error, OSError)
 
 
@@ -114,7 +114,7 @@ def test_all_of_cancels_what_it_waits_for() -> None:
 
     async def main() -> None:
         inner = asyncio.create_task(slow(1000, "never"))
-        outer = asyncio.create_task(all_of([inner]))
+        outer = asyncio.create_task(gather_all([inner]))
         await asyncio.sleep(0)
         outer.cancel()
         with pytest.raises(asyncio.CancelledError):

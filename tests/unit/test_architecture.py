@@ -19,6 +19,14 @@ MODULES = {
 }
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
+REPORT = (
+    *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
+    *("summary", "plans", "results", "joined", "live", "progress"),
+)
+CONFIG = (
+    *("values", "declaration", "run_inputs", "registry_inputs", "inputs"),
+    *("file", "places", "config", "choice"),
+)
 # The house: what stands at the top, in the order in which it may be imported. A group may import
 # those above it and nothing further down; docs/architecture.md shows the same list.
 HOUSE = (
@@ -32,14 +40,12 @@ HOUSE = (
     ("text", "escape", "output", "toml_text"),
     ("scheduler", "frontier", "attempts", "result", "controls", "deadlines", "engine"),
     ("host", "durable", "flock", "contents", "files", "scrub", "streams", "process", "runner"),
-    ("report", "text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs")
-    + ("summary", "plans", "results", "joined", "live", "progress"),
+    ("report", *REPORT),
     ("http", "origins", "circuit", "client", "credentials", "identity"),
     ("state", "history", "logfile", "compaction", "journal", "locks", "pins", "doctor"),
-    ("config", "values", "declaration", "run_inputs", "registry_inputs", "inputs", "file")
-    + ("places", "config", "choice"),
+    ("config", *CONFIG),
     ("ecosystems", "interface", "tables", "directory", "pypi", "npm", "cargo", "go", "maven"),
-    ("plan", "source", "decision", "bundle", "make", "file"),
+    ("plan", "source", "decision", "make", "file"),
     ("release", "life", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),

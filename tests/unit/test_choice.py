@@ -58,7 +58,7 @@ def plan_of(
 
 
 def names(plan: Plan) -> list[str]:
-    return [str(step.package.id) for step in plan.steps]
+    return [str(step.package.id) for step in plan.packages]
 
 
 def test_an_edge_orders_packages_of_two_ecosystems_that_share_a_name(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_part_of_a_plan_is_planned_as_it_was_as_a_whole(tmp_path: Path) -> Non
     """R20: else `plan-file` would refuse it."""
     whole = plan_of(tmp_path, WHEEL)
     part = plan_of(tmp_path, WHEEL, ecosystems=("pypi",), published=["cargo:measure"])
-    fingerprints = {step.package.id: step.fingerprint for step in whole.steps}
-    assert all(fingerprints[step.package.id] == step.fingerprint for step in part.steps)
+    fingerprints = {step.package.id: step.fingerprint for step in whole.packages}
+    assert all(fingerprints[step.package.id] == step.fingerprint for step in part.packages)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_nobody_is_asked_about_edges_of_what_is_left_out(
 ) -> None:
     """So that a job needs no tools of an ecosystem that it has nothing to do with."""
     assert consulted(config(tmp_path, extra_dependencies=WHEEL, **changes)) == ()
-    assert plan_of(tmp_path, WHEEL, **changes).steps
+    assert plan_of(tmp_path, WHEEL, **changes).packages
 
 
 def test_private_packages_of_a_consulted_ecosystem_are_not_reported(tmp_path: Path) -> None:
@@ -175,5 +175,7 @@ def test_a_matrix_keeps_together_what_waits_for_one_another(tmp_path: Path) -> N
 
 def test_what_is_published_keeps_no_jobs_together(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, WHEEL, published=["cargo:measure"])
-    assert {str(s.package.id) for s in plan.steps if s.action is Action.KEEP} == {"cargo:measure"}
+    assert {str(s.package.id) for s in plan.packages if s.action is Action.KEEP} == {
+        "cargo:measure"
+    }
     assert [row["ecosystem"] for row in rows(plan)] == ["cargo", "npm", "pypi"]

@@ -30,7 +30,7 @@ CLI = package("cli", "app")
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.02)
+    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.02)
 
 
 @dataclass
@@ -158,7 +158,7 @@ def test_a_conflict_keeps_all_of_it_back(tmp_path: Path) -> None:
 def parts(
     root: Path, shelf: Shelf, made: Plan, ecosystem: FakeEcosystem | None = None, **changes: object
 ) -> dict[str, Result]:
-    """Each in its turn, with all that can go along; one upload at a time, by name."""
+    """Each in its turn, with all that can go companions; one upload at a time, by name."""
     settings = {"concurrency": 1, **changes}
     return run(root, shelf, made, ecosystem or FakeEcosystem(batch=True), whole=False, **settings)
 

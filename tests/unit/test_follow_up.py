@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from releasekit.release.release import Release
+    from releasekit.release.release import ReleaseRun
 
 CORE = package("core")
 APP = package("app", "core")
@@ -67,7 +67,7 @@ def run(
 ) -> dict[str, Result]:
     target = Target(FakeEcosystem(), scripts.registry, follow_up=scripts)
 
-    def during(release: Release) -> None:
+    def during(release: ReleaseRun) -> None:
         if stop:
             scripts.on_start = lambda: release.stop("cancelled")
 

@@ -4,10 +4,10 @@ import gc
 
 import pytest
 
-from releasekit.garbage import uncollected
+from releasekit.garbage import gc_paused
 
 
-@uncollected()
+@gc_paused()
 def build(*, fails: bool) -> bool:
     if fails:
         raise KeyError

@@ -10,7 +10,7 @@ import pytest
 from releasekit.cli.interruption import Interruption
 
 if TYPE_CHECKING:
-    from releasekit.release.release import Release
+    from releasekit.release.release import ReleaseRun
 
 
 class FakeRelease:
@@ -18,8 +18,8 @@ class FakeRelease:
         self.stops: list[tuple[str, bool]] = []
         self.heard = asyncio.Event()
 
-    def stop(self, reason: str, *, at_once: bool = False) -> None:
-        self.stops.append((reason, at_once))
+    def stop(self, reason: str, *, immediately: bool = False) -> None:
+        self.stops.append((reason, immediately))
         self.heard.set()
 
 
@@ -44,7 +44,7 @@ def test_the_first_signal_stops_the_release_and_the_next_at_once() -> None:
 
     async def command() -> None:
         with Interruption() as interruption:
-            interruption.ends(cast("Release", release))
+            interruption.ends(cast("ReleaseRun", release))
             for number in (signal.SIGINT, signal.SIGTERM):
                 release.heard.clear()
                 os.kill(os.getpid(), number)
@@ -60,7 +60,7 @@ def test_the_key_counts_as_a_signal() -> None:
 
     async def command() -> None:
         with Interruption() as interruption:
-            interruption.ends(cast("Release", release))
+            interruption.ends(cast("ReleaseRun", release))
             interruption.by_key()
 
     asyncio.run(command())

@@ -51,11 +51,11 @@ def _journal(tmp_path: Path) -> Iterator[Journal]:
 
 async def release(journal: Journal, state: Path) -> None:
     """One package from its build to the end of the run."""
-    journal.step_started("build pypi:core")
+    journal.phase_started("build pypi:core")
     await journal.built(CORE, [wheel(state)], fingerprint="f" * 64)
-    journal.step_ended("build pypi:core", duration_s=2)
+    journal.phase_ended("build pypi:core", duration_s=2)
     await journal.intent(CORE, registry="https://r.test/", digests=DIGESTS)
-    journal.step_ended("upload pypi:core", attempt=2, duration_s=0.5, error="503")
+    journal.phase_ended("upload pypi:core", attempt=2, duration_s=0.5, error="503")
     journal.outcome(CORE, Outcome.PUBLISHED, "uploaded")
     await journal.run_ended("success")
 
@@ -304,8 +304,8 @@ def test_runs_of_two_processes_may_be_interleaved(tmp_path: Path) -> None:
     for journal in (one, two):
         start(journal)
     for number in range(3):
-        one.step_ended(f"build pypi:{number}", duration_s=1.0)
-        two.step_ended(f"build npm:{number}", duration_s=2.0)
+        one.phase_ended(f"build pypi:{number}", duration_s=1.0)
+        two.phase_ended(f"build npm:{number}", duration_s=2.0)
     Journal.open(tmp_path, run_id="three").close()
     asyncio.run(one.run_ended("success"))
     two.close()
@@ -321,10 +321,10 @@ def test_half_a_line_of_a_dead_process_is_cut_off_before_the_next(
     """R32"""
     with (tmp_path / "journal.jsonl").open("ab") as other:
         other.write(b'{"v":1,"run":"dead","se')
-    journal.step_started("build pypi:core")
+    journal.phase_started("build pypi:core")
     assert read(tmp_path).torn == 0
     (tmp_path / "journal.jsonl").write_bytes(b'{"v":1,"run":"dead"')
-    journal.step_started("no line was ever whole")
+    journal.phase_started("no line was ever whole")
     assert b"dead" not in (tmp_path / "journal.jsonl").read_bytes()
 
 
@@ -354,7 +354,7 @@ def test_text_is_redacted_and_cannot_break_a_line(tmp_path: Path) -> None:
         tmp_path, run_id="run", redact=lambda text: text.replace("hunter2", "***")
     )
     start(journal)
-    journal.step_ended("upload pypi:core", duration_s=1.0, error="401: hunter2\n::error::x")
+    journal.phase_ended("upload pypi:core", duration_s=1.0, error="401: hunter2\n::error::x")
     journal.outcome(CORE, Outcome.FAILED, "hunter2 \x1b[31m\u2028 ü")
     journal.close()
     data = (tmp_path / "journal.jsonl").read_bytes()
@@ -383,9 +383,9 @@ def test_a_full_disk_leaves_the_journal_as_it_was(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         with pytest.raises(JournalUnwritable, match=r"journal\.jsonl: cannot be written: No space"):
-            journal.step_started("build pypi:core")
+            journal.phase_started("build pypi:core")
     assert (tmp_path / "journal.jsonl").read_bytes() == before
-    journal.step_started("build pypi:core")
+    journal.phase_started("build pypi:core")
     assert read(tmp_path).torn == 0
 
 
@@ -402,7 +402,7 @@ def test_after_a_failed_fsync_nothing_is_promised_any_more(
         with pytest.raises(JournalUnwritable, match="Input/output error"):
             asyncio.run(journal.intent(CORE, registry="", digests={}))
     with pytest.raises(JournalUnwritable):
-        journal.step_started("build pypi:core")
+        journal.phase_started("build pypi:core")
     with pytest.raises(JournalUnwritable):
         asyncio.run(journal.run_ended("success"))
 
@@ -436,7 +436,7 @@ def test_an_abandoned_fsync_is_no_promise_and_close_waits_for_it(
     assert b'"durable":0,"event":"outcome"' in (tmp_path / "journal.jsonl").read_bytes()
     journal.close()
     with pytest.raises(JournalUnwritable):
-        journal.step_started("too late")
+        journal.phase_started("too late")
 
 
 def test_a_journal_that_cannot_be_opened_is_one_clear_line(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fakes import artifact, package, package_id, plan
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, ReleasekitError
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
-from releasekit.release.life import CUT_OFF, Life, companions, result_of, results
+from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 BLOCKED_BY = [(package_id("core"), Outcome.FAILED)]
 
 
-def life(known: Mapping[str, object] | None = None, action: Action = Action.PUBLISH) -> Life:
-    made = Life.of(plan(package("app", "core"), actions={"app": action}).steps[0])
+def run(known: Mapping[str, object] | None = None, action: Action = Action.PUBLISH) -> PackageRun:
+    made = PackageRun.of(plan(package("app", "core"), actions={"app": action}).packages[0])
     for name, value in (known or {}).items():
         setattr(made, name, value)
     return made
@@ -30,11 +30,11 @@ def life(known: Mapping[str, object] | None = None, action: Action = Action.PUBL
     ("known", "outcome"),
     [
         ({"visible": True, "sent": True}, Outcome.PUBLISHED),
-        ({"visible": True, "doubt": "reset"}, Outcome.PUBLISHED),
+        ({"visible": True, "ambiguity": "reset"}, Outcome.PUBLISHED),
         ({"visible": True}, Outcome.ALREADY_PUBLISHED),
         ({"sent": True}, Outcome.UNKNOWN),
-        ({"doubt": "reset"}, Outcome.UNKNOWN),
-        ({"doubt": "reset", "error": Denied("no")}, Outcome.UNKNOWN),
+        ({"ambiguity": "reset"}, Outcome.UNKNOWN),
+        ({"ambiguity": "reset", "error": Denied("no")}, Outcome.UNKNOWN),
         ({"sent": True, "error": DigestMismatch("other bytes")}, Outcome.FAILED),
         ({"error": Denied("no")}, Outcome.FAILED),
         ({"error": BuildFailed("no")}, Outcome.FAILED),
@@ -43,7 +43,7 @@ def life(known: Mapping[str, object] | None = None, action: Action = Action.PUBL
 )
 def test_outcome(known: dict[str, object], outcome: Outcome) -> None:
     """R4, R16"""
-    assert result_of(life(known)).outcome is outcome
+    assert result_of(run(known)).outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -51,37 +51,37 @@ def test_outcome(known: dict[str, object], outcome: Outcome) -> None:
     [
         ({}, Outcome.BLOCKED),
         ({"error": BuildFailed("no")}, Outcome.BLOCKED),
-        ({"doubt": "reset"}, Outcome.UNKNOWN),
+        ({"ambiguity": "reset"}, Outcome.UNKNOWN),
         ({"visible": True, "sent": True}, Outcome.PUBLISHED),
         ({"error": DigestMismatch("other bytes")}, Outcome.FAILED),
     ],
 )
 def test_outcome_with_a_failed_dependency(known: dict[str, object], outcome: Outcome) -> None:
     """R5, R16: what a registry has is said, whatever became of the dependency."""
-    assert result_of(life(known), BLOCKED_BY).outcome is outcome
+    assert result_of(run(known), BLOCKED_BY).outcome is outcome
 
 
 @pytest.mark.parametrize("error", [None, Denied("no")])
 def test_what_is_kept_stays_so(error: ReleasekitError | None) -> None:
-    found = result_of(life({"error": error}, Action.KEEP), BLOCKED_BY)
+    found = result_of(run({"error": error}, Action.KEEP), BLOCKED_BY)
     assert found.outcome is Outcome.ALREADY_PUBLISHED
 
 
 def test_what_is_refused_failed_for_its_own_reason() -> None:
-    refused = life({"error": Denied("begun elsewhere")}, Action.REFUSE)
+    refused = run({"error": Denied("begun elsewhere")}, Action.REFUSE)
     assert result_of(refused, BLOCKED_BY).outcome is Outcome.FAILED
 
 
 def test_a_blocked_package_names_what_it_needs() -> None:
-    found = result_of(life(), BLOCKED_BY)
+    found = result_of(run(), BLOCKED_BY)
     assert found.reason == "needs fake:core, which is failed"
     assert found.hint
 
 
 def test_failure_keeps_hint_and_log() -> None:
-    error = BuildFailed("it broke", log=("last line",), hint="look there")
-    found = result_of(life({"error": error}))
-    assert (found.reason, found.hint, found.log) == ("it broke", "look there", ("last line",))
+    error = BuildFailed("it broke", log=("last line",), hint="poll_once there")
+    found = result_of(run({"error": error}))
+    assert (found.reason, found.hint, found.log) == ("it broke", "poll_once there", ("last line",))
 
 
 def test_duration_counts_work_and_not_waiting() -> None:
@@ -89,60 +89,60 @@ def test_duration_counts_work_and_not_waiting() -> None:
         Span(phase="build", start_s=0.0, end_s=1.5),
         Span(phase="upload", start_s=60.0, end_s=60.5),
     ]
-    assert result_of(life({"spans": spans})).duration_s == 2.0
+    assert result_of(run({"spans": spans})).duration_s == 2.0
 
 
 def test_blocking_goes_all_the_way_down() -> None:
     """R6"""
     made = plan(package("a"), package("b", "a"), package("c", "b"))
-    lives = {step.package.id: Life.of(step) for step in made.steps}
-    lives[package_id("a")].error = Denied("no")
-    found = results(lives, made.edges())
+    runs = {planned.package.id: PackageRun.of(planned) for planned in made.packages}
+    runs[package_id("a")].error = Denied("no")
+    found = results(runs, made.edges())
     assert [r.outcome for r in found] == [Outcome.FAILED, Outcome.BLOCKED, Outcome.BLOCKED]
 
 
 def test_a_cancelled_dependency_cancels_and_does_not_block() -> None:
     made = plan(package("a"), package("b", "a"))
-    lives = {step.package.id: Life.of(step) for step in made.steps}
-    found = results(lives, made.edges(), (Outcome.CANCELLED, "stopped"))
+    runs = {planned.package.id: PackageRun.of(planned) for planned in made.packages}
+    found = results(runs, made.edges(), (Outcome.CANCELLED, "stopped"))
     assert [(r.outcome, r.reason) for r in found] == [(Outcome.CANCELLED, "stopped")] * 2
 
 
 def test_the_default_ending_says_that_the_run_was_cut_off() -> None:
-    assert (result_of(life()).outcome, result_of(life()).reason) == CUT_OFF
+    assert (result_of(run()).outcome, result_of(run()).reason) == CUT_OFF
 
 
-def along(lives: Sequence[Life], first: str) -> list[str]:
-    planned = {it.id for it in lives}
+def along(runs: Sequence[PackageRun], first: str) -> list[str]:
+    planned = {it.id for it in runs}
     edges = {
-        it.id: frozenset({need.on for need in it.step.package.dependencies} & planned)
-        for it in lives
+        it.id: frozenset({need.on for need in it.planned.package.dependencies} & planned)
+        for it in runs
     }
-    chosen = next(it for it in lives if it.id.name == first)
-    return [it.id.name for it in companions(chosen, lives, edges)]
+    chosen = next(it for it in runs if it.id.name == first)
+    return [it.id.name for it in companions(chosen, runs, edges)]
 
 
-def built(name: str, *needs: str, **known: object) -> Life:
-    made = life({"artifacts": (artifact(Path(f"{name}.zip"), b""),), **known})
-    return replace(made, step=replace(made.step, package=package(name, *needs)))
+def built(name: str, *needs: str, **known: object) -> PackageRun:
+    made = run({"artifacts": (artifact(Path(f"{name}.zip"), b""),), **known})
+    return replace(made, planned=replace(made.planned, package=package(name, *needs)))
 
 
-def foreign(name: str, **known: object) -> Life:
+def foreign(name: str, **known: object) -> PackageRun:
     made = built(name, **known)
-    there = replace(made.step.package, id=PackageId("other", name))
-    return replace(made, step=replace(made.step, package=there))
+    there = replace(made.planned.package, id=PackageId("other", name))
+    return replace(made, planned=replace(made.planned, package=there))
 
 
-def needing(it: Life, on: Life) -> Life:
+def needing(it: PackageRun, on: PackageRun) -> PackageRun:
     edge = Dependency(on=on.id)
-    needy = replace(it.step.package, dependencies=(*it.step.package.dependencies, edge))
-    return replace(it, step=replace(it.step, package=needy))
+    needy = replace(it.planned.package, dependencies=(*it.planned.package.dependencies, edge))
+    return replace(it, planned=replace(it.planned, package=needy))
 
 
 def test_nothing_goes_along_ahead_of_what_it_needs() -> None:
     """R1"""
     wheel, old = foreign("wheel"), foreign("old", visible=True)
-    lives = [
+    runs = [
         wheel,
         old,
         built("core"),
@@ -153,8 +153,8 @@ def test_nothing_goes_along_ahead_of_what_it_needs() -> None:
         built("broken", "core", artifacts=()),
         built("after", "broken"),
     ]
-    assert along(lives, "core") == ["io", "ready"]
-    assert along(lives, "waits") == ["core", "io", "later", "ready"]
+    assert along(runs, "core") == ["io", "ready"]
+    assert along(runs, "waits") == ["core", "io", "later", "ready"]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +170,6 @@ def test_nothing_goes_along_ahead_of_what_it_needs() -> None:
 def test_only_what_waits_for_its_first_upload_goes_along(known: dict[str, object]) -> None:
     assert along([built("core"), built("io", "core", **known)], "core") == []
     refused = built("io", "core")
-    refused = replace(refused, step=replace(refused.step, action=Action.REFUSE))
+    refused = replace(refused, planned=replace(refused.planned, action=Action.REFUSE))
     assert along([built("core"), refused], "core") == []
-    assert along([built("core"), built("io", "core", doubt="reset")], "core") == ["io"]
+    assert along([built("core"), built("io", "core", ambiguity="reset")], "core") == ["io"]

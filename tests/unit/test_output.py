@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 
-from releasekit.text.output import lossy
+from releasekit.text.output import ignore_write_errors
 
 
 def test_lines_go_out_at_once_and_as_they_were_encoded() -> None:
@@ -11,7 +11,7 @@ def test_lines_go_out_at_once_and_as_they_were_encoded() -> None:
         os.fdopen(write_end, "w", encoding="latin-1", errors="replace") as stream,
         os.fdopen(read_end, "rb", buffering=0) as reader,
     ):
-        print("é → x", file=lossy(stream))
+        print("é → x", file=ignore_write_errors(stream))
         assert reader.read(100) == b"\xe9 ? x\n"
 
 
@@ -19,12 +19,12 @@ def test_what_cannot_be_written_is_dropped() -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "w", encoding="utf-8") as stream:
-        out = lossy(stream)
+        out = ignore_write_errors(stream)
         print("x" * 100_000, file=out)
         out.close()
 
 
 def test_a_descriptor_that_was_never_open_is_the_null_device() -> None:
-    with lossy(None) as out:
+    with ignore_write_errors(None) as out:
         assert out.name == os.devnull
         out.write("x")

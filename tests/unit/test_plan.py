@@ -33,7 +33,7 @@ def plan_of(
 
 
 def names(plan: Plan) -> list[str]:
-    return [step.package.id.name for step in plan.steps]
+    return [step.package.id.name for step in plan.packages]
 
 
 def registry_with(*names: str) -> FakeRegistry:
@@ -48,7 +48,7 @@ def test_dependencies_come_first_and_ties_by_name(tmp_path: Path) -> None:
 def test_what_the_registry_has_is_kept(tmp_path: Path) -> None:
     """R19"""
     plan = plan_of(tmp_path, APP, CORE, registry=registry_with("core"))
-    assert [step.action for step in plan.steps] == [Action.KEEP, Action.PUBLISH]
+    assert [step.action for step in plan.packages] == [Action.KEEP, Action.PUBLISH]
 
 
 def test_the_digest_follows_the_sources_not_the_registry(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_unsatisfied_pins_fail_the_plan_of_what_is_built(
         with pytest.raises(PlanError, match="asks for core>=2"):
             asyncio.run(run())
     else:
-        assert asyncio.run(run()).steps[0].action is Action.KEEP
+        assert asyncio.run(run()).packages[0].action is Action.KEEP
 
 
 class Down(FakeRegistry):

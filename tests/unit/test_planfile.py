@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 def planned() -> Plan:
     made = plan(package("core"), package("app", "core"))
-    steps = (replace(step, fingerprint=f"print of {step.package.id.name}") for step in made.steps)
-    return replace(made, steps=tuple(steps))
+    steps = (
+        replace(step, fingerprint=f"print of {step.package.id.name}") for step in made.packages
+    )
+    return replace(made, packages=tuple(steps))
 
 
 @pytest.fixture
@@ -41,8 +43,8 @@ def test_another_commit_is_refused(file: PlanFile) -> None:
 
 def test_another_package_is_refused_by_name(file: PlanFile) -> None:
     """R20"""
-    core, app = planned().steps
-    changed = replace(planned(), steps=(core, replace(app, fingerprint="another")))
+    core, app = planned().packages
+    changed = replace(planned(), packages=(core, replace(app, fingerprint="another")))
     with pytest.raises(PlanError, match="fake:app is not what was planned"):
         file.check(changed)
 
@@ -70,7 +72,7 @@ def test_a_part_without_packages_is_a_mistake(file: PlanFile) -> None:
 
 def test_a_plan_file_gives_back_the_graph(file: PlanFile) -> None:
     assert file.plan().edges() == planned().edges()
-    assert [step.package.version for step in file.plan().steps] == ["1.0", "1.0"]
+    assert [step.package.version for step in file.plan().packages] == ["1.0", "1.0"]
     assert file.plan().digest == planned().digest
 
 

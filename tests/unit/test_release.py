@@ -12,7 +12,7 @@ from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, 
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
 from releasekit.release import phases
-from releasekit.release.release import Release
+from releasekit.release.release import ReleaseRun
 from releasekit.state.journal import Entry, Journal, read
 from releasekit.state.locks import make_state_directory
 
@@ -42,7 +42,7 @@ class Line:
     registry: FakeRegistry = field(default_factory=FakeRegistry)
     ecosystem: FakeEcosystem = field(default_factory=FakeEcosystem)
     events: list[Event] = field(default_factory=list)
-    during: Callable[[Release], None] = lambda release: None
+    during: Callable[[ReleaseRun], None] = lambda release: None
 
     def run(self, made: Plan, **changes: object) -> dict[str, Result]:
         return asyncio.run(self._run(made, **changes))
@@ -50,12 +50,12 @@ class Line:
     def placed(self, made: Plan) -> Plan:
         """With manifests that are there."""
         steps = []
-        for step in made.steps:
+        for step in made.packages:
             manifest = self.root / f"{step.package.id.name}.toml"
             if not manifest.exists():
                 manifest.write_text("")
             steps.append(replace(step, package=replace(step.package, manifest=manifest)))
-        return replace(made, steps=tuple(steps))
+        return replace(made, packages=tuple(steps))
 
     async def _run(self, made: Plan, **changes: object) -> dict[str, Result]:
         made = self.placed(made)
@@ -65,7 +65,7 @@ class Line:
         journal.run_started(
             plan_digest=made.digest, commit="", tool="", started_at="", ecosystems=["fake"]
         )
-        release = Release(
+        release = ReleaseRun(
             made,
             target(self.ecosystem, self.registry),
             config=settings,
@@ -233,7 +233,7 @@ def test_an_upload_nobody_can_decide_is_unknown(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R16"""
-    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
     monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
     line.registry.lost["core"] = LOST
     line.registry.deaf["core"] = Transient("the index does not answer")
@@ -250,12 +250,12 @@ def test_what_an_earlier_run_began_is_not_failed_without_an_answer(
     line: Line, monkeypatch: pytest.MonkeyPatch, begun: bool, outcome: Outcome
 ) -> None:
     """R16: bytes of a run that was killed may have arrived."""
-    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
     monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
     line.registry.faults["core"] = [Denied("403: not yours")]
     line.registry.deaf["core"] = Transient("the index does not answer")
     made = plan(CORE)
-    result = line.run(replace(made, steps=(replace(made.steps[0], begun=begun),)))["core"]
+    result = line.run(replace(made, packages=(replace(made.packages[0], begun=begun),)))["core"]
     assert result.outcome is outcome
 
 
@@ -283,7 +283,7 @@ def test_a_lost_answer_is_remembered_by_later_attempts(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R16"""
-    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
     monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
     line.registry.faults["core"] = [None, BUSY, BUSY]
     line.registry.lost["core"] = LOST
@@ -295,8 +295,8 @@ def test_a_lost_answer_is_remembered_by_later_attempts(
 def test_an_end_is_on_record_only_when_it_is_final(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R4: the last look of a run that is ending finds what had been given up."""
-    monkeypatch.setattr(phases, "DOUBT_WINDOW_S", 0.0)
+    """R4: the last poll_once of a run that is ending finds what had been given up."""
+    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
     monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
     line.registry.lost["core"] = LOST
     line.registry.lag["core"] = 2
@@ -329,8 +329,8 @@ def test_a_partly_uploaded_version_is_completed(line: Line, tmp_path: Path) -> N
         files.append(artifact(tmp_path / name, name.encode()))
     line.registry.store("core", files[:1])
     made = plan(CORE, actions={"core": Action.UPLOAD})
-    step = replace(made.steps[0], artifacts=tuple(files))
-    result = line.run(replace(made, steps=(step,)))["core"]
+    step = replace(made.packages[0], artifacts=tuple(files))
+    result = line.run(replace(made, packages=(step,)))["core"]
     assert result.outcome is Outcome.PUBLISHED
     assert line.ecosystem.built == []
     assert set(line.registry.files["core"]) == {"core-1.0.a", "core-1.0.b"}
@@ -374,7 +374,7 @@ def test_failure_policy_stop_takes_on_nothing_new(line: Line) -> None:
 
 def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
     """R28, R29"""
-    releases: list[Release] = []
+    releases: list[ReleaseRun] = []
     line.during = releases.append
     line.registry.on_upload = lambda name: releases[0].stop("cancelled by SIGINT")
     results = line.run(plan(CORE, APP))
@@ -387,10 +387,10 @@ def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
 
 def test_a_stop_at_once_leaves_the_upload_unknown(line: Line) -> None:
     """R16, R28"""
-    releases: list[Release] = []
+    releases: list[ReleaseRun] = []
     line.during = releases.append
     line.registry.hang = {"core"}
-    line.registry.on_upload = lambda name: releases[0].stop("SIGTERM", at_once=True)
+    line.registry.on_upload = lambda name: releases[0].stop("SIGTERM", immediately=True)
     results = line.run(plan(CORE, APP))
     assert results["core"].outcome is Outcome.UNKNOWN
     assert "interrupted" in results["core"].reason
@@ -445,6 +445,6 @@ def test_a_second_run_sends_the_first_ones_bytes(line: Line) -> None:
     line.registry.faults["core"] = [Denied("not yet")]
     first = line.run(plan(CORE))["core"]
     made = plan(CORE, actions={"core": Action.UPLOAD})
-    step = replace(made.steps[0], artifacts=first.artifacts)
-    line.run(replace(made, steps=(step,)))
+    step = replace(made.packages[0], artifacts=first.artifacts)
+    line.run(replace(made, packages=(step,)))
     assert line.registry.files["core"] == {"core-1.0.pkg": f"sha256:{first.artifacts[0].sha256}"}

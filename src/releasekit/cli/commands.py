@@ -23,7 +23,7 @@ from releasekit.model import Action, Outcome, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.make import make_plan
 from releasekit.plan.source import commit_of
-from releasekit.release.release import Release
+from releasekit.release.release import ReleaseRun
 from releasekit.report.progress import choose
 from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins
@@ -116,8 +116,9 @@ def check_credentials(made: Plan, targets: Mapping[str, Target]) -> None:
     """Raises MissingCredentials before anything is built, if anything will have to be uploaded."""
     for name, target in targets.items():
         if any(
-            step.package.id.ecosystem == name and step.action in {Action.PUBLISH, Action.UPLOAD}
-            for step in made.steps
+            planned.package.id.ecosystem == name
+            and planned.action in {Action.PUBLISH, Action.UPLOAD}
+            for planned in made.packages
         ):
             target.registry.check_credentials()
 
@@ -140,7 +141,7 @@ class _Run:
             environment,
             group=self.session.actions.group if on_actions(environment) else None,
         )
-        release = Release(
+        release = ReleaseRun(
             self.plan, targets, config=self.config, journal=self.journal, watch=progress.on_event
         )
         self.journal.run_started(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from releasekit.release.release import Release
+    from releasekit.release.release import ReleaseRun
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,11 +23,11 @@ class Interruption:
 
     def __init__(self) -> None:
         self._task = asyncio.current_task()
-        self._release: Release | None = None
+        self._release: ReleaseRun | None = None
         self._before = {number: signal.getsignal(number) for number in SIGNALS}
         self.happened = False
 
-    def ends(self, release: Release) -> None:
+    def ends(self, release: ReleaseRun) -> None:
         """From now on a signal ends `release`, which then accounts for every package."""
         self._release = release
 
@@ -59,6 +59,6 @@ class Interruption:
     def _interrupt(self, reason: str) -> None:
         again, self.happened = self.happened, True
         if self._release is not None:
-            self._release.stop(reason, at_once=again)
+            self._release.stop(reason, immediately=again)
         elif self._task is not None:
             self._task.cancel(reason)

@@ -71,7 +71,7 @@ class Declaration:
         try:
             undecided = bool(self.word) and text == self.word
             return None if undecided else self._value(values.bounded(text))
-        except values.NotThat as error:
+        except values.InvalidValue as error:
             raise ConfigError(f'{label} = "{_shown(text)}" {error}') from error
 
     def _value(self, text: str) -> object:

@@ -17,43 +17,43 @@ _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)")
 
 
-class NotThat(ValueError):
+class InvalidValue(ValueError):
     """`str(error)` completes the sentence `concurrency = "x" …`."""
 
 
 def bounded(value: str) -> str:
     if len(value) > MAX_CHARS:
-        raise NotThat(f"is longer than {MAX_CHARS} characters; write less")
+        raise InvalidValue(f"is longer than {MAX_CHARS} characters; write less")
     return value
 
 
 def text(value: str) -> str:
     """Any one line without control characters: paths and names go into messages and commands."""
     if not value.isprintable():
-        raise NotThat("holds a line break or a control character; write one plain line")
+        raise InvalidValue("holds a line break or a control character; write one plain line")
     return value
 
 
 def choice(value: str, choices: Sequence[str]) -> str:
     if value not in choices:
         listed = " or ".join([", ".join(choices[:-1]), choices[-1]] if choices[1:] else choices)
-        raise NotThat(f"is not known{did_you_mean(value, choices)}; write {listed}")
+        raise InvalidValue(f"is not known{did_you_mean(value, choices)}; write {listed}")
     return value
 
 
 def boolean(value: str) -> bool:
     """`true` or `false` alone: "yes", "1" and "on" mean different things in different files."""
     if value not in {"true", "false"}:
-        raise NotThat("is neither true nor false; write true or false")
+        raise InvalidValue("is neither true nor false; write true or false")
     return value == "true"
 
 
 def integer(value: str, minimum: int, maximum: int) -> int:
     wanted = f"write a whole number from {minimum} to {maximum}"
     if not re.fullmatch(r"[0-9]{1,9}", value):
-        raise NotThat(f"is not a whole number; {wanted}")
+        raise InvalidValue(f"is not a whole number; {wanted}")
     if not minimum <= int(value) <= maximum:
-        raise NotThat(f"is out of range; {wanted}")
+        raise InvalidValue(f"is out of range; {wanted}")
     return int(value)
 
 
@@ -61,10 +61,10 @@ def duration(value: str, minimum_s: float, maximum_s: float) -> float:
     """Seconds, of `30`, `30s`, `20m`, `1.5h`."""
     match = _DURATION.fullmatch(value)
     if not match:
-        raise NotThat("is not a duration; write one like 30, 30s, 20m or 1h")
+        raise InvalidValue("is not a duration; write one like 30, 30s, 20m or 1h")
     seconds = float(match[1]) * _SECONDS[match[2]]
     if not minimum_s <= seconds <= maximum_s:
-        raise NotThat(f"is out of range; write {minimum_s:g}s to {maximum_s:g}s")
+        raise InvalidValue(f"is out of range; write {minimum_s:g}s to {maximum_s:g}s")
     return seconds
 
 
@@ -72,7 +72,7 @@ def items(value: str, separator: str, choices: Sequence[str] = ()) -> tuple[str,
     """What `separator` (a regular expression) leaves of `value`, trimmed, without the empty."""
     found = tuple(text(item.strip()) for item in re.split(separator, value) if item.strip())
     if len(found) > MAX_ITEMS:
-        raise NotThat(f"has more than {MAX_ITEMS} entries; write globs instead")
+        raise InvalidValue(f"has more than {MAX_ITEMS} entries; write globs instead")
     for item in found if choices else ():
         choice(item, choices)
     return found
@@ -85,5 +85,5 @@ def registry(value: str) -> str:
     if re.match(r"https?://.", value):
         return text(value)
     if not value.startswith("dir:") or value == "dir:":
-        raise NotThat("is neither a URL nor a directory; write https://… or dir:PATH")
+        raise InvalidValue("is neither a URL nor a directory; write https://… or dir:PATH")
     return text(value)

@@ -12,7 +12,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
-from releasekit.aio import finish
+from releasekit.aio import uncancellable
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
@@ -74,7 +74,7 @@ class DirectoryRegistry:
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         async with self._turn:
-            await finish(asyncio.to_thread(self._store, package, artifacts))
+            await uncancellable(asyncio.to_thread(self._store, package, artifacts))
 
     def _store(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         try:

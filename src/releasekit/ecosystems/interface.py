@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
-    from releasekit.model import Artifact, Package, PackageId, Published, Step
+    from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
 
 
 class Ecosystem(Protocol):
@@ -115,8 +115,8 @@ class Target:
     With a `deployment`, all packages go out by that, and `registry.upload` is not used: the whole
     release at once, or, where it is not `whole`, each in its turn with all that is built and needs
     nothing but what is visible or goes along.
-    `foresee` tells, once all packages were looked up, what the user should expect of these steps:
-    a sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
+    `plan_notes` tells, once all packages were looked up, what the user should expect of them: a
+    sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
     comes after a package is confirmed; nobody waits for it.
     """
 
@@ -124,11 +124,11 @@ class Target:
     registry: Registry
     deployment: Deployment | None = None
     whole: bool = True
-    foresee: Callable[[Sequence[Step]], str] | None = None
+    plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
     follow_up: FollowUp | None = None
 
     @property
-    def at_once(self) -> bool:
+    def single_upload(self) -> bool:
         """Whether the whole release goes out in one upload."""
         return self.deployment is not None and self.whole
 

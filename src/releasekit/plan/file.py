@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from releasekit.config.choice import chosen
 from releasekit.errors import ConfigError, PlanError
-from releasekit.model import Action, Dependency, DependencyKind, Package, PackageId, Plan, Step
+from releasekit.model import (
+    Action,
+    Dependency,
+    DependencyKind,
+    Package,
+    PackageId,
+    Plan,
+    PlannedPackage,
+)
 from releasekit.report.plans import PLAN_SCHEMA
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ class PlanFile:
     path: Path
     commit: str
     digest: str
-    steps: tuple[Step, ...]
+    packages: tuple[PlannedPackage, ...]
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -42,8 +50,8 @@ class PlanFile:
                     f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",
                     hint=hint,
                 )
-            steps = tuple(_step(row, path.parent) for row in document["packages"])
-            return cls(path, str(document["commit"]), str(document["digest"]), steps)
+            packages = tuple(_planned(row, path.parent) for row in document["packages"])
+            return cls(path, str(document["commit"]), str(document["digest"]), packages)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
         except (ValueError, KeyError, TypeError) as error:
@@ -51,7 +59,9 @@ class PlanFile:
 
     def narrowed(self, config: Config) -> Config:
         """`config` with these packages, so far as it chooses them, as the only ones to publish."""
-        found = [step.package.id for step in self.steps if chosen(config, step.package.id)]
+        found = [
+            planned.package.id for planned in self.packages if chosen(config, planned.package.id)
+        ]
         if not found:
             raise ConfigError(
                 f"{self.path}: none of its packages is chosen by `ecosystem`, `packages` and "
@@ -69,11 +79,11 @@ class PlanFile:
                 f"{plan.commit or 'no commit'}",
                 hint=hint,
             )
-        fingerprints = {step.package.id: step.fingerprint for step in self.steps}
-        for step in plan.steps:
-            if fingerprints[step.package.id] != step.fingerprint:
+        fingerprints = {planned.package.id: planned.fingerprint for planned in self.packages}
+        for planned in plan.packages:
+            if fingerprints[planned.package.id] != planned.fingerprint:
                 raise PlanError(
-                    f"{self.path}: {step.package.id} is not what was planned: its version, "
+                    f"{self.path}: {planned.package.id} is not what was planned: its version, "
                     "dependencies, manifest or registry differ",
                     hint=hint,
                 )
@@ -82,10 +92,10 @@ class PlanFile:
         """The plan as it was written, to account for every package of it. Its paths are not those
         of this machine.
         """
-        return Plan(steps=self.steps, private=(), commit=self.commit, digest=self.digest)
+        return Plan(packages=self.packages, private=(), commit=self.commit, digest=self.digest)
 
 
-def _step(row: Mapping[str, Any], place: Path) -> Step:
+def _planned(row: Mapping[str, Any], place: Path) -> PlannedPackage:
     """Raises KeyError, TypeError or ValueError for a row that is none of ours."""
     package = Package(
         id=PackageId(str(row["ecosystem"]), str(row["name"])),
@@ -101,7 +111,7 @@ def _step(row: Mapping[str, Any], place: Path) -> Step:
             for edge in row["dependencies"]
         ),
     )
-    return Step(
+    return PlannedPackage(
         package=package,
         action=Action(row["action"]),
         reason=str(row["reason"]),

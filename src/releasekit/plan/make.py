@@ -7,9 +7,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.config.choice import concerns, select, with_extra
-from releasekit.errors import ConfigError, PlanError
+from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.graph import DependencyGraph
 from releasekit.model import (
     Action,
@@ -19,10 +19,9 @@ from releasekit.model import (
     Package,
     PackageId,
     Plan,
+    PlannedPackage,
     Published,
-    Step,
 )
-from releasekit.plan.bundle import refuse_divided
 from releasekit.plan.decision import compare, decide
 
 if TYPE_CHECKING:
@@ -53,8 +52,8 @@ async def make_plan(
     published = await look_up(with_dependencies(ordered, public), targets)
     refuse_left_out(ordered, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
-    steps = tuple(
-        make_step(
+    planned = tuple(
+        plan_package(
             package,
             published[package.id],
             history.entry(package),
@@ -64,11 +63,11 @@ async def make_plan(
         for package in ordered
     )
     versions = planned_versions(public.values())
-    check_pins(steps, versions, targets)
-    refuse_divided(steps, targets)
-    fingerprints = sorted(step.fingerprint for step in steps)
+    check_pins(planned, versions, targets)
+    check_single_uploads(planned, targets)
+    fingerprints = sorted(each.fingerprint for each in planned)
     return Plan(
-        steps=steps,
+        packages=planned,
         private=tuple(
             sorted(
                 (p for p in found if p.unpublishable and concerns(config, p.id.ecosystem)),
@@ -79,22 +78,25 @@ async def make_plan(
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
         versions=versions,
-        notes=foreseen(steps, targets),
+        notes=plan_notes(planned, targets),
     )
 
 
-def foreseen(steps: Sequence[Step], targets: Mapping[str, Target]) -> tuple[str, ...]:
+def plan_notes(
+    packages: Sequence[PlannedPackage], targets: Mapping[str, Target]
+) -> tuple[str, ...]:
     """What the targets expect of this plan, in words for the user."""
     notes = []
     for name, target in targets.items():
-        if target.foresee is not None:
-            notes.append(target.foresee([it for it in steps if it.package.id.ecosystem == name]))
+        if target.plan_notes is not None:
+            own = [planned for planned in packages if planned.package.id.ecosystem == name]
+            notes.append(target.plan_notes(own))
     return tuple(filter(None, notes))
 
 
 async def discover(root: Path, targets: Mapping[str, Target]) -> list[Package]:
     """Every package of the workspace; raises ConfigError when there is none, or one twice."""
-    per_target = await all_of(target.ecosystem.discover(root) for target in targets.values())
+    per_target = await gather_all(target.ecosystem.discover(root) for target in targets.values())
     packages = [package for packages in per_target for package in packages]
     if not packages:
         raise ConfigError(
@@ -160,7 +162,7 @@ async def look_up(
     packages: Sequence[Package], targets: Mapping[str, Target]
 ) -> dict[PackageId, Published | None]:
     """What the registries show of every package, asked side by side."""
-    answers = await all_of(
+    answers = await gather_all(
         targets[package.id.ecosystem].registry.lookup(package) for package in packages
     )
     return {package.id: answer for package, answer in zip(packages, answers, strict=True)}
@@ -201,16 +203,16 @@ def named(package: PackageId, *, beside: PackageId) -> str:
     return package.name if package.ecosystem == beside.ecosystem else str(package)
 
 
-def make_step(
+def plan_package(
     package: Package,
     published: Published | None,
     entry: Entry | None,
     *,
     commit: str,
     url: str,
-) -> Step:
+) -> PlannedPackage:
     action, reason = decide(published, entry, commit=commit, url=url)
-    return Step(
+    return PlannedPackage(
         package=package,
         action=action,
         reason=reason,
@@ -245,7 +247,7 @@ def planned_versions(packages: Iterable[Package]) -> dict[str, dict[str, str]]:
 
 
 def check_pins(
-    steps: Sequence[Step],
+    packages: Sequence[PlannedPackage],
     versions: Mapping[str, Mapping[str, str]],
     targets: Mapping[str, Target],
 ) -> None:
@@ -253,10 +255,10 @@ def check_pins(
     one, before anything is built.
     """
     manifests = {
-        (step.package.id.ecosystem, manifest): None
-        for step in steps
-        if step.action is Action.PUBLISH
-        for manifest in step.package.manifests
+        (planned.package.id.ecosystem, manifest): None
+        for planned in packages
+        if planned.action is Action.PUBLISH
+        for manifest in planned.package.manifests
     }
     for name, manifest in manifests:
         targets[name].ecosystem.pin(read_manifest(manifest), versions[name])
@@ -265,3 +267,33 @@ def check_pins(
 def read_manifest(path: Path) -> str:
     """Text with its line ends and byte order mark as they are; UTF-8."""
     return path.read_bytes().decode()
+
+
+def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[str, Target]) -> None:
+    """Raises PlanError where what goes out at once would have to wait for a package of another
+    ecosystem that waits for it.
+    """
+    single_upload = {name for name, target in targets.items() if target.single_upload}
+
+    def node(package: PackageId) -> str:
+        return f"all of {package.ecosystem}" if package.ecosystem in single_upload else str(package)
+
+    sent = {
+        planned.package.id: planned.package
+        for planned in packages
+        if planned.action is not Action.KEEP
+    }
+    edges: dict[str, set[str]] = {}
+    for package in sent.values():
+        needs = {
+            node(dependency.on) for dependency in package.dependencies if dependency.on in sent
+        }
+        edges.setdefault(node(package.id), set()).update(needs - {node(package.id)})
+    try:
+        DependencyGraph.from_edges(edges)
+    except Cycle as cycle:
+        raise PlanError(
+            str(cycle),
+            hint="The registry takes all packages of that ecosystem at once. Publish in two runs "
+            "with `packages`, first what the others wait for, or drop a dependency.",
+        ) from cycle

@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.errors import BuildFailed, DigestMismatch, ReleasekitError
-from releasekit.model import Action, Artifact, Outcome, PackageId, Published, Result, Span, Step
+from releasekit.model import (
+    Action,
+    Artifact,
+    Outcome,
+    PackageId,
+    PlannedPackage,
+    Published,
+    Result,
+    Span,
+)
 from releasekit.scheduler.frontier import BLOCKING
 
 if TYPE_CHECKING:
@@ -15,40 +24,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Life:
+class PackageRun:
     """One package during a run; only the task at work on the package changes it.
 
-    `doubt` says why nobody knows whether the registry took our bytes; it is empty when nothing was
-    sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
-    `visible` once it shows all of them. `owed` is what should have followed then and did not: a
-    blemish, not a failure.
+    `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
+    was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
+    `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
+    did not: a blemish, not a failure.
     """
 
-    step: Step
+    planned: PlannedPackage
     artifacts: tuple[Artifact, ...] = ()
     published: Published | None = None
-    doubt: str = ""
+    ambiguity: str = ""
     sent: bool = False
     visible: bool = False
     error: ReleasekitError | None = None
-    owed: BuildFailed | None = None
+    pending_follow_up: BuildFailed | None = None
     attempts: int = 0
     spans: list[Span] = field(default_factory=list)
 
     @classmethod
-    def of(cls, step: Step) -> Life:
-        return cls(step=step, artifacts=step.artifacts, published=step.published)
+    def of(cls, planned: PlannedPackage) -> PackageRun:
+        return cls(planned=planned, artifacts=planned.artifacts, published=planned.published)
 
     @property
     def unconfirmed(self) -> bool:
         """Whether the registry may have bytes of ours that nobody has seen there."""
-        return (self.sent or bool(self.doubt)) and not self.visible and not self.conflict
+        return (self.sent or bool(self.ambiguity)) and not self.visible and not self.conflict
 
     @property
     def waiting(self) -> bool:
         """Whether its files are at hand, and nothing of them was accepted or refused."""
         untouched = self.published is None and self.error is None and not self.sent
-        return untouched and bool(self.artifacts) and self.step.action is not Action.REFUSE
+        return untouched and bool(self.artifacts) and self.planned.action is not Action.REFUSE
 
     @property
     def conflict(self) -> bool:
@@ -56,29 +65,29 @@ class Life:
 
     @property
     def id(self) -> PackageId:
-        return self.step.package.id
+        return self.planned.package.id
 
 
 def companions(
-    first: Life, lives: Iterable[Life], edges: Mapping[PackageId, Collection[PackageId]]
-) -> list[Life]:
+    first: PackageRun, runs: Iterable[PackageRun], edges: Mapping[PackageId, Collection[PackageId]]
+) -> list[PackageRun]:
     """Who can go out with `first`, whose turn has come, in one upload that takes all or none.
 
-    Dependencies come first in `lives`; nothing is ever ahead of what it needs.
+    Dependencies come first in `runs`; nothing is ever ahead of what it needs.
     """
-    there, along = {first.id, *edges[first.id]}, []
-    for life in lives:
-        if life.visible or life.step.action is Action.KEEP:
-            there.add(life.id)
+    there, companions = {first.id, *edges[first.id]}, []
+    for run in runs:
+        if run.visible or run.planned.action is Action.KEEP:
+            there.add(run.id)
         elif (
-            life is not first
-            and life.id.ecosystem == first.id.ecosystem
-            and life.waiting
-            and there.issuperset(edges[life.id])
+            run is not first
+            and run.id.ecosystem == first.id.ecosystem
+            and run.waiting
+            and there.issuperset(edges[run.id])
         ):
-            there.add(life.id)
-            along.append(life)
-    return along
+            there.add(run.id)
+            companions.append(run)
+    return companions
 
 
 Blockers = Sequence[tuple[PackageId, Outcome]]
@@ -87,62 +96,62 @@ Ending = tuple[Outcome, str]
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 
 
-def verdict(life: Life, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
+def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
     """The outcome of one package and the reason for it, whatever order things happened in.
 
     `blockers` are its dependencies that will not be there; `ending` is the end of all that nothing
     else has happened to.
     """
-    if life.step.action is Action.KEEP:
-        return Outcome.ALREADY_PUBLISHED, life.step.reason
-    if life.visible:
-        if life.sent or life.doubt:
+    if run.planned.action is Action.KEEP:
+        return Outcome.ALREADY_PUBLISHED, run.planned.reason
+    if run.visible:
+        if run.sent or run.ambiguity:
             return Outcome.PUBLISHED, "uploaded, and the registry shows our bytes"
         return Outcome.ALREADY_PUBLISHED, "the registry shows our bytes"
-    if life.error is not None and (life.conflict or life.step.action is Action.REFUSE):
-        return Outcome.FAILED, str(life.error)
-    if life.unconfirmed:
-        reason = life.doubt or "accepted, but not seen on the registry before the run ended"
-        return Outcome.UNKNOWN, str(life.error) if life.error else reason
+    if run.error is not None and (run.conflict or run.planned.action is Action.REFUSE):
+        return Outcome.FAILED, str(run.error)
+    if run.unconfirmed:
+        reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
+        return Outcome.UNKNOWN, str(run.error) if run.error else reason
     if blockers:
         return Outcome.BLOCKED, ", ".join(f"needs {on}, which is {how}" for on, how in blockers)
-    if life.error is not None:
-        return Outcome.FAILED, str(life.error)
+    if run.error is not None:
+        return Outcome.FAILED, str(run.error)
     return ending
 
 
 def results(
-    lives: Mapping[PackageId, Life],
+    runs: Mapping[PackageId, PackageRun],
     edges: Mapping[PackageId, Collection[PackageId]],
     ending: Ending = CUT_OFF,
 ) -> tuple[Result, ...]:
-    """One result for every life, in the same order; dependencies must come first in `lives`."""
+    """One result for every run, in the same order; dependencies must come first in `runs`."""
     ended: dict[PackageId, Result] = {}
-    for package, life in lives.items():
+    for package, run in runs.items():
         blockers = sorted(
             (on, ended[on].outcome) for on in edges[package] if ended[on].outcome in BLOCKING
         )
-        ended[package] = result_of(life, blockers, ending)
+        ended[package] = result_of(run, blockers, ending)
     return tuple(ended.values())
 
 
-def result_of(life: Life, blockers: Blockers = (), ending: Ending = CUT_OFF) -> Result:
+def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF) -> Result:
     """Final once every dependency of the package has come to its end."""
-    outcome, reason = verdict(life, blockers, ending)
-    error = life.error if outcome in {Outcome.FAILED, Outcome.UNKNOWN} else life.owed
-    if life.owed is not None:
-        reason = f"{reason}; {life.owed}"
+    outcome, reason = outcome_of(run, blockers, ending)
+    error = run.error if outcome in {Outcome.FAILED, Outcome.UNKNOWN} else run.pending_follow_up
+    if run.pending_follow_up is not None:
+        reason = f"{reason}; {run.pending_follow_up}"
     return Result(
-        package=life.step.package,
+        package=run.planned.package,
         outcome=outcome,
         reason=reason,
         hint=error.hint if error else _HINTS.get(outcome, ""),
         log=error.log if isinstance(error, BuildFailed) else (),
-        attempts=life.attempts,
-        duration_s=busy(life.spans),
-        url=life.published.url if life.published else "",
-        artifacts=life.artifacts,
-        spans=tuple(life.spans),
+        attempts=run.attempts,
+        duration_s=busy(run.spans),
+        url=run.published.url if run.published else "",
+        artifacts=run.artifacts,
+        spans=tuple(run.spans),
     )
 
 

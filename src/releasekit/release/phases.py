@@ -1,4 +1,4 @@
-"""The three steps of a package: build, upload, confirm; and what each answer means."""
+"""The three phases of a package: build, upload, confirm; and what each answer means."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.errors import (
     BuildFailed,
     Denied,
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Ecosystem, Registry, Target
     from releasekit.model import Artifact, Package, PackageId, Phase
-    from releasekit.release.life import Life
+    from releasekit.release.life import PackageRun
     from releasekit.state.journal import Journal
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
 # How long to look for a package whose last upload ended without an answer.
-DOUBT_WINDOW_S = 20.0
-LAST_LOOK_S = 0.75
+AMBIGUITY_WINDOW_S = 20.0
+LAST_POLL_S = 0.75
 BY_HAND = "It is published, and no later run does this again: do by hand what is left of it."
 
 
-class Steps:
-    """Effects only: every step may be called again after any failure, and after a restart."""
+class Phases:
+    """Effects only: every phase may be called again after any failure, and after a restart."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class Steps:
         config: Config,
         journal: Journal,
         watch: Callable[[Event], None],
-        along: Callable[[Life], Sequence[Life]],
+        companions: Callable[[PackageRun], Sequence[PackageRun]],
     ) -> None:
         self._targets = targets
         self._config = config
         self._journal = journal
         self._watch = watch
-        self._along = along
+        self._companions = companions
         # Who goes along with whom is decided, and done, one upload after the other.
         self._turns = {name: asyncio.Lock() for name in targets}
         self._began = asyncio.get_running_loop().time()
@@ -65,31 +65,31 @@ class Steps:
         """Seconds since the run started."""
         return asyncio.get_running_loop().time() - self._began
 
-    async def build(self, lives: Sequence[Life], versions: Mapping[str, str]) -> None:
+    async def build(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         """Build one batch with its manifests pinned to `versions`.
 
-        Raises BuildFailed when the batch is one package; else each life keeps its own error, for
+        Raises BuildFailed when the batch is one package; else each run keeps its own error, for
         its upload to raise.
         """
-        packages = [life.step.package for life in lives]
+        packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         ecosystem = self._targets[name].ecosystem
         pins = pinned(ecosystem, packages, versions)
         config = self._config
-        with self._span("build", *lives):
+        with self._span("build", *runs):
             with EphemeralPin(config.state_directory, pins, ecosystem=name, root=config.root):
                 built = await self._build(ecosystem, packages)
-            for life in lives:
-                answer = built[life.id]
+            for run in runs:
+                answer = built[run.id]
                 if isinstance(answer, BuildFailed):
-                    life.error = answer
+                    run.error = answer
                     continue
-                life.artifacts = answer
+                run.artifacts = answer
                 await self._journal.built(
-                    life.step.package, answer, fingerprint=life.step.fingerprint
+                    run.planned.package, answer, fingerprint=run.planned.fingerprint
                 )
-            if len(lives) == 1 and lives[0].error is not None:
-                raise lives[0].error
+            if len(runs) == 1 and runs[0].error is not None:
+                raise runs[0].error
 
     async def _build(
         self, ecosystem: Ecosystem, packages: Sequence[Package]
@@ -105,100 +105,100 @@ class Steps:
             )
             return {package.id: error for package in packages}
 
-    async def upload(self, lives: Sequence[Life]) -> None:
+    async def upload(self, runs: Sequence[PackageRun]) -> None:
         """Send what the registry lacks of packages that go out together, usually of one; returns
         too when only `confirm` can tell how it went.
 
         Raises Transient for another attempt, any other PackageError for the last word.
         """
-        for life in lives:
-            if life.error is not None:
-                raise _spoilt(life, lives)
-        for life in lives:
-            life.attempts += 1
+        for run in runs:
+            if run.error is not None:
+                raise _fail_together(run, runs)
+        for run in runs:
+            run.attempts += 1
         try:
-            with self._span("upload", *lives):
-                await self._send(lives)
+            with self._span("upload", *runs):
+                await self._send(runs)
         except PackageError as error:
-            if isinstance(error, Transient) and lives[0].attempts <= self._config.max_retries:
+            if isinstance(error, Transient) and runs[0].attempts <= self._config.max_retries:
                 raise
-            for life in lives:
-                life.error = error
+            for run in runs:
+                run.error = error
             if isinstance(error, DigestMismatch):
                 raise
-            there = [await self._there(life) for life in lives]
-            if not (all(there) or any(life.doubt for life in lives)):
+            there = [await self._is_published(run) for run in runs]
+            if not (all(there) or any(run.ambiguity for run in runs)):
                 raise
             if self._config.gate == "accepted" and not all(there):
-                raise Undecided(lives[0].doubt) from error
+                raise Undecided(runs[0].ambiguity) from error
 
-    async def _there(self, life: Life) -> bool:
+    async def _is_published(self, run: PackageRun) -> bool:
         """A registry may refuse what it has: npmjs answers 403 to a version that is there."""
         try:
-            life.published = await self._registry(life).lookup(life.step.package)
-            self._see(life)
+            run.published = await self._registry(run).lookup(run.planned.package)
+            self._apply_lookup(run)
         except DigestMismatch as error:
-            life.error = error
+            run.error = error
             raise
         except Transient as silence:
-            if life.step.begun and not life.doubt:
-                life.doubt = f"an earlier run had begun to upload it, and now: {silence}"
+            if run.planned.begun and not run.ambiguity:
+                run.ambiguity = f"an earlier run had begun to upload it, and now: {silence}"
         except PackageError:
             pass  # the upload's own error tells more
-        return life.visible
+        return run.visible
 
-    async def _send(self, lives: Sequence[Life]) -> None:
-        target = self._targets[lives[0].id.ecosystem]
+    async def _send(self, runs: Sequence[PackageRun]) -> None:
+        target = self._targets[runs[0].id.ecosystem]
         if target.deployment is None or target.whole:
-            await self._send_missing(target, lives)
+            await self._send_missing(target, runs)
             return
-        async with self._turns[lives[0].id.ecosystem]:
-            along = self._along(lives[0])
+        async with self._turns[runs[0].id.ecosystem]:
+            companions = self._companions(runs[0])
             try:
-                await self._send_missing(target, lives, along)
+                await self._send_missing(target, runs, companions)
             except Rejected as error:
-                if not along or isinstance(error, Denied):
+                if not companions or isinstance(error, Denied):
                     raise
                 # One of them is refused, and only that one may fail of it.
-                await self._send_missing(target, lives)
+                await self._send_missing(target, runs)
 
     async def _send_missing(
-        self, target: Target, lives: Sequence[Life], along: Sequence[Life] = ()
+        self, target: Target, runs: Sequence[PackageRun], companions: Sequence[PackageRun] = ()
     ) -> None:
         release: dict[Package, Sequence[Artifact]] = {}
         sending = []
-        for life in lives:
-            if life.attempts > 1 or life.doubt:
-                life.published = await target.registry.lookup(life.step.package)
-            if not life.sent and (missing := self._missing(life)):
-                release[life.step.package] = missing
-                sending.append(life)
+        for run in runs:
+            if run.attempts > 1 or run.ambiguity:
+                run.published = await target.registry.lookup(run.planned.package)
+            if not run.sent and (missing := self._missing(run)):
+                release[run.planned.package] = missing
+                sending.append(run)
         if sending:
-            release |= {life.step.package: life.artifacts for life in along}
-            sending += along
+            release |= {run.planned.package: run.artifacts for run in companions}
+            sending += companions
         await self._intend(target.registry.url, sending)
-        doubts = [life.doubt for life in sending]
-        for life in sending:
-            life.doubt = "the upload was interrupted before the registry answered"
+        ambiguities = [run.ambiguity for run in sending]
+        for run in sending:
+            run.ambiguity = "the upload was interrupted before the registry answered"
         try:
             await self._deliver(target, release)
         except PackageError as error:
             ambiguous = isinstance(error, Transient) and error.ambiguous
-            for life, doubt in zip(sending, doubts, strict=True):
-                life.doubt = str(error) if ambiguous else doubt
-                if life in along and not life.doubt:
+            for run, ambiguity in zip(sending, ambiguities, strict=True):
+                run.ambiguity = str(error) if ambiguous else ambiguity
+                if run in companions and not run.ambiguity:
                     # Nothing of it was sent, and its own turn may never come.
-                    self._journal.outcome(life.step.package, Outcome.FAILED, str(error))
+                    self._journal.outcome(run.planned.package, Outcome.FAILED, str(error))
             raise
-        for life in sending:
-            life.doubt, life.sent = "", True
+        for run in sending:
+            run.ambiguity, run.sent = "", True
 
-    async def _intend(self, url: str, lives: Sequence[Life]) -> None:
+    async def _intend(self, url: str, runs: Sequence[PackageRun]) -> None:
         intents = []
-        for life in lives:
-            digests = {artifact.filename: artifact.sha256 for artifact in life.artifacts}
-            intents.append(self._journal.intent(life.step.package, registry=url, digests=digests))
-        await all_of(intents)
+        for run in runs:
+            digests = {artifact.filename: artifact.sha256 for artifact in run.artifacts}
+            intents.append(self._journal.intent(run.planned.package, registry=url, digests=digests))
+        await gather_all(intents)
 
     async def _deliver(self, target: Target, release: Mapping[Package, Sequence[Artifact]]) -> None:
         limit_s = self._config.task_timeout_s
@@ -215,100 +215,102 @@ class Steps:
                 f"{target.registry.url} did not take {names} within {limit_s:g} s", ambiguous=True
             ) from error
 
-    async def confirm(self, life: Life) -> None:
+    async def confirm(self, run: PackageRun) -> None:
         """Ask the registry until it shows all our bytes.
 
         Raises DigestMismatch when it shows others, Undecided when it does not within the time for
         a package (`task-timeout`; less when the upload's own answer was lost).
         """
-        registry = self._registry(life)
-        patience_s = min(self._config.task_timeout_s, DOUBT_WINDOW_S if life.doubt else 1e9)
+        registry = self._registry(run)
+        patience_s = min(self._config.task_timeout_s, AMBIGUITY_WINDOW_S if run.ambiguity else 1e9)
         deadline, pause_s = self.now_s() + patience_s, FIRST_PAUSE_S
         try:
-            with self._span("confirm", life):
-                while trouble := await self.look(life):
+            with self._span("confirm", run):
+                while trouble := await self.poll_once(run):
                     if self.now_s() + pause_s > deadline:
                         raise Undecided(
                             f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
-                            f"{life.doubt and f', which had ended with: {life.doubt}'}",
+                            f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
                             hint="Run the same command again later: it asks the registry first.",
                         )
                     await asyncio.sleep(pause_s)
                     pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         except PackageError as error:
-            life.error = error
+            run.error = error
             raise
 
-    def _owed(self, life: Life) -> BuildFailed | None:
+    def _pending_follow_up(self, run: PackageRun) -> BuildFailed | None:
         """What follows what this run has published; that of an earlier run is not done again."""
-        target = self._targets[life.id.ecosystem]
-        if target.follow_up is None or not (life.sent or life.doubt):
+        target = self._targets[run.id.ecosystem]
+        if target.follow_up is None or not (run.sent or run.ambiguity):
             return None
-        due = target.follow_up.due(life.step.package)
+        due = target.follow_up.due(run.planned.package)
         if not due:
             return None
         return BuildFailed(f"{due} did not run to the end, because this run ended", hint=BY_HAND)
 
-    async def follow_up(self, life: Life) -> None:
-        """What is owed; whatever becomes of it, the package stays published."""
-        target = self._targets[life.id.ecosystem]
-        if target.follow_up is None or life.owed is None:
+    async def follow_up(self, run: PackageRun) -> None:
+        """What is still to follow; whatever becomes of it, the package stays published."""
+        target = self._targets[run.id.ecosystem]
+        if target.follow_up is None or run.pending_follow_up is None:
             return
         limit_s = self._config.task_timeout_s
         try:
-            with self._span("follow-up", life):
+            with self._span("follow-up", run):
                 async with asyncio.timeout(limit_s):
-                    await target.follow_up.follow_up(life.step.package)
+                    await target.follow_up.follow_up(run.planned.package)
         except TimeoutError:
-            due = target.follow_up.due(life.step.package)
-            life.owed = BuildFailed(f"{due} did not end within {limit_s:g} s", hint=BY_HAND)
+            due = target.follow_up.due(run.planned.package)
+            run.pending_follow_up = BuildFailed(
+                f"{due} did not end within {limit_s:g} s", hint=BY_HAND
+            )
         except BuildFailed as error:
             error.hint = f"{BY_HAND} {error.hint}".rstrip()
-            life.owed = error
+            run.pending_follow_up = error
         else:
-            life.owed = None
+            run.pending_follow_up = None
 
-    async def look(self, life: Life) -> str:
-        """One look at the registry: sets `life.visible`, or says what stands in the way."""
+    async def poll_once(self, run: PackageRun) -> str:
+        """One look at the registry: sets `run.visible`, or says what stands in the way."""
         try:
-            life.published = await self._registry(life).lookup(life.step.package)
+            run.published = await self._registry(run).lookup(run.planned.package)
         except Transient as error:
             return str(error)
-        missing = self._see(life)
+        missing = self._apply_lookup(run)
         return f"{missing[0].filename} is not visible" if missing else ""
 
-    async def last_look(self, life: Life) -> None:
+    async def last_poll(self, run: PackageRun) -> None:
         """For a package whose run is being ended before it could be confirmed."""
         with contextlib.suppress(TimeoutError, PackageError):
-            async with asyncio.timeout(LAST_LOOK_S):
-                await self.look(life)
+            async with asyncio.timeout(LAST_POLL_S):
+                await self.poll_once(run)
 
-    def _see(self, life: Life) -> list[Artifact]:
-        """What of ours the last answer does not show; sets `life.visible`, and what follows it."""
-        missing = self._missing(life)
-        life.visible = not missing
-        if life.visible:
-            life.owed = self._owed(life)
+    def _apply_lookup(self, run: PackageRun) -> list[Artifact]:
+        """What of ours the last answer does not show; sets `run.visible`, and what follows it."""
+        missing = self._missing(run)
+        run.visible = not missing
+        if run.visible:
+            run.pending_follow_up = self._pending_follow_up(run)
         return missing
 
-    def _missing(self, life: Life) -> list[Artifact]:
-        comparison = compare(life.artifacts, life.published)
+    def _missing(self, run: PackageRun) -> list[Artifact]:
+        comparison = compare(run.artifacts, run.published)
         if comparison.differing:
-            raise DigestMismatch(mismatch(life.artifacts, life.published, comparison.differing[0]))
-        return [a for a in life.artifacts if a.filename in comparison.missing]
+            raise DigestMismatch(mismatch(run.artifacts, run.published, comparison.differing[0]))
+        return [a for a in run.artifacts if a.filename in comparison.missing]
 
-    def _registry(self, life: Life) -> Registry:
-        return self._targets[life.id.ecosystem].registry
+    def _registry(self, run: PackageRun) -> Registry:
+        return self._targets[run.id.ecosystem].registry
 
     @contextlib.contextmanager
-    def _span(self, phase: Phase, *lives: Life) -> Iterator[None]:
+    def _span(self, phase: Phase, *runs: PackageRun) -> Iterator[None]:
         """Time one attempt, for the report, the journal and whoever watches."""
-        node, attempt = f"{phase} {lives[0].id}", max(lives[0].attempts, 1)
+        node, attempt = f"{phase} {runs[0].id}", max(runs[0].attempts, 1)
         start_s = self.now_s()
-        self._journal.step_started(node, attempt=attempt)
-        for life in lives:
+        self._journal.phase_started(node, attempt=attempt)
+        for run in runs:
             self._watch(
-                Event(package=life.id, state="started", at_s=start_s, phase=phase, attempt=attempt)
+                Event(package=run.id, state="started", at_s=start_s, phase=phase, attempt=attempt)
             )
         trouble = ""
         try:
@@ -318,14 +320,14 @@ class Steps:
             raise
         finally:
             end_s = self.now_s()
-            self._journal.step_ended(
+            self._journal.phase_ended(
                 node, attempt=attempt, duration_s=end_s - start_s, error=trouble
             )
-            for life in lives:
-                life.spans.append(Span(phase=phase, start_s=start_s, end_s=end_s))
+            for run in runs:
+                run.spans.append(Span(phase=phase, start_s=start_s, end_s=end_s))
                 self._watch(
                     Event(
-                        package=life.id,
+                        package=run.id,
                         state="ended",
                         at_s=end_s,
                         phase=phase,
@@ -335,12 +337,12 @@ class Steps:
                 )
 
 
-def _spoilt(failed: Life, lives: Sequence[Life]) -> ReleasekitError:
+def _fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:
     """What failed before anything was sent; the others of the deployment are told why they stay."""
     assert failed.error is not None  # noqa: S101 (why we are here)
-    for life in lives:
-        if life.error is None:
-            life.error = PackageError(
+    for run in runs:
+        if run.error is None:
+            run.error = PackageError(
                 f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
                 hint=f"Mend {failed.id.name}, or leave it out with `exclude-packages`.",
             )

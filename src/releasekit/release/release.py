@@ -6,11 +6,11 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, DependencyKind, Event, Outcome, PackageId
-from releasekit.release.life import CUT_OFF, Ending, Life, companions, result_of, results
-from releasekit.release.phases import Steps
+from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results
+from releasekit.release.phases import Phases
 from releasekit.scheduler import Scheduler, Task
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ class Stopped(PackageError):
 
 
 class _Retries:
-    """Observes the scheduler for what only it knows: when a step will be tried again."""
+    """Observes the scheduler for what only it knows: when a phase will be tried again."""
 
     def __init__(self, now_s: Callable[[], float], watch: Callable[[Event], None]) -> None:
         self._now_s = now_s
         self._watch = watch
 
     def started(self, name: str, attempt: int) -> None:
-        """Told by the step itself."""
+        """Told by the phase itself."""
 
     def retrying(self, name: str, attempt: int, delay_s: float, error: BaseException) -> None:
         phase, package = parted(name)
@@ -65,7 +65,7 @@ def parted(node: str) -> tuple[Phase, PackageId]:
     return cast("Phase", phase), PackageId.parse(package)
 
 
-class Release:
+class ReleaseRun:
     """One run of one plan, made inside the running event loop.
 
     `watch` is told of everything that happens, as it happens.
@@ -89,9 +89,9 @@ class Release:
         self._config = config
         self._journal = journal
         self._watch = watch
-        self._lives = {step.package.id: Life.of(step) for step in plan.steps}
-        self._steps = Steps(
-            targets, config=config, journal=journal, watch=watch, along=self._companions
+        self._runs = {planned.package.id: PackageRun.of(planned) for planned in plan.packages}
+        self._phases = Phases(
+            targets, config=config, journal=journal, watch=watch, companions=self._companions
         )
         self._jobs: dict[str, Callable[[], Awaitable[None]]] = {}
         self._told: set[PackageId] = set()
@@ -109,7 +109,7 @@ class Release:
             retry_base_delay=config.retry_base_delay_s,
             task_timeout=None,
             durations=journal.history.durations,
-            observer=_Retries(self._steps.now_s, watch),
+            observer=_Retries(self._phases.now_s, watch),
         )
 
     @property
@@ -117,18 +117,18 @@ class Release:
         """For pausing and resuming."""
         return self._scheduler
 
-    def stop(self, reason: str, *, at_once: bool = False) -> None:
-        """Take on nothing new; uploads in flight get 6 s, or nothing when `at_once`."""
+    def stop(self, reason: str, *, immediately: bool = False) -> None:
+        """Take on nothing new; uploads in flight get 6 s, or nothing when `immediately`."""
         self._ending = self._ending or reason
         self._scheduler.cancel(
-            grace_s=0.0 if at_once else CANCEL_GRACE_S, lanes={"upload", "confirm"}
+            grace_s=0.0 if immediately else CANCEL_GRACE_S, lanes={"upload", "confirm"}
         )
 
     async def run(self) -> None:
         """To the end, whatever happens to single packages; `results` tells how they ended."""
-        for life in self._lives.values():
-            if life.step.action is Action.KEEP:
-                self._tell(result_of(life))
+        for run in self._runs.values():
+            if run.planned.action is Action.KEEP:
+                self._tell(result_of(run))
         timer = None
         if self._config.deadline_s is not None:
             timer = asyncio.get_running_loop().call_later(
@@ -142,14 +142,14 @@ class Release:
             if timer is not None:
                 timer.cancel()
         if self._ending:
-            doubtful = [life for life in self._lives.values() if life.unconfirmed]
-            await all_of(map(self._steps.last_look, doubtful))
+            doubtful = [run for run in self._runs.values() if run.unconfirmed]
+            await gather_all(map(self._phases.last_poll, doubtful))
         for result in self.results():
             self._tell(result)
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
-        return results(self._lives, self._edges, self._rest())
+        return results(self._runs, self._edges, self._rest())
 
     def _rest(self) -> Ending:
         if self._ending:
@@ -161,26 +161,26 @@ class Release:
         # A run that is ending still confirms what it has sent.
         if self._ending and phase != "confirm":
             raise Stopped(self._ending)
-        life = self._lives[package]
+        run = self._runs[package]
         try:
             await self._jobs[node]()
         except PackageError as error:
-            if life.error is error:
-                self._failed(life)
+            if run.error is error:
+                self._failed(run)
             raise
 
-    def _failed(self, life: Life) -> None:
+    def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":
-            self._ending = self._ending or f"{life.id} failed, and `failure-policy` is `stop`"
+            self._ending = self._ending or f"{run.id} failed, and `failure-policy` is `stop`"
         # Until its dependencies have ended nobody can tell a failed package from a blocked one, and
         # until the run has, nobody gives up finding out about an unconfirmed one.
-        if not life.unconfirmed and all(
-            self._lives[on].visible or self._kept(on) for on in self._edges[life.id]
+        if not run.unconfirmed and all(
+            self._runs[on].visible or self._kept(on) for on in self._edges[run.id]
         ):
-            self._tell(result_of(life))
+            self._tell(result_of(run))
 
     def _kept(self, package: PackageId) -> bool:
-        return self._lives[package].step.action is Action.KEEP
+        return self._runs[package].planned.action is Action.KEEP
 
     def _tell(self, result: Result) -> None:
         """Put the end of a package on record, once."""
@@ -193,27 +193,27 @@ class Release:
             Event(
                 package=package.id,
                 state="settled",
-                at_s=self._steps.now_s(),
+                at_s=self._phases.now_s(),
                 attempt=result.attempts,
                 outcome=result.outcome,
                 detail=result.reason,
             )
         )
 
-    async def _upload(self, lives: Sequence[Life]) -> None:
-        for life in lives:
-            if life.step.action is Action.REFUSE:
-                life.error = PackageError(life.step.reason)
-        await self._steps.upload(lives)
+    async def _upload(self, runs: Sequence[PackageRun]) -> None:
+        for run in runs:
+            if run.planned.action is Action.REFUSE:
+                run.error = PackageError(run.planned.reason)
+        await self._phases.upload(runs)
 
-    async def _confirm(self, life: Life) -> None:
-        await self._steps.confirm(life)
-        if life.owed is None:
-            self._tell(result_of(life))
+    async def _confirm(self, run: PackageRun) -> None:
+        await self._phases.confirm(run)
+        if run.pending_follow_up is None:
+            self._tell(result_of(run))
 
-    async def _follow_up(self, life: Life) -> None:
-        await self._steps.follow_up(life)
-        self._tell(result_of(life))
+    async def _follow_up(self, run: PackageRun) -> None:
+        await self._phases.follow_up(run)
+        self._tell(result_of(run))
 
     def _tasks(self) -> list[Task]:
         """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only
@@ -235,7 +235,7 @@ class Release:
             for package in packages:
                 confirm = f"confirm {package}"
                 tasks.append(Task(name=confirm, lane="confirm", after=frozenset({upload})))
-                self._jobs[confirm] = partial(self._confirm, self._lives[package])
+                self._jobs[confirm] = partial(self._confirm, self._runs[package])
         return tasks + self._follow_ups(uploads)
 
     def _follow_ups(self, uploads: Mapping[str, Sequence[PackageId]]) -> list[Task]:
@@ -243,46 +243,46 @@ class Release:
         tasks = []
         for package in (package for packages in uploads.values() for package in packages):
             follow_up = self._targets[package.ecosystem].follow_up
-            life = self._lives[package]
-            if follow_up is not None and follow_up.due(life.step.package):
+            run = self._runs[package]
+            if follow_up is not None and follow_up.due(run.planned.package):
                 node = f"follow-up {package}"
                 after = frozenset({f"confirm {package}"})
                 tasks.append(Task(name=node, lane="follow-up", after=after))
-                self._jobs[node] = partial(self._follow_up, life)
+                self._jobs[node] = partial(self._follow_up, run)
         return tasks
 
     def _uploads(self) -> dict[str, list[PackageId]]:
         """One node a package; one for all packages that go out together."""
         nodes: dict[str, list[PackageId]] = {}
         shared: dict[str, str] = {}
-        for package, life in self._lives.items():
-            if life.step.action is Action.KEEP:
+        for package, run in self._runs.items():
+            if run.planned.action is Action.KEEP:
                 continue
             node = f"upload {package}"
             if self._together(package, package):
                 node = shared.setdefault(package.ecosystem, node)
             nodes.setdefault(node, []).append(package)
         for node, packages in nodes.items():
-            lives = [self._lives[package] for package in packages]
-            self._jobs[node] = partial(self._upload, lives)
+            runs = [self._runs[package] for package in packages]
+            self._jobs[node] = partial(self._upload, runs)
         return nodes
 
     def _together(self, one: PackageId, other: PackageId) -> bool:
         """Whether both go out in one upload, and neither waits for the other."""
-        return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].at_once
+        return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].single_upload
 
-    def _companions(self, life: Life) -> list[Life]:
+    def _companions(self, run: PackageRun) -> list[PackageRun]:
         """Who goes out with it, ahead of their own turn."""
-        return companions(life, self._lives.values(), self._edges)
+        return companions(run, self._runs.values(), self._edges)
 
     def _builds(self) -> list[Task]:
         """One node a batch, after those whose packages it cannot be built without."""
         self._batches: dict[str, tuple[PackageId, ...]] = {}
         for name, target in self._targets.items():
             packages = [
-                step.package
-                for step in self._plan.steps
-                if step.action is Action.PUBLISH and step.package.id.ecosystem == name
+                planned.package
+                for planned in self._plan.packages
+                if planned.action is Action.PUBLISH and planned.package.id.ecosystem == name
             ]
             for batch in target.ecosystem.batches(packages):
                 ids = tuple(package.id for package in batch)
@@ -290,14 +290,14 @@ class Release:
         batch_of = {package: node for node, ids in self._batches.items() for package in ids}
         tasks = []
         for node, ids in self._batches.items():
-            lives = [self._lives[package] for package in ids]
+            runs = [self._runs[package] for package in ids]
             needs = {
                 batch_of[dependency.on]
-                for life in lives
-                for dependency in life.step.package.dependencies
+                for run in runs
+                for dependency in run.planned.package.dependencies
                 if dependency.kind is DependencyKind.BUILD and dependency.on in batch_of
             }
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
             versions = self._plan.versions[ids[0].ecosystem]
-            self._jobs[node] = partial(self._steps.build, lives, versions)
+            self._jobs[node] = partial(self._phases.build, runs, versions)
         return tasks

@@ -41,7 +41,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     runs = [_shifted(report, (_started(report) - started).total_seconds()) for report in reports]
     edges = _edges(runs, plan)
     results = _best(result for run in runs for result in run.results)
-    versions = {step.package.id: step.package for step in plan.steps} if plan else {}
+    versions = {planned.package.id: planned.package for planned in plan.packages} if plan else {}
     for name in edges.keys() - results.keys():
         results[name] = _lost(versions.get(name) or _unseen(name))
     private = {package.id: package for run in runs for package in run.private}

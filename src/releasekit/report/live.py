@@ -90,7 +90,7 @@ class LiveProgress:
     def begin(self, plan: Plan) -> None:
         self._console.print(plan_headline(plan))
         self._counted = frozenset(
-            step.package.id for step in plan.steps if step.action is not Action.KEEP
+            planned.package.id for planned in plan.packages if planned.action is not Action.KEEP
         )
         self._bar.update(self._task, total=len(self._counted))
         self._live.start()

@@ -100,7 +100,7 @@ def plan_outputs(plan: Plan) -> dict[str, str]:
     Ecosystems whose packages wait for one another share a row: jobs of a matrix run side by side,
     and one of them would find that the other has not published yet what it needs.
     """
-    work = [step.package.id for step in plan.steps if step.action is not Action.KEEP]
+    work = [planned.package.id for planned in plan.packages if planned.action is not Action.KEEP]
     rows = [
         {
             "ecosystem": ",".join(together),
@@ -113,7 +113,7 @@ def plan_outputs(plan: Plan) -> dict[str, str]:
     return {
         "matrix": _json({"include": rows}),
         "has-work": "true" if rows else "false",
-        "ecosystems": _ecosystems(step.package.id.ecosystem for step in plan.steps),
+        "ecosystems": _ecosystems(planned.package.id.ecosystem for planned in plan.packages),
     }
 
 

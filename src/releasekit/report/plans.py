@@ -23,7 +23,7 @@ from releasekit.text import escape
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.model import Package, Plan, Published, Step
+    from releasekit.model import Package, Plan, PlannedPackage, Published
 
 PLAN_SCHEMA: Final = 1
 
@@ -43,18 +43,18 @@ _ROWS: Final = (2_000, 300, 30)  # of a table in a summary; fewer until it fits
 
 
 def plan_headline(plan: Plan) -> str:
-    if not plan.steps:
+    if not plan.packages:
         return "No package to publish"
-    counts = Counter(step.action for step in plan.steps)
+    counts = Counter(planned.action for planned in plan.packages)
     parts = [f"{counts[action]} {_WORDS[action]}" for action in Action if counts[action]]
-    return f"{packages(len(plan.steps))}: {', '.join(parts)}"
+    return f"{packages(len(plan.packages))}: {', '.join(parts)}"
 
 
 def plan_table(plan: Plan) -> str:
-    """For a terminal or a log: the steps in publish order, then what is never published."""
+    """For a terminal or a log: the packages in publish order, then what is never published."""
     rows = [
-        (str(step.package.id), step.package.version, step.action.value, step.reason)
-        for step in plan.steps
+        (str(planned.package.id), planned.package.version, planned.action.value, planned.reason)
+        for planned in plan.packages
     ]
     rows += [
         (str(package.id), package.version, "never", package.unpublishable)
@@ -68,8 +68,11 @@ def plan_mermaid(plan: Plan) -> str:
     """The graph, whatever its size; packages to publish are green, those kept grey."""
     return flowchart(
         {
-            step.package.id: (f"{step.package.id} {step.package.version}", _STYLES[step.action])
-            for step in plan.steps
+            planned.package.id: (
+                f"{planned.package.id} {planned.package.version}",
+                _STYLES[planned.action],
+            )
+            for planned in plan.packages
         },
         plan.edges(),
     )
@@ -83,7 +86,7 @@ def plan_json(plan: Plan, root: Path) -> str:
         "commit": plan.commit,
         "registries": dict(sorted(plan.registries.items())),
         "notes": list(plan.notes),
-        "packages": [_step(step, root) for step in plan.steps],
+        "packages": [_planned(planned, root) for planned in plan.packages],
         "private": [
             _package(package, root) | {"reason": package.unpublishable} for package in plan.private
         ],
@@ -109,20 +112,20 @@ def _package(package: Package, root: Path) -> dict[str, object]:
     }
 
 
-def _step(step: Step, root: Path) -> dict[str, object]:
-    return _package(step.package, root) | {
-        "action": step.action.value,
-        "reason": step.reason,
-        "fingerprint": step.fingerprint,
+def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
+    return _package(planned.package, root) | {
+        "action": planned.action.value,
+        "reason": planned.reason,
+        "fingerprint": planned.fingerprint,
         "artifacts": [
             {
                 "path": _relative(artifact.path, root),
                 "size": artifact.size,
                 "digests": dict(artifact.digests),
             }
-            for artifact in step.artifacts
+            for artifact in planned.artifacts
         ],
-        "published": _published(step.published),
+        "published": _published(planned.published),
     }
 
 
@@ -149,18 +152,18 @@ def plan_summary(plan: Plan, *, limit_bytes: int = LIMIT_BYTES) -> str:
 def _summary(plan: Plan, rows: int) -> str:
     lines = [f"## {plan_headline(plan)}", ""]
     lines += [line for note in plan.notes for line in (escape.markdown(note), "")]
-    if plan.steps:
+    if plan.packages:
         cells = [
             (
-                *package_cells(step.package),
-                _WORDS[step.action],
-                escape.markdown(escape.clip(step.reason, 300)),
+                *package_cells(planned.package),
+                _WORDS[planned.action],
+                escape.markdown(escape.clip(planned.reason, 300)),
             )
-            for step in plan.steps[:rows]
+            for planned in plan.packages[:rows]
         ]
         lines += [*table(("Package", "Version", "Action", "Why"), cells), ""]
-        if len(plan.steps) > rows:
-            lines += [f"… and {len(plan.steps) - rows} more, in the plan file.", ""]
+        if len(plan.packages) > rows:
+            lines += [f"… and {len(plan.packages) - rows} more, in the plan file.", ""]
         chart = plan_mermaid(plan)
         if drawable(chart):
             lines += details("Publish order", [escape.fence(chart.splitlines(), "mermaid")])

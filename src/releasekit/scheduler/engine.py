@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, Self, cast
 
 from releasekit.aio import Lifetime, Stage
 from releasekit.errors import PackageError, PlanError, Transient
-from releasekit.garbage import uncollected
+from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
 from releasekit.scheduler.attempts import (
@@ -70,7 +70,7 @@ class Scheduler:
         self._errors: dict[str, BaseException] = {}
 
     @classmethod
-    @uncollected()
+    @gc_paused()
     def from_graph(  # noqa: PLR0913 - the public face: every option by its name
         cls,
         graph: DependencyGraph,
@@ -112,7 +112,7 @@ class Scheduler:
         return cls(frontier, policy, estimates=estimates, observer=observer, controls=controls)
 
     @classmethod
-    @uncollected()
+    @gc_paused()
     def from_tasks(  # noqa: PLR0913 - as from_graph
         cls,
         tasks: Iterable[Task],

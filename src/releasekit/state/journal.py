@@ -119,11 +119,11 @@ class Journal:
             ecosystems=sorted(ecosystems),
         )
 
-    def step_started(self, node: str, *, attempt: int = 1) -> None:
+    def phase_started(self, node: str, *, attempt: int = 1) -> None:
         """`node` is the scheduler's name, "upload pypi:acme-core"."""
         self._append("step_started", node=node, **_unless_first(attempt))
 
-    def step_ended(
+    def phase_ended(
         self, node: str, *, attempt: int = 1, duration_s: float, error: str = ""
     ) -> None:
         """Only a success (no `error`) counts for the durations of the next run."""

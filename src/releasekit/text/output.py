@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class _Lossy(io.FileIO):
+class _Unfailing(io.FileIO):
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
@@ -19,14 +19,14 @@ class _Lossy(io.FileIO):
             return memoryview(data).nbytes
 
 
-def lossy(stream: TextIO | None) -> TextIO:
+def ignore_write_errors(stream: TextIO | None) -> TextIO:
     """The same file, but what cannot be written is dropped: a closed pipe, a terminal that is gone
     or a full disk must not end a release. None, for a descriptor that was closed before the start,
     becomes the null device, and that before another file can get its number.
     """
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
-    raw = _Lossy(stream.fileno(), "w", closefd=False)
+    raw = _Unfailing(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding,

@@ -19,7 +19,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.model import Action, Artifact, Dependency, Package, PackageId, Step
+from releasekit.model import Action, Artifact, Dependency, Package, PackageId, PlannedPackage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -209,12 +209,14 @@ def test_the_plan_says_how_long_it_will_take(tmp_path: Path) -> None:
         return httpx.Response(200, content=b"") if known else httpx.Response(404)
 
     async def use(target: Target) -> str:
-        assert target.foresee is not None
+        assert target.plan_notes is not None
         names = ["known", *(f"new-{number}" for number in range(6))]
         for name in names:
             await target.registry.lookup(package(name))
-        steps = [Step(package=package(it), action=Action.PUBLISH, reason="") for it in names]
-        return target.foresee([*steps, replace(steps[1], action=Action.KEEP)])
+        steps = [
+            PlannedPackage(package=package(it), action=Action.PUBLISH, reason="") for it in names
+        ]
+        return target.plan_notes([*steps, replace(steps[1], action=Action.KEEP)])
 
     assert "at least 10 min" in using(tmp_path, use, answer, place="")
     assert using(tmp_path, use, answering(httpx.Response(200))) == ""  # not crates.io

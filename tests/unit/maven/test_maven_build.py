@@ -136,7 +136,7 @@ def test_what_gpg_cannot_sign_is_not_built(tmp_path: Path, script: str | None, w
 
     async def main() -> None:
         async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            await Signer(processes, key="KEY", at_once=1).sign(package, artifacts)
+            await Signer(processes, key="KEY", concurrency=1).sign(package, artifacts)
 
     with pytest.raises(BuildFailed, match=words):
         asyncio.run(main())

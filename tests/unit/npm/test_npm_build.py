@@ -20,7 +20,7 @@ from releasekit.ecosystems.npm.options import Options
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host import streams
 from releasekit.host.process import Processes
-from releasekit.model import Action, Step
+from releasekit.model import Action, PlannedPackage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -238,10 +238,10 @@ def follow(root: Path, **table: object) -> tuple[str, str, BuildFailed | None]:
     async def main() -> tuple[str, str, BuildFailed | None]:
         async with opened(root, **table) as npm:  # type: ignore[arg-type]
             (package,) = [it for it in await npm.discover(root) if not it.unpublishable]
-            step = Step(package=package, action=Action.PUBLISH, reason="")
-            kept = Step(package=package, action=Action.KEEP, reason="")
-            assert npm.foresee([kept]) == ""
-            said = npm.due(package), npm.foresee([step])
+            step = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
+            kept = PlannedPackage(package=package, action=Action.KEEP, reason="")
+            assert npm.plan_notes([kept]) == ""
+            said = npm.due(package), npm.plan_notes([step])
             try:
                 await npm.follow_up(package)
             except BuildFailed as error:
@@ -310,8 +310,8 @@ def test_a_note_names_a_few_packages(tmp_path: Path) -> None:
     async def main() -> str:
         async with opened(root) as npm:
             packages = await npm.discover(root)
-            return npm.foresee(
-                [Step(package=it, action=Action.PUBLISH, reason="") for it in packages]
+            return npm.plan_notes(
+                [PlannedPackage(package=it, action=Action.PUBLISH, reason="") for it in packages]
             )
 
     assert "scripts of p0, p1, p2, p3, p4 and 2 more run" in asyncio.run(main())

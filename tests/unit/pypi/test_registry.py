@@ -21,7 +21,7 @@ from releasekit.errors import (
     Transient,
 )
 from releasekit.http.circuit import Circuit
-from releasekit.model import Action, Step
+from releasekit.model import Action, PlannedPackage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -320,15 +320,15 @@ def test_a_server_that_is_down_is_left_alone(tmp_path: Path) -> None:
 def test_a_local_version_is_refused_where_it_can_never_be_uploaded(
     place: str, version: str, action: Action, refused: bool
 ) -> None:
-    step = Step(package=replace(PACKAGE, version=version), action=action, reason="")
+    step = PlannedPackage(package=replace(PACKAGE, version=version), action=action, reason="")
 
-    async def foresee(registry: Registry) -> str:
+    async def plan_notes(registry: Registry) -> str:
         assert isinstance(registry, PackageIndex)
-        return registry.foresee([step])
+        return registry.plan_notes([step])
 
     if refused:
         with pytest.raises(PlanError, match=r"acme-core 1\.0\+g1a2b3c .* 'g1a2b3c'") as caught:
-            using(Server({}), place, foresee)
+            using(Server({}), place, plan_notes)
         assert "no-local-version" in caught.value.hint
     else:
-        assert using(Server({}), place, foresee) == ""
+        assert using(Server({}), place, plan_notes) == ""

@@ -137,14 +137,14 @@ def test_an_identity_that_was_used_is_replaced(artifacts: tuple[Artifact, ...]) 
     answer = served(index)
     lost: list[httpx.Response] = []
 
-    def lossy(request: httpx.Request) -> httpx.Response:
+    def ignore_write_errors(request: httpx.Request) -> httpx.Response:
         response = answer(request)
         if request.url.path == "/_/oidc/mint-token" and not lost:
             lost.append(response)
             raise httpx.ReadTimeout("", request=request)
         return response
 
-    upload(lossy, artifacts, max_retries=1)
+    upload(ignore_write_errors, artifacts, max_retries=1)
     assert len(index.files) == 2
     assert len(index.id_tokens) == 2
 

@@ -30,4 +30,4 @@ def target(config: Config, services: Services) -> Target:
     ecosystem = Cargo(
         config, options, goes_to, processes=services.processes, on_close=registry.aclose
     )
-    return Target(ecosystem=ecosystem, registry=registry, foresee=registry.foresee)
+    return Target(ecosystem=ecosystem, registry=registry, plan_notes=registry.plan_notes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.aio import finish
+from releasekit.aio import uncancellable
 from releasekit.ecosystems.cargo import answers, crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, request_body
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.host.contents import Contents
     from releasekit.http.credentials import Secret
-    from releasekit.model import Artifact, Package, Published, Step
+    from releasekit.model import Artifact, Package, PlannedPackage, Published
 
 # crates.io reads the whole package before it answers.
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
@@ -83,11 +83,11 @@ class SparseRegistry:
         """Gives back tokens that were made for this run."""
         await self._login.aclose()
 
-    def foresee(self, steps: Sequence[Step]) -> str:
+    def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How long the limits of crates.io will make it take, from what the lookups have shown."""
         if not self._destination.is_crates_io:
             return ""
-        names = [it.package.id.name for it in steps if it.action in _UPLOADED]
+        names = [planned.package.id.name for planned in packages if planned.action in _UPLOADED]
         new = sum(name not in self._seen for name in names)
         return rates.foreseen(new_crates=new, new_versions=len(names) - new)
 
@@ -133,7 +133,7 @@ class SparseRegistry:
         home = Home(self._destination.manifest_index, _members(package))
         with contents.opened(artifact) as file:
             # Beside the loop, and never left behind with the descriptor closed under it.
-            body = await finish(asyncio.to_thread(_body, file, package, home))
+            body = await uncancellable(asyncio.to_thread(_body, file, package, home))
         token = await self._login.get()
         response = await self._put(api, body, token)
         if response.status_code in {401, 403} and self._login.renew(token):

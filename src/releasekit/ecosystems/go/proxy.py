@@ -7,7 +7,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.ecosystems.go import module_zip, paths, release
 from releasekit.errors import Rejected, Transient
 from releasekit.http.circuit import Circuit
@@ -49,7 +49,7 @@ class Proxy:
         found = {info: f"sha256:{hashlib.sha256(_info(answer, package)).hexdigest()}"}
         if self.url == OFFICIAL:
             return found | await self._from_sum_db(package)
-        mod_data, zip_data = await all_of(
+        mod_data, zip_data = await gather_all(
             self._get(self.address(package, name), package) for name in (mod, zipped)
         )
         if mod_data is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import discover, document, pin, pom, workspace
 from releasekit.ecosystems.maven.build import Builder
 from releasekit.ecosystems.maven.signing import Signer
@@ -68,9 +68,9 @@ class Maven:
             return {package.id: error for package in packages}
         if self._options.sign:
             signer = Signer(
-                self._processes, self._options.sign, at_once=self._config.build_concurrency
+                self._processes, self._options.sign, concurrency=self._config.build_concurrency
             )
-            signed = await all_of(
+            signed = await gather_all(
                 self._sign(signer, package, built[package.id]) for package in packages
             )
             built = {package.id: each for package, each in zip(packages, signed, strict=True)}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
 
-from releasekit.aio import finish
+from releasekit.aio import uncancellable
 from releasekit.ecosystems.maven import answers, bundle
 from releasekit.ecosystems.maven.login import Login
 from releasekit.ecosystems.maven.reading import Reader
@@ -112,7 +112,7 @@ class Portal:
     async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
         with tempfile.TemporaryDirectory(dir=self._state, prefix=".bundle-") as scratch:
             path = Path(scratch) / "bundle.zip"
-            await finish(asyncio.to_thread(bundle.write, path, release))
+            await uncancellable(asyncio.to_thread(bundle.write, path, release))
             with path.open("rb") as file:
                 request = self._http.build_request(
                     "POST",

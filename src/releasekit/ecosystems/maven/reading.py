@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import answers, layout
 from releasekit.errors import Transient
 from releasekit.http.circuit import Circuit
@@ -96,10 +96,10 @@ class Reader:
         return self._url.copy_with(path=f"{self._url.path.rstrip('/')}/{path}")
 
     async def _checksums(self, package: Package, names: Iterable[str]) -> list[str]:
-        return await all_of(self._checksum(package, name) for name in names)
+        return await gather_all(self._checksum(package, name) for name in names)
 
     async def _hashes(self, package: Package, names: Iterable[str]) -> list[str]:
-        return await all_of(self._hash(package, name) for name in names)
+        return await gather_all(self._hash(package, name) for name in names)
 
     async def _checksum(self, package: Package, name: str) -> str:
         """By the file that lies beside it; empty where there is none."""

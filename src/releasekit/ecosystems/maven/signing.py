@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from releasekit.aio import all_of
+from releasekit.aio import gather_all
 from releasekit.ecosystems.maven.build import digested
 from releasekit.errors import BuildFailed, CommandFailed
 
@@ -22,12 +22,12 @@ SUFFIX = ".asc"
 
 
 class Signer:
-    """`key` is True for gpg's default key. gpg signs one file a process, `at_once` at a time."""
+    """`key` is True for gpg's default key. gpg signs one file a process."""
 
-    def __init__(self, processes: Processes, key: bool | str, *, at_once: int) -> None:
+    def __init__(self, processes: Processes, key: bool | str, *, concurrency: int) -> None:
         self._processes = processes
         self._key = key
-        self._slots = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(concurrency)
 
     async def sign(self, package: Package, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
         """`artifacts` and their signatures; raises BuildFailed. What is signed already stays."""
@@ -44,7 +44,7 @@ class Signer:
                 hint="Install GnuPG (https://gnupg.org), or do without signatures.",
             )
         try:
-            made = await all_of(self._sign(gpg, path) for path in unsigned)
+            made = await gather_all(self._sign(gpg, path) for path in unsigned)
         except CommandFailed as error:
             raise BuildFailed(
                 f"{package.id}: gpg did not sign: {error.log[-1] if error.log else error}",

@@ -20,6 +20,6 @@ def target(config: Config, services: Services) -> Target:
     return Target(
         ecosystem=npm,
         registry=registry.make(config, services, options),
-        foresee=npm.foresee,
+        plan_notes=npm.plan_notes,
         follow_up=npm,
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.workspace import Tool
     from releasekit.errors import ReleasekitError
     from releasekit.host.process import Processes
-    from releasekit.model import Package, PackageId, Step
+    from releasekit.model import Package, PackageId, PlannedPackage
 
 
 # How many packages a note names.
@@ -74,12 +74,12 @@ class Npm:
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         return {package.id: await self._build(package, into) for package in packages}
 
-    def foresee(self, steps: Sequence[Step]) -> str:
+    def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """What a plan says of scripts that run outside a build."""
         names = [
-            step.package.id.name
-            for step in steps
-            if step.action is not Action.KEEP and self._following(step.package)
+            planned.package.id.name
+            for planned in packages
+            if planned.action is not Action.KEEP and self._following(planned.package)
         ]
         if not names:
             return ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.aio import finish
+from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.npm import answers, document, login, tags
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
@@ -101,12 +101,12 @@ class NpmRegistry:
 
     async def _store(self, package: Package, artifact: Artifact) -> None:
         token = await self._login.get(package)
-        contained = await finish(asyncio.to_thread(_contained, package, artifact))
+        contained = await uncancellable(asyncio.to_thread(_contained, package, artifact))
         tag = await self._tag(package, contained.manifest)
         tarball = str(self._at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz"))
         entry = document.published(package, contained, tarball=tarball, digests=artifact.digests)
         access = self._config.npm_access or _access(contained.manifest)
-        body = await finish(
+        body = await uncancellable(
             asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
         )
         request = self._http.build_request(

@@ -20,5 +20,5 @@ def target(config: Config, services: Services) -> Target:
     return Target(
         ecosystem=PyPI(config, options, processes=services.processes),
         registry=there,
-        foresee=there.foresee if isinstance(there, registry.PackageIndex) else None,
+        plan_notes=there.plan_notes if isinstance(there, registry.PackageIndex) else None,
     )

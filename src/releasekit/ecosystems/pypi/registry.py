@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
 
-from releasekit.aio import finish
+from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import answers, login, simple_index
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.contents import Contents
-    from releasekit.model import Artifact, Package, Published, Step
+    from releasekit.model import Artifact, Package, PlannedPackage, Published
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
 _INDEXES: Final = {
@@ -110,16 +110,16 @@ class PackageIndex:
     def check_credentials(self) -> None:
         self._login.check()
 
-    def foresee(self, steps: Sequence[Step]) -> str:
+    def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """Raises PlanError for a version that pypi.org is known to refuse.
 
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
         if str(self._endpoints.upload).rstrip("/") + "/" not in _INDEXES:
             return ""
-        for step in steps:
-            package = step.package
-            if step.action is not Action.KEEP and "+" in package.version:
+        for planned in packages:
+            package = planned.package
+            if planned.action is not Action.KEEP and "+" in package.version:
                 raise PlanError(
                     f"{package.manifest}: {package.id.name} {package.version} has a local version, "
                     f"{package.version.partition('+')[2]!r}, which {self.url} never takes",
@@ -171,7 +171,7 @@ class PackageIndex:
     async def _send(self, file: Contents, call: _Call) -> httpx.Response:
         async with call.turn:
             # Beside the loop, and never left behind with the descriptor closed under it.
-            form = await finish(asyncio.to_thread(form_of, file))
+            form = await uncancellable(asyncio.to_thread(form_of, file))
         response = await self._post(file, form, call.basic)
         if answers.says_token_is_stale(response) and self._login.renew(call.basic):
             response = await self._post(file, form, await self._login.get())

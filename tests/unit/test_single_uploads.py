@@ -9,8 +9,8 @@ import pytest
 from fakes import FakeEcosystem, FakeRegistry
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import PlanError
-from releasekit.model import Action, Dependency, Package, PackageId, Step
-from releasekit.plan.bundle import refuse_divided
+from releasekit.model import Action, Dependency, Package, PackageId, PlannedPackage
+from releasekit.plan.make import check_single_uploads
 
 
 class AtOnce(FakeRegistry):
@@ -19,15 +19,18 @@ class AtOnce(FakeRegistry):
 
 
 def check(
-    edges: dict[str, tuple[str, ...]], *, at_once: bool = True, published: tuple[str, ...] = ()
+    edges: dict[str, tuple[str, ...]],
+    *,
+    single_upload: bool = True,
+    published: tuple[str, ...] = (),
 ) -> None:
     registry = AtOnce()
     targets = {
-        "maven": Target(FakeEcosystem(), registry, registry, whole=at_once),
+        "maven": Target(FakeEcosystem(), registry, registry, whole=single_upload),
         "pypi": Target(FakeEcosystem(), FakeRegistry()),
     }
     steps = [
-        Step(
+        PlannedPackage(
             package=Package(
                 id=PackageId.parse(name),
                 version="1",
@@ -40,7 +43,7 @@ def check(
         )
         for name, needs in edges.items()
     ]
-    refuse_divided(steps, targets)
+    check_single_uploads(steps, targets)
 
 
 DIVIDED: dict[str, tuple[str, ...]] = {
@@ -58,7 +61,7 @@ def test_what_goes_out_at_once_cannot_wait_for_what_waits_for_it() -> None:
 
 
 def test_what_goes_out_one_by_one_may_wait_in_between() -> None:
-    check(DIVIDED, at_once=False)
+    check(DIVIDED, single_upload=False)
 
 
 @pytest.mark.parametrize("published", DIVIDED)
