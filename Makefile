@@ -15,8 +15,15 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 # An ecosystem of the example, the tool that it takes and the version, and who of another ecosystem has
-# to follow one of its packages, and so stays behind where the tool is missing.
-DEMO := cargo|cargo|1.90|pypi:acme-measure npm|npm|1| go|git|2|npm:@acme/cli maven|mvn|3|
+# to follow one of its packages, and so stays behind where the tool is missing. docs/generate.py
+# writes what stands between the marks.
+# demo:begin
+DEMO :=
+DEMO += npm|npm|1|
+DEMO += cargo|cargo|1.90|pypi:acme-measure
+DEMO += go|git|2|npm:@acme/cli
+DEMO += maven|mvn|3|
+# demo:end
 
 demo: ## publish examples/polyglot into build/demo-registry, as far as its tools are here
 	@chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
@@ -61,7 +68,7 @@ lock: .venv ## renew uv.lock and requirements.lock, the lock file the action ins
 	$(BIN)/uv lock
 	$(BIN)/uv $(EXPORT) --quiet >requirements.lock
 
-docs: .venv ## write what is generated: action.yml's inputs and the README's tables
+docs: .venv ## write what is generated: action.yml's inputs, the README's tables, the demo's list
 	$(BIN)/python docs/generate.py
 
 .venv: $(BIN)/.complete $(BIN)/actionlint

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.ecosystems.pypi import DECLARATION
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
@@ -61,7 +62,8 @@ def workspace(root: Path, packages: int) -> None:
 
 
 async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
-    async with Processes(environment=dict(os.environ)) as processes:
+    visible = DECLARATION.variables
+    async with Processes(environment=dict(os.environ), variables=visible) as processes:
         scratch = into / "scratch"
         scratch.mkdir(parents=True)
         environments = Environments(Installer(uv=uv), processes, scratch)

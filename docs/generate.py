@@ -1,6 +1,7 @@
-"""Writes what the declared inputs decide: the inputs of action.yml and the tables of README.md.
+"""Writes what is declared once, at the inputs of a run and in the folders of the ecosystems: the
+inputs of action.yml, the tables of README.md, and what `make demo` looks for.
 
-`python docs/generate.py` rewrites what stands between the marks of both files; with `--check` it
+`python docs/generate.py` rewrites what stands between the marks of these files; with `--check` it
 changes nothing and ends with status 1 when something would change.
 """
 
@@ -19,7 +20,8 @@ import yaml
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from releasekit.config.inputs import DECLARED, SECRETS  # noqa: E402
+from releasekit.config.declared import Declared  # noqa: E402
+from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,24 +29,33 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Declaration
 
 
-def action_inputs() -> Iterator[str]:
-    for declaration in _of_the_action():
+def action_inputs(declared: Declared) -> Iterator[str]:
+    for declaration in _of_the_action(declared):
         yield f"  {declaration.name}:"
         yield f"    description: {json.dumps(declaration.description, ensure_ascii=False)}"
         yield f'    default: "{"plan" if declaration.name == "mode" else ""}"'
 
 
-def action_environment() -> Iterator[str]:
-    for declaration in _of_the_action():
+def action_environment(declared: Declared) -> Iterator[str]:
+    for declaration in _of_the_action(declared):
         yield f"        {declaration.variable}: ${{{{ inputs.{declaration.name} }}}}"
 
 
-def input_table() -> Iterator[str]:
+def input_table(declared: Declared) -> Iterator[str]:
     yield "| Input | Default | |"
     yield "| --- | --- | --- |"
-    for each in _of_the_action():
+    for each in _of_the_action(declared):
         default = f"`{each.shown}`" if each.shown else ""
         yield f"| `{each.name}` | {default} | {_cell(each.help)} |"
+
+
+def demo_rows(declared: Declared) -> Iterator[str]:
+    """One word each: a list of make is separated by spaces."""
+    yield "DEMO :="
+    for ecosystem in declared.ecosystems.values():
+        if demo := ecosystem.demo:
+            followers = ",".join(demo.followers)
+            yield f"DEMO += {ecosystem.name}|{demo.tool}|{demo.version}|{followers}"
 
 
 def output_table(action: str) -> Iterator[str]:
@@ -54,22 +65,8 @@ def output_table(action: str) -> Iterator[str]:
         yield f"| `{name}` | {_cell(output['description'])} |"
 
 
-def _of_the_action() -> Iterator[Declaration]:
-    """In declared order, each secret behind the user name it belongs to, or else before the
-    registry.
-    """
-    for declaration in DECLARED.values():
-        ecosystem, _, what = declaration.name.partition("-")
-        if what == "registry" and f"{ecosystem}-username" not in DECLARED:
-            yield from _secrets(ecosystem)
-        if "action" in declaration.places:
-            yield declaration
-        if what == "username":
-            yield from _secrets(ecosystem)
-
-
-def _secrets(ecosystem: str) -> Iterator[Declaration]:
-    return (each for name, each in SECRETS.items() if name.startswith(f"{ecosystem}-"))
+def _of_the_action(declared: Declared) -> Iterator[Declaration]:
+    return (each for each in declared.everything.values() if "action" in each.places)
 
 
 def _cell(text: str) -> str:
@@ -90,26 +87,28 @@ def between(text: str, mark: str, lines: Iterator[str]) -> str:
     return "".join(kept)
 
 
-def generated() -> dict[Path, str]:
+def generated(declared: Declared) -> dict[Path, str]:
     """Each file as it should be."""
-    action, readme = ROOT / "action.yml", ROOT / "README.md"
-    text = action.read_text(encoding="utf-8")
-    text = between(text, "inputs", action_inputs())
-    text = between(text, "env", action_environment())
-    page = readme.read_text(encoding="utf-8")
-    page = between(page, "inputs", input_table())
-    return {action: text, readme: between(page, "outputs", output_table(text))}
+    files = {name: ROOT / name for name in ("action.yml", "README.md", "Makefile")}
+    action, readme, makefile = (path.read_text(encoding="utf-8") for path in files.values())
+    action = between(action, "inputs", action_inputs(declared))
+    action = between(action, "env", action_environment(declared))
+    readme = between(readme, "inputs", input_table(declared))
+    readme = between(readme, "outputs", output_table(action))
+    makefile = between(makefile, "demo", demo_rows(declared))
+    return dict(zip(files.values(), (action, readme, makefile), strict=True))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, say what would be")
     check = parser.parse_args().check
-    stale = [path for path, text in generated().items() if text != path.read_text(encoding="utf-8")]
+    made = generated(Declared.of(ECOSYSTEMS))
+    stale = [path for path, text in made.items() if text != path.read_text(encoding="utf-8")]
     for path in stale:
         print(f"{path.relative_to(ROOT)} is stale; run python docs/generate.py")
         if not check:
-            path.write_text(generated()[path], encoding="utf-8")
+            path.write_text(made[path], encoding="utf-8")
     return 1 if check and stale else 0
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.config.config import Config
+from releasekit.config.declared import Declared
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, MissingCredentials
+from releasekit.host.scrub import ToolVariables
 from releasekit.model import (
     Action,
     Artifact,
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 URL = "https://registry.example/"
+DECLARED = Declared.of(ECOSYSTEMS)
+TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
 
 
 def package_id(name: str) -> PackageId:
@@ -66,6 +71,7 @@ def config(root: Path, **changes: object) -> Config:
         "root": root,
         "mode": "publish",
         "ecosystems": (),
+        "known_ecosystems": tuple(ECOSYSTEMS),
         "packages": (),
         "exclude_packages": (),
         "plan_file": None,
@@ -81,11 +87,7 @@ def config(root: Path, **changes: object) -> Config:
         "pin": "auto",
         "trusted_publishing": "auto",
         "registries": {},
-        "pypi_username": "__token__",
-        "pypi_index": "",
-        "npm_tag": "",
-        "npm_access": "",
-        "maven_username": "",
+        "ecosystem_inputs": (),
         "state_directory": root / ".releasekit",
         "results_file": None,
         "format": "table",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import fakes
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.pypi import registry
+from releasekit.ecosystems.pypi import Inputs, registry
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 
@@ -39,7 +39,9 @@ async def opened(
     taken = snapshot(environment)
     values: dict[str, object] = {
         "registries": {"pypi": place} if place else {},
-        "pypi_username": environment.get("RELEASEKIT_PYPI_USERNAME", "__token__"),
+        "ecosystem_inputs": (
+            Inputs(username=environment.get("RELEASEKIT_PYPI_USERNAME", "__token__")),
+        ),
         "max_retries": 0,
         "retry_base_delay_s": 0.0,
         **changes,

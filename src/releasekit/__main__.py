@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from releasekit import __version__
 from releasekit.cli import command_line
 from releasekit.config.config import load
+from releasekit.config.declared import Declared
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
@@ -18,9 +20,10 @@ from releasekit.text.escape import log_line
 from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.config.config import Config
+    from releasekit.config.ecosystem import EcosystemDeclaration
 
 
 def start() -> int:
@@ -29,19 +32,22 @@ def start() -> int:
     return main()
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None, ecosystems: Mapping[str, EcosystemDeclaration] = ECOSYSTEMS
+) -> int:
     """Run one command; never raises for what a user, a registry or a signal can cause."""
-    taken = snapshot(os.environ)
+    declared = Declared.of(ecosystems)
+    taken = snapshot(os.environ, {each.variable for each in declared.secrets.values()})
     actions = Actions(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.
     credentials = Credentials(taken, mask=actions.mask)
     try:
         # The names of secrets are looked at too, for misspelt ones; their values are not.
         variables = {**taken.environment, **dict.fromkeys(taken.secrets, "")}
-        inputs = command_line.parse(sys.argv[1:] if argv is None else argv, variables)
-        config = load(inputs, Path.cwd())
+        inputs = command_line.parse(sys.argv[1:] if argv is None else argv, variables, declared)
+        config = load(inputs, Path.cwd(), declared)
         print(f"ReleaseKit {__version__}: {config.mode} {config.root}", file=sys.stderr, flush=True)
-        return asyncio.run(_command(config, credentials, actions))
+        return asyncio.run(_command(config, credentials, actions, ecosystems))
     except ReleasekitError as error:
         _say(error, actions, credentials)
         return error.exit_code
@@ -50,20 +56,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-async def _command(config: Config, credentials: Credentials, actions: Actions) -> int:
+async def _command(
+    config: Config,
+    credentials: Credentials,
+    actions: Actions,
+    ecosystems: Mapping[str, EcosystemDeclaration],
+) -> int:
     # Takes 0.2 s to import, which --help and a mistyped flag should not wait for.
     from releasekit.cli import commands  # noqa: PLC0415
 
-    session = commands.Session(credentials=credentials, actions=actions, out=sys.stdout)
-    match config.mode:
-        case "plan":
-            return await commands.plan(config, session)
-        case "publish":
-            return await commands.publish(config, session)
-        case "report":
-            return await commands.join(config, session)
-        case "doctor":
-            return await commands.examine(config, session)
+    session = commands.Session(
+        credentials=credentials, actions=actions, ecosystems=ecosystems, out=sys.stdout
+    )
+    return await commands.run(config, session)
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:

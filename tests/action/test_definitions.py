@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from action.runner import PROJECT
-from releasekit.config.inputs import DECLARED, SECRETS
+from fakes import DECLARED
 from releasekit.report import outputs, plan_outputs
 from sample_runs import mixed_plan, partial_report
 
@@ -80,8 +80,7 @@ def test_requirements_lock_is_what_uv_lock_says() -> None:
 
 
 def test_inputs_of_the_action_are_the_declared_ones() -> None:
-    declared = {**DECLARED, **SECRETS}
-    wanted = {name: each for name, each in declared.items() if "action" in each.places}
+    wanted = {name: each for name, each in DECLARED.everything.items() if "action" in each.places}
     assert set(ACTION["inputs"]) == set(wanted)
     for name, entry in ACTION["inputs"].items():
         assert entry["description"] == wanted[name].description
@@ -92,9 +91,8 @@ def test_inputs_of_the_action_are_the_declared_ones() -> None:
 def test_each_input_is_passed_on_by_an_environment_variable() -> None:
     """INPUT_* is not set for the steps of a composite action."""
     environment = ACTION["runs"]["steps"][-1]["env"]
-    declared = {**DECLARED, **SECRETS}
     assert environment == {
-        declared[name].variable: f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]
+        DECLARED.everything[name].variable: f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"]
     }
 
 

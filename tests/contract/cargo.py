@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Final
 
 from contract.case import Place
 from integration.crates import TOKEN, CrateServer
-from releasekit.ecosystems import cargo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,6 @@ _VERSIONS: Final = {"open": "", "fits": ', version = "1"', "excludes": ', versio
 class Cargo:
     """A workspace of libraries with inherited versions."""
 
-    target = staticmethod(cargo.target)
     tools = ("cargo",)
     servers = ("alternate_crate_server",)
     upload = ("PUT", "/api/v1/crates/new")

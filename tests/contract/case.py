@@ -6,12 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from integration.recorder import Recorder
-    from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Services, Target
 
 # How a dependency is spelled: with nothing that tells a version (so that there is something to
 # pin), with a range that holds the planned version, with one that excludes it.
@@ -43,12 +41,15 @@ WORKSPACE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A registry as a user would name it, as whom, and what it sees; a directory sees nothing."""
+    """A registry as a user would name it, as whom, and what it sees; a directory sees nothing.
+
+    `inputs` are those of the ecosystem besides its registry and its secrets.
+    """
 
     registry: str
     environment: Mapping[str, str] = field(default_factory=dict)
     wrong_environment: Mapping[str, str] = field(default_factory=dict)
-    changes: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
     recorder: Recorder | None = None
 
     @property
@@ -59,8 +60,8 @@ class Place:
     def moved(self, origin: str) -> Place:
         """The same place behind another origin."""
         old = self.seen.url
-        changes = {key: value.replace(old, origin) for key, value in self.changes.items()}
-        return replace(self, registry=self.registry.replace(old, origin), changes=changes)
+        inputs = {key: value.replace(old, origin) for key, value in self.inputs.items()}
+        return replace(self, registry=self.registry.replace(old, origin), inputs=inputs)
 
 
 class Case(Protocol):
@@ -70,9 +71,6 @@ class Case(Protocol):
     it lists them one by one, `include(root, directory)` adds one that was put there later. `table`
     is what releasekit.toml says of the ecosystem, where that takes anything.
     """
-
-    @property
-    def target(self) -> Callable[[Config, Services], Target]: ...
 
     @property
     def tools(self) -> Sequence[str]:

@@ -12,7 +12,6 @@ import pytest
 from contract import workbench
 from contract.case import WORKSPACE, Place
 from integration.tools import require_tool
-from releasekit.ecosystems import TARGETS
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from contract.case import Case
     from releasekit.model import Artifact, Package
 
-# Ecosystems that are tested here before they are in TARGETS.
-CANDIDATES: Final[tuple[str, ...]] = ()
 DIRECTORY: Final = "directory"
 
 
@@ -44,7 +41,7 @@ def case_of(ecosystem: str) -> Case:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    names = [*TARGETS, *CANDIDATES]
+    names = list(workbench.TABLE)
     if "server" in metafunc.fixturenames or "place" in metafunc.fixturenames:
         directory = () if "server" in metafunc.fixturenames else (DIRECTORY,)
         pairs = [(name, kind) for name in names for kind in (*case_of(name).servers, *directory)]

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from go_workspaces import PLACEHOLDER, write_module
-from releasekit.ecosystems import go
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ class Go:
     with accounts is in tests/integration/test_go_remote.py.
     """
 
-    target = staticmethod(go.target)
     tools = ("git",)
     servers = ()
     upload = ("POST", ".*/git-receive-pack")

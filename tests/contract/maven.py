@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Final
 
 from contract.case import Place
 from integration.maven_server import MavenServer, local_repository
-from releasekit.ecosystems import maven
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +56,6 @@ _DEPENDENCY: Final = """
 class Maven:
     """A reactor of jars."""
 
-    target = staticmethod(maven.target)
     tools = ("mvn", "nginx")
     servers = ("maven_server",)
     # Of all the requests it takes to bring a POM there, the one that ends it.
@@ -107,7 +105,7 @@ class Maven:
             registry=server.url,
             environment={"RELEASEKIT_MAVEN_PASSWORD": environment["RELEASEKIT_MAVEN_PASSWORD"]},
             wrong_environment={"RELEASEKIT_MAVEN_PASSWORD": "wrong-horse"},
-            changes={"maven_username": environment["RELEASEKIT_MAVEN_USERNAME"]},
+            inputs={"username": environment["RELEASEKIT_MAVEN_USERNAME"]},
             recorder=server.recorder,
         )
 

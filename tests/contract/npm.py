@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Final
 
 from contract.case import Place
 from integration.verdaccio import Verdaccio
-from releasekit.ecosystems import npm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,6 @@ _RANGES: Final = {"open": "*", "fits": "^1.0.0", "excludes": "^2.0.0"}
 class Npm:
     """npm workspaces, one scope."""
 
-    target = staticmethod(npm.target)
     tools = ("node", "npm")
     servers = ("npm_registry",)
     upload = ("PUT", r"/@demo%2f.*")

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Final
 
 from contract.case import Place
 from integration.servers import IndexServer
-from releasekit.ecosystems import pypi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,6 @@ _SPECIFIERS: Final = {"open": "", "fits": ">=1", "excludes": ">=2"}
 class PyPI:
     """A uv workspace of hatchling packages."""
 
-    target = staticmethod(pypi.target)
     tools = ("uv",)
     servers = ("pypiserver", "devpi_index")
     upload = ("POST", ".*")
@@ -57,7 +55,7 @@ class PyPI:
             registry=server.upload_url,
             environment={"RELEASEKIT_PYPI_TOKEN": server.password},
             wrong_environment={"RELEASEKIT_PYPI_TOKEN": "wrong-horse"},
-            changes={"pypi_username": user, "pypi_index": server.index_url},
+            inputs={"username": user, "index": server.index_url},
             recorder=server.recorder,
         )
 

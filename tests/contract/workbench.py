@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import fakes
+from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.interface import Services
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from releasekit.errors import BuildFailed
     from releasekit.model import Artifact, Package, PackageId, Plan
 
+TABLE = ECOSYSTEMS
 Built = dict["PackageId", "tuple[Artifact, ...] | BuildFailed"]
 
 
@@ -77,20 +79,27 @@ async def opened(
     name: str, case: Case, root: Path, place: Place | None = None, **changes: object
 ) -> AsyncIterator[Workbench]:
     """Reads are tried once. Without `place`, nothing of a registry is asked for."""
+    ecosystem = TABLE[name]
     values: dict[str, object] = {"max_retries": 0, "retry_base_delay_s": 0.0}
     values["ecosystem_tables"] = {name: getattr(case, "table", {})}
     environment = dict(os.environ)
     if place is not None:
-        values |= {"registries": {name: place.registry}, **place.changes}
+        values["registries"] = {name: place.registry}
+        values["ecosystem_inputs"] = [ecosystem.inputs(**place.inputs)]
         environment |= place.environment
     config = fakes.config(root, **values, **changes)
-    taken = snapshot(environment)
+    taken = snapshot(environment, {each.variable for each in ecosystem.secrets})
     credentials = Credentials(taken, mask=lambda _: None)
     async with (
-        Processes(environment=taken.environment, secrets=credentials.values) as processes,
+        Processes(
+            environment=taken.environment,
+            secrets=credentials.values,
+            variables=ecosystem.variables,
+        ) as processes,
         http_client() as http,
     ):
-        target = case.target(config, Services(taken.environment, http, processes, credentials))
+        services = Services(taken.environment, http, processes, credentials)
+        target = folders.target(ecosystem, config, services)
         try:
             yield Workbench(name, config, target)
         finally:

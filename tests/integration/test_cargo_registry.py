@@ -14,8 +14,8 @@ from integration import crates
 from integration.servers import static_server
 from integration.test_cargo_publish import cargo, machine, toolchain
 from integration.tools import require_tool
-from releasekit.ecosystems import cargo as rust
 from releasekit.ecosystems.cargo import crate_file
+from releasekit.ecosystems.cargo.target import target
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
@@ -110,9 +110,12 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
         )
         taken = snapshot(environment)
         credentials = Credentials(taken, mask=lambda _: None)
-        async with Processes(environment=taken.environment) as processes, http_client() as http:
+        async with (
+            Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
+            http_client() as http,
+        ):
             services = Services(taken.environment, http, processes, credentials)
-            ecosystem = rust.target(config, services).ecosystem
+            ecosystem = target(config, services).ecosystem
             packages = [it for it in await ecosystem.discover(workspace) if not it.unpublishable]
             versions = {it.id.name: it.version for it in packages}
             for manifest in {path for package in packages for path in package.manifests}:

@@ -49,7 +49,7 @@ def build(
 
     async def main() -> Sequence[tuple[str, tuple[Artifact, ...] | BuildFailed]]:
         environment = {**os.environ, "PATH": os.environ["PATH"] if path is None else path}
-        async with Processes(environment=environment) as processes:
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             ecosystem = Go(
                 fakes.config(root, pin=pin),
                 Options(version="1.0.0"),

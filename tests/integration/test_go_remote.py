@@ -15,7 +15,7 @@ from go_workspaces import REMOTE, Forge, forge, go_workspace
 from integration.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
-from releasekit.ecosystems import go
+from releasekit.ecosystems.go.target import target
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, PackageError, Rejected, Transient
 from releasekit.host.process import Processes
@@ -63,8 +63,11 @@ class Place:
         config = fakes.config(self.root, ecosystem_tables=tables, max_retries=0)
         taken = snapshot({**os.environ, "GIT_CONFIG_GLOBAL": str(self.forge.home / ".gitconfig")})
         credentials = Credentials(taken, mask=lambda _: None)
-        async with Processes(environment=taken.environment) as processes, http_client() as http:
-            yield go.target(config, Services(taken.environment, http, processes, credentials))
+        async with (
+            Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
+            http_client() as http,
+        ):
+            yield target(config, Services(taken.environment, http, processes, credentials))
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPI]:
     config = fakes.config(root, uv_path=str(require_tool("uv")) if uv else "")
     if not uv:
         environment["PATH"] = without_uv(environment["PATH"])
-    async with Processes(environment=environment) as processes:
+    async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
         ecosystem = PyPI(config, Options(), processes=processes)
         try:
             yield ecosystem

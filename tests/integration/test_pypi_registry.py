@@ -15,6 +15,7 @@ import registries
 from integration import servers
 from integration.recorder import Fault
 from integration.tools import require_tool
+from releasekit.ecosystems.pypi import Inputs
 from releasekit.errors import Denied, PackageError, Transient
 
 if TYPE_CHECKING:
@@ -282,7 +283,8 @@ def test_the_index_of_devpi_is_found_by_many_at_once(
 
 
 def test_an_explicit_index_is_asked_directly(devpi_index: IndexServer) -> None:
-    assert using(devpi_index, looking_up(), pypi_index=devpi_index.index_url) is None
+    inputs = Inputs(username=devpi_index.username, index=devpi_index.index_url)
+    assert using(devpi_index, looking_up(), ecosystem_inputs=[inputs]) is None
     assert [seen.path for seen in devpi_index.recorder.exchanges] == [
         "/" + devpi_index.index_url.split("/", 3)[3] + "acme-core/"
     ]

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from fakes import DECLARED
 from releasekit import __version__
-from releasekit.cli.command_line import parse
-from releasekit.config.inputs import DECLARED, Inputs
+from releasekit.cli import command_line
+from releasekit.config.inputs import Inputs
 from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Inputs:
+    return command_line.parse(argv, environment, DECLARED)
 
 
 def refusal(*argv: str) -> ConfigError:
@@ -44,7 +54,8 @@ def test_a_flag_beats_a_variable() -> None:
         (["publish", "--no-summary"], "summary", False),
         (["plan", "--packages", "a", "--packages=b,c"], "packages", ("a", "b", "c")),
         (["plan", "--format=mermaid"], "format", "mermaid"),
-        (["plan", "--pypi-registry="], "pypi_registry", ""),
+        (["plan", "--pypi-registry="], "own", {}),
+        (["plan", "--npm-tag=next"], "own", {"npm-tag": "next"}),
         (["doctor", "--fix"], "fix", True),
         (["report", "--results-file", "out.json"], "results_file", "out.json"),
     ],
@@ -102,9 +113,12 @@ def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit, match="0"):
         parse(["publish", "--help"], {})
     printed = capsys.readouterr().out
-    for declaration in DECLARED.values():
+    for declaration in DECLARED.inputs.values():
         assert (declaration.flag in printed) == ("publish" in declaration.commands)
     assert "Default: 600s." in printed
+    for ecosystem in DECLARED.ecosystems.values():
+        _, group = printed.split(f"\n{ecosystem.title}:\n")
+        assert ecosystem.registry.flag in group
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fakes import DECLARED
 from releasekit.cli.command_line import parse
 from releasekit.config.config import Config, cpu_count, load
-from releasekit.config.inputs import ECOSYSTEMS
+from releasekit.ecosystems import ECOSYSTEMS, npm, pypi
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def config(root: Path, *flags: str, file: str = "", command: str = "publish") ->
     """What `releasekit COMMAND "work space" FLAGS` comes to, started beside the workspace."""
     if file:
         (root / "releasekit.toml").write_text(file, encoding="utf-8")
-    return load(parse([command, root.name, *flags], {}), root.parent)
+    return load(parse([command, root.name, *flags], {}, DECLARED), root.parent, DECLARED)
 
 
 def refusal(root: Path, *flags: str, file: str = "") -> ConfigError:
@@ -64,9 +65,15 @@ def test_a_value_that_a_flag_overrules_may_be_wrong(root: Path) -> None:
 
 
 def test_tables_reach_their_ecosystems(root: Path) -> None:
-    found = config(root, file="[pypi]\nx = 1\n[dependencies]\n'pypi:a' = ['pypi:b']")
-    assert found.ecosystem_tables == {"pypi": {"x": 1}}
+    found = config(root, file="[pypi]\nexclude = 1\n[dependencies]\n'pypi:a' = ['pypi:b']")
+    assert found.ecosystem_tables == {"pypi": {"exclude": 1}}
     assert found.extra_dependencies == {"pypi:a": ("pypi:b",)}
+
+
+def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:
+    found = config(root, "--npm-access=public", file="npm-tag = 'next'")
+    assert found.own(npm.Inputs) == npm.Inputs(tag="next", access="public")
+    assert found.own(pypi.Inputs) == pypi.Inputs(username="__token__", index="")
 
 
 def test_an_ecosystem_counts_once(root: Path) -> None:
@@ -77,13 +84,13 @@ def test_an_ecosystem_counts_once(root: Path) -> None:
 def test_the_root_has_to_be_a_directory(tmp_path: Path, name: str, what: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=f"ROOT: .*{name} {what}"):
-        load(parse(["plan", name], {}), tmp_path)
+        load(parse(["plan", name], {}, DECLARED), tmp_path, DECLARED)
 
 
 def test_a_loop_of_symlinks_is_an_error_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(ConfigError, match="ROOT"):
-        load(parse(["plan", "loop"], {}), tmp_path)
+        load(parse(["plan", "loop"], {}, DECLARED), tmp_path, DECLARED)
 
 
 def test_another_configuration_file(root: Path) -> None:
@@ -102,11 +109,11 @@ def test_a_configuration_file_outside_has_to_be_named(root: Path) -> None:
 
 def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
     found = config(root, file="registry = 'dir:registry'\nstate-directory = 'state'")
-    assert found.registries == {it: f"dir:{root}/registry/{it}" for it in ECOSYSTEMS}
+    assert found.registries == {name: f"dir:{root}/registry/{name}" for name in ECOSYSTEMS}
     assert found.state_directory == root / "state"
     flags = ("--registry=dir:registry", "--state-directory=state", "--plan-file=plan.json")
     found = config(root, *flags, "--results-file=r.json")
-    assert found.registries == {it: f"dir:{root.parent}/registry/{it}" for it in ECOSYSTEMS}
+    assert found.registries == {name: f"dir:{root.parent}/registry/{name}" for name in ECOSYSTEMS}
     assert found.state_directory == root.parent / "state"
     assert found.plan_file == root.parent / "plan.json"
     assert found.results_file == root.parent / "r.json"
@@ -141,7 +148,7 @@ def test_which_registry_wins(root: Path, flags: tuple[str, ...], file: str, expe
 )
 def test_which_index_belongs_to_it(root: Path, flags: tuple[str, ...], index: str) -> None:
     file = "pypi-registry = 'https://c.example/up/'\npypi-index = 'https://c.example/simple/'"
-    found = config(root, *flags, file=file).pypi_index
+    found = config(root, *flags, file=file).own(pypi.Inputs).index
     assert found.startswith(index)
     assert bool(found) == bool(index)
 

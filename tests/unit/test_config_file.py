@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fakes import DECLARED
 from releasekit.config.file import MAX_BYTES, ConfigFile, read_config
 from releasekit.errors import ConfigError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def of(directory: Path, content: str | bytes) -> ConfigFile:
     path = directory / "releasekit.toml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return read_config(path)
+    return read_config(path, DECLARED)
 
 
 def refusal(directory: Path, content: str | bytes) -> ConfigError:
@@ -72,6 +73,7 @@ def test_keys_are_inputs_and_tables_are_kept_as_they_are(tmp_path: Path) -> None
         ("max_retries = 1", "unknown key 'max_retries', did you mean 'max-retries'?"),
         ("[pypy]", "unknown key 'pypy', did you mean 'pypi'?"),
         ("[conan]", "unknown key 'conan'"),
+        ("[npm]\nignore-script = true", "[npm] has an unknown key 'ignore-script', did you mean"),
         ("[dependency]", "did you mean 'dependencies'?"),
         ("dry-run = true", "dry-run says how one run goes; give it as a flag or an input"),
         ("mode = 'publish'", "mode says how one run goes"),
@@ -102,4 +104,10 @@ def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> Non
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"releasekit\.toml: cannot be read \(No such file"):
-        read_config(tmp_path / "releasekit.toml")
+        read_config(tmp_path / "releasekit.toml", DECLARED)
+
+
+def test_an_unknown_key_of_an_ecosystem_comes_with_those_there_are(tmp_path: Path) -> None:
+    """R40"""
+    hint = "Known: config-settings, exclude, packages, pass-env."
+    assert refusal(tmp_path, "[pypi]\nzzz = 1").hint == hint

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fakes import DECLARED
 from releasekit.config.file import read_config
-from releasekit.config.inputs import DECLARED, SECRETS
 from releasekit.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -77,19 +77,19 @@ def test_links_between_documents_lead_somewhere(document: str | Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_flags_and_variables_in_documents_exist(document: str | Path) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
-    variables = {each.variable for each in (DECLARED | SECRETS).values()}
+    variables = {each.variable for each in DECLARED.everything.values()}
     assert set(re.findall(r"RELEASEKIT_[A-Z_]+[A-Z]", text)) <= variables
     for line in re.findall(r"^(?:\$ .*)?\./entrypoint\.sh .*$", text, re.MULTILINE):
         for flag in re.findall(r"(?<= --)[a-z-]+", line):
-            assert flag in DECLARED or flag in {"help", "version"}
+            assert flag in DECLARED.inputs or flag in {"help", "version"}
 
 
 def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
-    read = read_config(tmp_path / "releasekit.toml")
+    read = read_config(tmp_path / "releasekit.toml", DECLARED)
     assert read.texts["concurrency"] == "8"
     (tmp_path / "releasekit.toml").write_text(block.replace("task-", "tusk-"), encoding="utf-8")
     with pytest.raises(ConfigError, match="did you mean 'task-timeout'"):
-        read_config(tmp_path / "releasekit.toml")
+        read_config(tmp_path / "releasekit.toml", DECLARED)

@@ -4,10 +4,12 @@ from typing import get_args
 
 import pytest
 
+from fakes import DECLARED
 from releasekit.config.declaration import Command, Declaration
-from releasekit.config.inputs import DECLARED, ECOSYSTEMS, SECRETS, Inputs, from_environment
-from releasekit.ecosystems import TARGETS
+from releasekit.config.inputs import Inputs
 from releasekit.errors import ConfigError
+
+from_environment = DECLARED.from_environment
 
 
 def read(**variables: str) -> Inputs:
@@ -16,7 +18,7 @@ def read(**variables: str) -> Inputs:
 
 def refusal(name: str, value: str) -> str:
     with pytest.raises(ConfigError) as caught:
-        from_environment({DECLARED[name].variable: value})
+        from_environment({DECLARED.inputs[name].variable: value})
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -28,7 +30,7 @@ def test_nothing_given_is_all_defaults() -> None:
 
 def test_an_empty_variable_is_not_given() -> None:
     """A runner sets every input of an action, to an empty text where it is left out."""
-    everything = {each.variable: " \n" for each in DECLARED.values()}
+    everything = {each.variable: " \n" for each in DECLARED.inputs.values()}
     assert from_environment(everything) == Inputs()
 
 
@@ -55,15 +57,23 @@ def test_an_empty_variable_is_not_given() -> None:
         ("task-timeout", "1h", 3600.0),
         ("deadline", "1.5 h", 5400.0),
         ("gate", "accepted", "accepted"),
-        ("pypi-registry", "https://pypi.example/legacy/", "https://pypi.example/legacy/"),
         ("registry", "dir:a directory", "dir:a directory"),
     ],
 )
 def test_a_variable_sets_an_input(name: str, text: str, value: object) -> None:
-    declaration = DECLARED[name]
+    declaration = DECLARED.inputs[name]
     inputs = from_environment({declaration.variable: text})
     assert getattr(inputs, declaration.attribute) == value
     assert inputs.given == {declaration.attribute: f"input {name} ({declaration.variable})"}
+
+
+def test_inputs_of_an_ecosystem_stay_together() -> None:
+    url = "https://pypi.example/legacy/"
+    inputs = read(PYPI_REGISTRY=url, NPM_ACCESS="public")
+    assert inputs.own == {"pypi-registry": url, "npm-access": "public"}
+    again = DECLARED.adding(inputs, {"npm-access": "restricted"}, {"npm-access": "--npm-access"})
+    assert again.own == {"pypi-registry": url, "npm-access": "restricted"}
+    assert again.given["pypi_registry"] == "input pypi-registry (RELEASEKIT_PYPI_REGISTRY)"
 
 
 @pytest.mark.parametrize(
@@ -136,16 +146,13 @@ def test_what_the_platform_sets_is_not_read() -> None:
 
 def test_later_texts_are_on_top() -> None:
     inputs = read(CONCURRENCY="7", PIN="none")
-    again = inputs.adding({"concurrency": "8", "pin": ""}, {"concurrency": "--concurrency"})
+    texts, labels = {"concurrency": "8", "pin": ""}, {"concurrency": "--concurrency"}
+    again = DECLARED.adding(inputs, texts, labels)
     assert (again.concurrency, again.pin) == (8, "none")
     assert again.given["concurrency"] == "--concurrency"
 
 
-def test_the_ecosystems_are_those_there_are() -> None:
-    assert set(ECOSYSTEMS) == set(TARGETS)
-
-
-@pytest.mark.parametrize("declaration", [*DECLARED.values(), *SECRETS.values()])
+@pytest.mark.parametrize("declaration", DECLARED.everything.values())
 def test_a_default_reads_back_as_itself(declaration: Declaration) -> None:
     if declaration.shown:
         assert declaration.parse(declaration.shown, "") == declaration.default
@@ -157,4 +164,4 @@ def test_a_default_reads_back_as_itself(declaration: Declaration) -> None:
 
 def test_secrets_have_neither_a_flag_nor_a_key() -> None:
     """R34"""
-    assert all(each.places == {"action"} for each in SECRETS.values())
+    assert all(each.places == {"action"} for each in DECLARED.secrets.values())

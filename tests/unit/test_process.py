@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fakes import TOOL_VARIABLES
 from processes import ended
 from releasekit.errors import CommandFailed
 from releasekit.host import process, streams
@@ -35,7 +36,8 @@ while True:
 
 
 def processes(secrets: Collection[str] = (), **environment: str) -> Processes:
-    return Processes(environment={"PATH": os.defpath, **environment}, secrets=secrets)
+    given = {"PATH": os.defpath, **environment}
+    return Processes(environment=given, secrets=secrets, variables=TOOL_VARIABLES)
 
 
 def python(code: str, cwd: Path, under: Processes | None = None, **options: object) -> Completed:
@@ -185,6 +187,16 @@ def test_the_environment_is_scrubbed_and_the_callers_is_added(tmp_path: Path) ->
         "UV_EXTRA_INDEX_URL=https://example.org/simple",
         "EXTRA=1",
     }
+
+
+def test_each_tool_sees_its_own_variables_and_nothing_that_begins_like_them() -> None:
+    """R34"""
+    seen = ("UV_CACHE_DIR", "npm_config_cache", "CARGO_HOME", "RUSTFLAGS", "GOFLAGS", "JAVA_HOME")
+    kept = ("UV_PUBLISH_URL", "GOOGLE_PROJECT", "npm_config__auth", "CARGO_REGISTRY_TOKEN", "XCC")
+    under = processes(**dict.fromkeys((*seen, *kept), "x"))
+    assert set(under.environment) == {"PATH", *seen}
+    assert under.passing(["UV_PUBLISH_URL", "GOOGLE_PROJECT"]) == {"GOOGLE_PROJECT": "x"}
+    assert set(Processes(environment=dict.fromkeys(seen, "x")).environment) == set()
 
 
 def test_variables_are_passed_on_request_unless_they_look_like_secrets() -> None:

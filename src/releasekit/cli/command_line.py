@@ -7,22 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn, get_args
 
 from releasekit import __version__
-from releasekit.config.declaration import Command
-from releasekit.config.inputs import DECLARED, SECRETS, from_environment
+from releasekit.config.declaration import COMMANDS, Command
 from releasekit.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from releasekit.config.declaration import Declaration
+    from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
 
-COMMANDS: Final[Mapping[Command, str]] = {
-    "plan": "Show what would be published, and in which order. Changes nothing.",
-    "publish": "Publish every package that is not published yet, dependencies first.",
-    "report": "Join the results of several jobs into one summary.",
-    "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
-}
 _EXIT_CODES: Final = """\
 exit codes:
   0    all published, or there already
@@ -53,19 +47,18 @@ beats releasekit.toml. Without a command this is the action, and RELEASEKIT_MODE
 {exit_codes}"""
 
 
-def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Inputs:
+def parse(argv: Sequence[str], environment: Mapping[str, str], declared: Declared) -> Inputs:
     """What the arguments (without the program's name), then the RELEASEKIT_* variables say.
 
     Without arguments this is the action, and `mode` comes from RELEASEKIT_MODE. `--help` and
     `--version` print and raise SystemExit(0). Raises ConfigError for everything else.
     """
     if not argv:
-        return from_environment(environment)
+        return declared.from_environment(environment)
     command = _command(argv[0])
-    parser = _parser(command)
-    found, unknown = parser.parse_known_args(_spelled_out(argv[1:]))
+    found, unknown = _parser(command, declared).parse_known_args(_spelled_out(argv[1:], declared))
     if unknown:
-        raise _not_understood(unknown, command)
+        raise _not_understood(unknown, command, declared)
     texts = dict(_texts(vars(found)))
     labels = {name: f"--{name}" for name in texts}
     if found.root:
@@ -73,7 +66,8 @@ def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Inputs:
             raise ConfigError("ROOT and --working-directory are the same input; write one of them")
         texts["working-directory"] = found.root
         labels["working-directory"] = "ROOT"
-    return replace(from_environment(environment).adding(texts, labels), mode=command)
+    inputs = declared.from_environment(environment)
+    return replace(declared.adding(inputs, texts, labels), mode=command)
 
 
 def _command(word: str) -> Command:
@@ -108,7 +102,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _parser(command: Command) -> _Parser:
+def _parser(command: Command, declared: Declared) -> _Parser:
     parser = _Parser(
         prog=f"releasekit {command}",
         description=COMMANDS[command],
@@ -117,21 +111,23 @@ def _parser(command: Command) -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("root", nargs="?", metavar="ROOT", help="the workspace; default: here")
-    for declaration in DECLARED.values():
+    add: dict[str, Callable[..., object]] = {}
+    for ecosystem in declared.ecosystems.values():
+        group = parser.add_argument_group(ecosystem.title)
+        add |= {each.name: group.add_argument for each in ecosystem.declarations}
+    for declaration in declared.inputs.values():
         if command in declaration.commands:
-            _add_flag(parser, declaration)
+            _add_flag(add.get(declaration.name, parser.add_argument), declaration)
     return parser
 
 
-def _add_flag(parser: _Parser, declaration: Declaration) -> None:
+def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
     about = declaration.description.replace("`", "")
     if declaration.kind == "bool":
-        parser.add_argument(
-            declaration.flag, help=about, action=argparse.BooleanOptionalAction, default=None
-        )
+        add(declaration.flag, help=about, action=argparse.BooleanOptionalAction, default=None)
     else:
         several = declaration.kind in {"names", "lines"}
-        parser.add_argument(
+        add(
             declaration.flag,
             help=about,
             action="append" if several else "store",
@@ -139,11 +135,11 @@ def _add_flag(parser: _Parser, declaration: Declaration) -> None:
         )
 
 
-def _spelled_out(argv: Sequence[str]) -> Iterator[str]:
+def _spelled_out(argv: Sequence[str], declared: Declared) -> Iterator[str]:
     """`--dry-run=false` becomes `--no-dry-run`: argparse knows no value for such a flag."""
     for argument in argv:
         flag, equals, text = argument.partition("=")
-        declaration = DECLARED.get(flag.removeprefix("--"))
+        declaration = declared.inputs.get(flag.removeprefix("--"))
         if equals and declaration and declaration.kind == "bool":
             yield flag if declaration.parse(text, flag) else f"--no-{declaration.name}"
         else:
@@ -156,7 +152,7 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         match value:
             case bool():
                 yield name, str(value).lower()
-            case str() if name in DECLARED:
+            case str() if name != "root":
                 yield name, value
             case list():
                 yield name, "\n".join(value)
@@ -164,20 +160,20 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
                 pass
 
 
-def _not_understood(unknown: Sequence[str], command: Command) -> ConfigError:
+def _not_understood(unknown: Sequence[str], command: Command, declared: Declared) -> ConfigError:
     """About the first of them; its value stays unsaid, it may be a secret."""
     hint = f"releasekit {command} --help lists the flags."
     flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
     if not flag:
         return ConfigError(f"one workspace at a time: {unknown[0]!r} is one too many", hint=hint)
     name = flag.removeprefix("--")
-    if name in SECRETS:
+    if name in declared.secrets:
         return ConfigError(
             f"{flag} is a secret, and arguments can be read by every process of the machine",
-            hint=f"Set the variable {SECRETS[name].variable} instead.",
+            hint=f"Set the variable {declared.secrets[name].variable} instead.",
         )
-    if name in DECLARED and DECLARED[name].commands:
-        others = " and ".join(sorted(DECLARED[name].commands))
+    if name in declared.inputs and declared.inputs[name].commands:
+        others = " and ".join(sorted(declared.inputs[name].commands))
         return ConfigError(f"{flag} belongs to {others}, not to {command}", hint=hint)
-    known = [each.flag for each in DECLARED.values() if command in each.commands]
+    known = [each.flag for each in declared.inputs.values() if command in each.commands]
     return ConfigError(f"{flag} is no flag{did_you_mean(flag, known)}", hint=hint)

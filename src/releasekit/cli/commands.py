@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 from releasekit import __version__, report
 from releasekit.cli.interruption import Interruption
 from releasekit.config.choice import consulted
-from releasekit.ecosystems import TARGETS
+from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
 from releasekit.host.process import Processes
 from releasekit.host.runner import on_actions
+from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.model import Action, Outcome, Report
 from releasekit.plan.file import PlanFile
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Target
     from releasekit.host.runner import Actions
     from releasekit.http.credentials import Credentials
@@ -49,7 +51,20 @@ class Session:
 
     credentials: Credentials
     actions: Actions
+    ecosystems: Mapping[str, EcosystemDeclaration]
     out: TextIO
+
+
+async def run(config: Config, session: Session) -> int:
+    match config.mode:
+        case "plan":
+            return await plan(config, session)
+        case "publish":
+            return await publish(config, session)
+        case "report":
+            return await join(config, session)
+        case "doctor":
+            return await examine(config, session)
 
 
 async def plan(config: Config, session: Session) -> int:
@@ -91,7 +106,7 @@ async def publish(config: Config, session: Session) -> int:
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)
-    ecosystems = config.ecosystems or tuple(TARGETS)
+    ecosystems = config.ecosystems or config.known_ecosystems
     run_id = uuid.uuid4().hex
     redact = session.credentials.redact
     with contextlib.ExitStack() as stack:
@@ -149,7 +164,7 @@ class _Run:
             commit=self.plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(self.config.ecosystems or TARGETS),
+            ecosystems=sorted(self.config.ecosystems or self.config.known_ecosystems),
         )
         interruption.ends(release)
         engine = release.scheduler
@@ -251,13 +266,14 @@ async def workspace(
             environment=credentials.environment,
             secrets=credentials.values,
             inherit_fds=inherit_fds,
+            variables=ToolVariables.of_all(each.variables for each in session.ecosystems.values()),
         ) as processes,
         contextlib.AsyncExitStack() as stack,
     ):
         services = Services(credentials.environment, http, processes, credentials)
         targets = {}
-        for name in (*(config.ecosystems or TARGETS), *consulted(config)):
-            targets[name] = TARGETS[name](config, services)
+        for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
+            targets[name] = folders.target(session.ecosystems[name], config, services)
             stack.push_async_callback(targets[name].ecosystem.aclose)
         yield targets, processes
 

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from releasekit.config.inputs import ECOSYSTEMS
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -95,7 +94,7 @@ def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]
     for pattern in config.exclude_packages:
         # What names an ecosystem that is left out is no typo: it is left out already.
         ecosystem = pattern.partition(":")[0]
-        if concerns(config, ecosystem) or ecosystem not in ECOSYSTEMS:
+        if concerns(config, ecosystem) or ecosystem not in config.known_ecosystems:
             picked -= _matching(pattern, "exclude-packages", ours)
     return [package for package in public.values() if package.id in picked]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
-from releasekit.config.inputs import DECLARED
 from releasekit.config.places import Places, existing_directory, resolved
 from releasekit.errors import ConfigError
 
@@ -15,23 +14,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.config.declaration import Command
+    from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
 
 FILENAME: Final = "releasekit.toml"
+Own = TypeVar("Own")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Paths are absolute and resolved. `registries` holds only what is not an ecosystem's own
-    default: "https://…" or "dir:/absolute/path". `ecosystems` is empty for all that are found.
+    default: "https://…" or "dir:/absolute/path". `ecosystems` is empty for all that are found,
+    `known_ecosystems` are all there are.
 
-    `ecosystem_tables` are the `[pypi]`… tables as written, for each ecosystem's own `Options`;
-    `extra_dependencies` is the `[dependencies]` table, "ecosystem:name" to the same.
+    `ecosystem_inputs` are the inputs that each of them declares, `ecosystem_tables` its `[pypi]`…
+    table as written, for its own `Options`; `extra_dependencies` is the `[dependencies]` table,
+    "ecosystem:name" to the same.
     """
 
     root: Path
-    mode: Literal["plan", "publish", "report", "doctor"]
+    mode: Command
     ecosystems: tuple[str, ...]
+    known_ecosystems: tuple[str, ...]
     packages: tuple[str, ...]
     exclude_packages: tuple[str, ...]
     plan_file: Path | None
@@ -47,11 +52,7 @@ class Config:
     pin: Literal["auto", "exact", "none"]
     trusted_publishing: Literal["auto", "always", "never"]
     registries: Mapping[str, str]
-    pypi_username: str
-    pypi_index: str
-    npm_tag: str
-    npm_access: Literal["", "public", "restricted"]
-    maven_username: str
+    ecosystem_inputs: tuple[object, ...]
     state_directory: Path
     results_file: Path | None
     format: Literal["table", "json", "mermaid"]
@@ -64,8 +65,14 @@ class Config:
     ecosystem_tables: Mapping[str, Mapping[str, object]]
     extra_dependencies: Mapping[str, tuple[str, ...]]
 
+    def own(self, kind: type[Own]) -> Own:
+        """The inputs of one ecosystem, by the class that declares them; defaults if there are none
+        of it.
+        """
+        return next((each for each in self.ecosystem_inputs if isinstance(each, kind)), kind())
 
-def load(inputs: Inputs, cwd: Path) -> Config:
+
+def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
     """Read releasekit.toml, fill in what `inputs` leave open, and check what can be checked here.
 
     A relative path is relative to `cwd` when a flag or an input gave it, and to the root when
@@ -74,16 +81,17 @@ def load(inputs: Inputs, cwd: Path) -> Config:
     label = inputs.given.get("working_directory", "working-directory")
     root = existing_directory(cwd / inputs.working_directory, label)
     path = _config_path(inputs, root, cwd)
-    file = read_config(path) if path else ConfigFile()
+    file = read_config(path, declared) if path else ConfigFile()
     open_to_file = {
         name: text
         for name, text in file.texts.items()
-        if DECLARED[name].attribute not in inputs.given
+        if declared.inputs[name].attribute not in inputs.given
     }
     labels = {name: f"{path.name if path else FILENAME}: {name}" for name in open_to_file}
-    joined = inputs.adding(open_to_file, labels)
+    joined = declared.adding(inputs, open_to_file, labels)
     places = Places(
         inputs=joined,
+        ecosystems=declared.ecosystems,
         in_file=frozenset(joined.given.keys() - inputs.given.keys()),
         root=root,
         cwd=cwd,
@@ -114,6 +122,7 @@ def _config(inputs: Inputs, places: Places, file: ConfigFile) -> Config:
         root=places.root,
         mode=inputs.mode,
         ecosystems=tuple(dict.fromkeys(inputs.ecosystem)),
+        known_ecosystems=tuple(places.ecosystems),
         packages=inputs.packages,
         exclude_packages=inputs.exclude_packages,
         plan_file=places.path("plan_file"),
@@ -129,11 +138,7 @@ def _config(inputs: Inputs, places: Places, file: ConfigFile) -> Config:
         pin=inputs.pin,
         trusted_publishing=inputs.trusted_publishing,
         registries=places.registries(),
-        pypi_username=inputs.pypi_username,
-        pypi_index=places.pypi_index(),
-        npm_tag=inputs.npm_tag,
-        npm_access=inputs.npm_access,
-        maven_username=inputs.maven_username,
+        ecosystem_inputs=places.ecosystem_inputs(),
         state_directory=places.state_directory(),
         results_file=places.path("results_file"),
         format=inputs.format,

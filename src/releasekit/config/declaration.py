@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 import re
-from dataclasses import KW_ONLY, dataclass
-from typing import Final, Literal, assert_never
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
 from releasekit.config import values
 from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from _typeshed import DataclassInstance
 
 PREFIX: Final = "RELEASEKIT_"
 _USERINFO: Final = re.compile(r"//[^/]*@")
 
 Kind = Literal[
-    "text", "choice", "bool", "int", "duration", "names", "lines", "path", "registry", "secret"
+    "text",
+    "choice",
+    "bool",
+    "int",
+    "duration",
+    "names",
+    "lines",
+    "path",
+    "registry",
+    "index",
+    "secret",
 ]
 Command = Literal["plan", "publish", "report", "doctor"]
 Place = Literal["action", "flag", "file"]
+
+COMMANDS: Final[Mapping[Command, str]] = {
+    "plan": "Show what would be published, and in which order. Changes nothing.",
+    "publish": "Publish every package that is not published yet, dependencies first.",
+    "report": "Join the results of several jobs into one summary.",
+    "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
+}
+ALL: Final = frozenset(COMMANDS)
+PUBLISH: Final = frozenset[Command]({"publish"})
+REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
+
+NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
+FLAG_ONLY: Final = frozenset[Place]({"flag"})
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """`minimum` and `maximum` of a duration are in seconds. `word` is a value that stands for None:
-    the program decides.
+    the program decides. An "index" is a URL that belongs to the registry of its ecosystem.
     """
 
     help: str
@@ -36,6 +64,19 @@ class Declaration:
     word: str = ""
     commands: frozenset[Command] = frozenset({"plan", "publish"})
     places: frozenset[Place] = frozenset({"action", "flag", "file"})
+
+    @classmethod
+    def registry(cls, name: str, help: str) -> Declaration:  # noqa: A002 (as the field is called)
+        """Where the packages of an ecosystem go."""
+        return cls(help, "registry", name=name, commands=ALL)
+
+    @classmethod
+    def secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
+        """Its value never passes through the inputs: `credentials` takes it from the environment,
+        and no process sees it.
+        """
+        places = frozenset[Place]({"action"})
+        return cls(help, "secret", name=name, commands=PUBLISH, places=places)
 
     @property
     def variable(self) -> str:
@@ -90,10 +131,35 @@ class Declaration:
                 return values.items(text, r"[,\n]", self.choices)
             case "lines":
                 return values.items(text, r"\n")
-            case "registry":
+            case "registry" | "index":
                 return values.registry(text)
             case _:
                 assert_never(self.kind)
+
+
+def declared_by(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Declaration]:
+    """Name to declaration, of those fields of `kind` that are annotated with one.
+
+    `prefix` goes before the names. A Literal gives the choices of those that state none.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    found = {}
+    for each in fields(kind):
+        annotation = hints[each.name]
+        for declaration in getattr(annotation, "__metadata__", ()):
+            name = prefix + each.name.replace("_", "-")
+            found[name] = replace(
+                declaration,
+                name=name,
+                default=each.default,
+                choices=declaration.choices or _choices(annotation.__origin__),
+            )
+    return found
+
+
+def _choices(annotation: object) -> tuple[str, ...]:
+    """Those of a Literal; "" among them stands for a choice that is not made."""
+    return tuple(filter(None, get_args(annotation))) if get_origin(annotation) is Literal else ()
 
 
 def _shown(text: str) -> str:

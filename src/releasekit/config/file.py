@@ -6,15 +6,16 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.inputs import DECLARED, ECOSYSTEMS, SECRETS
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from releasekit.config.declaration import Declaration
+    from releasekit.config.declared import Declared
+    from releasekit.config.ecosystem import EcosystemDeclaration
 
 MAX_BYTES: Final = 1024 * 1024
 _DEPENDENCIES: Final = "dependencies"
@@ -29,7 +30,7 @@ class ConfigFile:
     dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def read_config(path: Path) -> ConfigFile:
+def read_config(path: Path, declared: Declared) -> ConfigFile:
     """Raises ConfigError that names the file and the key, or line and column."""
     where = path.name
     texts: dict[str, str] = {}
@@ -37,11 +38,11 @@ def read_config(path: Path) -> ConfigFile:
     dependencies: Mapping[str, tuple[str, ...]] = {}
     for key, value in _parsed(path).items():
         if key == _DEPENDENCIES:
-            dependencies = _dependencies(_table(key, value, where), where)
-        elif key in ECOSYSTEMS:
-            tables[key] = _table(key, value, where)
+            dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)
+        elif key in declared.ecosystems:
+            tables[key] = _options(declared.ecosystems[key], value, where)
         else:
-            texts[key] = _text(_declaration(key, where), value, where)
+            texts[key] = _text(_declaration(key, where, declared), value, where)
     return ConfigFile(texts=texts, tables=tables, dependencies=dependencies)
 
 
@@ -58,16 +59,17 @@ def _parsed(path: Path) -> Mapping[str, object]:
         raise ConfigError(f"{path.name}: nested too deeply; this is no configuration") from error
 
 
-def _declaration(key: str, where: str) -> Declaration:
-    if key in SECRETS:
+def _declaration(key: str, where: str, declared: Declared) -> Declaration:
+    if key in declared.secrets:
+        variable = declared.secrets[key].variable
         raise ConfigError(
             f"{where}: {key} is a secret and has no place in a file of the repository",
-            hint=f"Revoke it if it was real. Set the variable {SECRETS[key].variable} instead.",
+            hint=f"Revoke it if it was real. Set the variable {variable} instead.",
         )
-    declaration = DECLARED.get(key)
+    declaration = declared.inputs.get(key)
     if declaration is None:
-        known = [name for name, each in DECLARED.items() if "file" in each.places]
-        near = did_you_mean(key, [*known, *ECOSYSTEMS, _DEPENDENCIES])
+        known = [name for name, each in declared.inputs.items() if "file" in each.places]
+        near = did_you_mean(key, [*known, *declared.ecosystems, _DEPENDENCIES])
         raise ConfigError(f"{where}: unknown key {key!r}{near}")
     if "file" not in declaration.places:
         raise ConfigError(
@@ -104,16 +106,31 @@ def _table(key: str, value: object, where: str) -> Mapping[str, object]:
     return value
 
 
-def _dependencies(table: Mapping[str, object], where: str) -> dict[str, tuple[str, ...]]:
+def _options(ecosystem: EcosystemDeclaration, value: object, where: str) -> Mapping[str, object]:
+    """Its keys are checked here, whether the run is about this ecosystem or not."""
+    table = _table(ecosystem.name, value, where)
+    for key in table:
+        if key not in ecosystem.option_keys:
+            near = did_you_mean(key, ecosystem.option_keys)
+            raise ConfigError(
+                f"{where}: [{ecosystem.name}] has an unknown key {key!r}{near}",
+                hint=f"Known: {', '.join(sorted(ecosystem.option_keys))}.",
+            )
+    return table
+
+
+def _dependencies(
+    table: Mapping[str, object], where: str, ecosystems: Collection[str]
+) -> dict[str, tuple[str, ...]]:
     found = {}
     for package, value in table.items():
         label = f'{where}: [{_DEPENDENCIES}] "{package}"'
         found[package] = _strings(value, label)
         for each in (package, *found[package]):
             ecosystem, colon, name = each.partition(":")
-            if not (colon and name and ecosystem in ECOSYSTEMS):
+            if not (colon and name and ecosystem in ecosystems):
                 raise ConfigError(
                     f"{label}: {each!r} is no package; write ecosystem:name, "
-                    f'like "{ECOSYSTEMS[0]}:acme-core"'
+                    f'like "{next(iter(ecosystems))}:acme-core"'
                 )
     return found

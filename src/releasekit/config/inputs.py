@@ -1,29 +1,185 @@
-"""Every input, declared once.
+"""Every input of a run, declared once; those of an ecosystem are declared in its folder.
 
 Flags, RELEASEKIT_* variables, the keys of releasekit.toml, action.yml and the README's table all
-come from the fields of `Inputs`, or are compared with them by a test.
+come from the annotated fields, or are compared with them by a test.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Final, Literal, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from releasekit.config.declaration import PREFIX, Declaration
-from releasekit.config.registry_inputs import SECRETS, RegistryInputs
-from releasekit.config.run_inputs import ALL, ECOSYSTEMS, FLAG_ONLY, NOT_IN_FILE, REPORTS
-from releasekit.errors import ConfigError, did_you_mean
-
-__all__ = ["DECLARED", "ECOSYSTEMS", "SECRETS", "Inputs", "from_environment"]
+from releasekit.config.declaration import (
+    ALL,
+    FLAG_ONLY,
+    NOT_IN_FILE,
+    PUBLISH,
+    REPORTS,
+    Command,
+    Declaration,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs(RegistryInputs):
+class Inputs:
     """What the user asked for, with defaults filled in.
 
-    `given` maps the attribute of every value that is not a default to where it was written, for
-    messages and because a path is relative to the directory of whoever wrote it.
+    `own` maps the names of those inputs of ecosystems that were given to their values. `given` maps
+    the attribute of every value that is not a default to where it was written, for messages and
+    because a path is relative to the directory of whoever wrote it.
     """
 
+    mode: Annotated[
+        Command,
+        Declaration(
+            "`plan` shows what would be published, `publish` publishes what is missing, "
+            "`report` joins the results of several jobs into one summary.",
+            "choice",
+            choices=("plan", "publish", "report"),
+            commands=frozenset(),
+            places=frozenset({"action"}),
+        ),
+    ] = "plan"
+    working_directory: Annotated[
+        str, Declaration("The root of the workspace.", "path", commands=ALL, places=NOT_IN_FILE)
+    ] = "."
+    config_file: Annotated[
+        str,
+        Declaration(
+            "Default: `releasekit.toml` in the root, if it is there.",
+            "path",
+            commands=ALL,
+            places=NOT_IN_FILE,
+        ),
+    ] = ""
+    ecosystem: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Only these ecosystems, separated by commas or line breaks: "
+            "{ecosystems}. Default: all that are found.",
+            "names",
+            commands=ALL,
+        ),
+    ] = ()
+    packages: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Only packages whose name matches one of these globs, one per line. "
+            "A dependency that is left out must be on its registry already.",
+            "names",
+        ),
+    ] = ()
+    exclude_packages: Annotated[
+        tuple[str, ...],
+        Declaration("No package whose name matches one of these globs, one per line.", "names"),
+    ] = ()
+    plan_file: Annotated[
+        str,
+        Declaration(
+            "Publish exactly what this plan of an earlier job says; refused when the sources "
+            "differ. With `plan`, where to write it; with `report`, what has to be accounted for.",
+            "path",
+            commands=REPORTS,
+            places=NOT_IN_FILE,
+        ),
+    ] = ""
+    dry_run: Annotated[
+        bool,
+        Declaration(
+            "Everything but the uploads, builds included.",
+            "bool",
+            commands=PUBLISH,
+            places=NOT_IN_FILE,
+        ),
+    ] = False
+    concurrency: Annotated[
+        int, Declaration("Uploads in flight.", "int", minimum=1, maximum=100)
+    ] = 5
+    build_concurrency: Annotated[
+        int | None,
+        Declaration(
+            "Builds at the same time, `auto` for as many as there are CPUs.",
+            "int",
+            word="auto",
+            minimum=1,
+            maximum=256,
+        ),
+    ] = None
+    max_retries: Annotated[
+        int,
+        Declaration(
+            "How often a request that failed for a passing reason is tried again.",
+            "int",
+            minimum=0,
+            maximum=20,
+        ),
+    ] = 3
+    retry_base_delay: Annotated[
+        float,
+        Declaration(
+            "The longest pause before the first retry; it doubles with each, up to 60s.",
+            "duration",
+            minimum=0,
+            maximum=60,
+        ),
+    ] = 1.0
+    task_timeout: Annotated[
+        float,
+        Declaration(
+            "The longest that one attempt to build, upload or confirm one package may take.",
+            "duration",
+            minimum=1,
+            maximum=86_400,
+        ),
+    ] = 600.0
+    deadline: Annotated[
+        float | None,
+        Declaration(
+            "The longest that the whole run may take; then nothing new starts. Default: none.",
+            "duration",
+            minimum=1,
+            maximum=7 * 86_400,
+        ),
+    ] = None
+    failure_policy: Annotated[
+        Literal["skip-dependents", "stop"],
+        Declaration(
+            "After a failure, `skip-dependents` goes on with all that does not depend on it; "
+            "`stop` starts nothing new.",
+            "choice",
+        ),
+    ] = "skip-dependents"
+    gate: Annotated[
+        Literal["visible", "accepted"],
+        Declaration(
+            "What a dependent waits for: its dependency is `visible` on the registry, or only "
+            "`accepted` by it.",
+            "choice",
+        ),
+    ] = "visible"
+    pin: Annotated[
+        Literal["auto", "exact", "none"],
+        Declaration(
+            "In-repo dependencies in what is built: `auto` pins those without a version, "
+            "`exact` pins all, `none` pins nothing.",
+            "choice",
+        ),
+    ] = "auto"
+    trusted_publishing: Annotated[
+        Literal["auto", "always", "never"],
+        Declaration(
+            "Credentials by OIDC: `always`, `never`, or `auto` where there is no token and the "
+            "job may ask for an identity.",
+            "choice",
+        ),
+    ] = "auto"
+    registry: Annotated[
+        str,
+        Declaration(
+            "`dir:PATH`: static directories, `PATH/pypi` for Python, for every ecosystem that "
+            "has no registry of its own here.",
+            "registry",
+        ),
+    ] = ""
     state_directory: Annotated[
         str,
         Declaration(
@@ -42,22 +198,10 @@ class Inputs(RegistryInputs):
             places=FLAG_ONLY,
         ),
     ] = ""
-    summary: Annotated[
-        bool,
-        Declaration(
-            "Write the job summary.",
-            "bool",
-            commands=REPORTS,
-        ),
-    ] = True
-    annotations: Annotated[
-        bool,
-        Declaration(
-            "Annotate what failed.",
-            "bool",
-            commands=REPORTS,
-        ),
-    ] = True
+    summary: Annotated[bool, Declaration("Write the job summary.", "bool", commands=REPORTS)] = True
+    annotations: Annotated[bool, Declaration("Annotate what failed.", "bool", commands=REPORTS)] = (
+        True
+    )
     uv_path: Annotated[
         str,
         Declaration(
@@ -95,7 +239,6 @@ class Inputs(RegistryInputs):
         Declaration(
             "How to print the plan.",
             "choice",
-            choices=("table", "json", "mermaid"),
             commands=frozenset({"plan"}),
             places=FLAG_ONLY,
         ),
@@ -103,58 +246,8 @@ class Inputs(RegistryInputs):
     fix: Annotated[
         bool,
         Declaration(
-            "Repair what was found.",
-            "bool",
-            commands=frozenset({"doctor"}),
-            places=FLAG_ONLY,
+            "Repair what was found.", "bool", commands=frozenset({"doctor"}), places=FLAG_ONLY
         ),
     ] = False
+    own: Mapping[str, object] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
-
-    def adding(self, texts: Mapping[str, str], labels: Mapping[str, str]) -> Self:
-        """With the inputs of `texts` (name → text; empty means not given) on top.
-
-        `labels` says of each name where it was written. Raises ConfigError for the first value
-        that cannot be used.
-        """
-        written = {name: text for name, text in texts.items() if text.strip()}
-        parsed = {
-            DECLARED[name].attribute: DECLARED[name].parse(text.strip(), labels[name])
-            for name, text in written.items()
-        }
-        given = {DECLARED[name].attribute: labels[name] for name in written}
-        return replace(self, **parsed, given={**self.given, **given})  # type: ignore[arg-type]
-
-
-def _declared() -> dict[str, Declaration]:
-    found = {}
-    for each in fields(Inputs):
-        if each.name != "given":
-            name = each.name.replace("_", "-")
-            declaration: Declaration = each.type.__metadata__[0]  # type: ignore[union-attr]
-            found[name] = replace(declaration, name=name, default=each.default)
-    return found
-
-
-DECLARED: Final = _declared()
-
-
-def from_environment(environment: Mapping[str, str]) -> Inputs:
-    """What the RELEASEKIT_* variables say; INPUT_* of the platform is never looked at.
-
-    `environment` is the whole environment, so that a misspelt secret is noticed too; the values of
-    secrets are not looked at.
-    """
-    known = {each.variable: each for each in (DECLARED | SECRETS).values()}
-    texts = {}
-    for variable in sorted(name for name in environment if name.startswith(PREFIX)):
-        if variable not in known:
-            raise ConfigError(
-                f"{variable} is no input{did_you_mean(variable, known)}",
-                hint="Every variable that starts with RELEASEKIT_ is taken for one.",
-            )
-        declaration = known[variable]
-        if declaration.kind != "secret":
-            texts[declaration.name] = environment[variable]
-    labels = {name: f"input {name} ({DECLARED[name].variable})" for name in texts}
-    return Inputs().adding(texts, labels)

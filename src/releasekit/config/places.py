@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from releasekit.config.inputs import ECOSYSTEMS
+from releasekit.config.declaration import declared_by
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.config.declaration import Declaration
+    from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.config.inputs import Inputs
 
 _DIRECTORY = "dir:"
-# Where what an ecosystem publishes to is not called a registry.
-_OWN = {"go": "go_proxy"}
 
 
 def resolved(path: Path, label: str) -> Path:
@@ -37,11 +38,12 @@ def existing_directory(path: Path, label: str) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """`inputs` hold everything that was given, by whom ever; `in_file` are the attributes among
-    them that releasekit.toml gave.
+    """`inputs` hold everything that was given, wherever; `in_file` are the attributes among them
+    that releasekit.toml gave.
     """
 
     inputs: Inputs
+    ecosystems: Mapping[str, EcosystemDeclaration]
     in_file: frozenset[str]
     root: Path
     cwd: Path
@@ -78,35 +80,49 @@ class Places:
         writes it wants nothing to go anywhere else.
         """
         found = {}
-        for ecosystem in ECOSYSTEMS:
-            attribute = self._registry_of(ecosystem)
-            value = getattr(self.inputs, attribute)
+        for ecosystem in self.ecosystems.values():
+            attribute, value = self._registry_of(ecosystem)
             if value.startswith(_DIRECTORY):
                 path = self._resolve(value.removeprefix(_DIRECTORY), attribute)
                 own = attribute != "registry"
-                found[ecosystem] = f"{_DIRECTORY}{path if own else path / ecosystem}"
+                found[ecosystem.name] = f"{_DIRECTORY}{path if own else path / ecosystem.name}"
             elif attribute == "registry" and value:
+                first = next(iter(self.ecosystems.values()))
                 raise ConfigError(
                     f'{self._label("registry")} = "{_bare(value)}" is no directory; write '
-                    f"dir:PATH, or give the URL as {ECOSYSTEMS[0]}-registry"
+                    f"dir:PATH, or give the URL as {first.registry.name}"
                 )
             elif value:
                 # As cargo's own configuration writes it.
-                found[ecosystem] = self._safe(value.removeprefix("sparse+"), attribute)
+                found[ecosystem.name] = self._safe(value.removeprefix("sparse+"), attribute)
         return found
 
-    def pypi_index(self) -> str:
+    def ecosystem_inputs(self) -> tuple[object, ...]:
+        """An instance of the class that each ecosystem declares its inputs with."""
+        return tuple(self._inputs_of(ecosystem) for ecosystem in self.ecosystems.values())
+
+    def _inputs_of(self, ecosystem: EcosystemDeclaration) -> object:
+        prefix = f"{ecosystem.name}-"
+        given = {}
+        for name, declaration in declared_by(ecosystem.inputs, prefix).items():
+            value = self.inputs.own.get(name, declaration.default)
+            if declaration.kind == "index":
+                value = self._index(str(value), declaration, ecosystem)
+            given[name.removeprefix(prefix).replace("-", "_")] = value
+        return ecosystem.inputs(**given)
+
+    def _index(self, value: str, declaration: Declaration, ecosystem: EcosystemDeclaration) -> str:
         """Empty when it is not given, or is the file's and belongs to another registry."""
-        value = self.inputs.pypi_index
-        attribute = self._registry_of("pypi")
-        if not value or self._rank("pypi_index") < self._rank(attribute):
+        attribute = declaration.attribute
+        goes_to, registry = self._registry_of(ecosystem)
+        if not value or self._rank(attribute) < self._rank(goes_to):
             return ""
-        if value.startswith(_DIRECTORY) or getattr(self.inputs, attribute).startswith(_DIRECTORY):
+        if value.startswith(_DIRECTORY) or registry.startswith(_DIRECTORY):
             raise ConfigError(
-                f"{self._label('pypi_index')}: a directory is its own index; leave it out, or give "
+                f"{self._label(attribute)}: a directory is its own index; leave it out, or give "
                 "URLs for both"
             )
-        return self._safe(value, "pypi_index")
+        return self._safe(value, attribute)
 
     def index_url(self) -> str:
         value = self.inputs.index_url
@@ -134,9 +150,12 @@ class Places:
             raise ConfigError(f"{self._label('find_links')}: {found} does not exist")
         return str(found)
 
-    def _registry_of(self, ecosystem: str) -> str:
-        own = _OWN.get(ecosystem, f"{ecosystem}_registry")
-        return "registry" if self._rank("registry") > self._rank(own) else own
+    def _registry_of(self, ecosystem: EcosystemDeclaration) -> tuple[str, str]:
+        """The attribute that says where its packages go, and what it says."""
+        own = ecosystem.registry
+        if self._rank("registry") > self._rank(own.attribute):
+            return "registry", self.inputs.registry
+        return own.attribute, str(self.inputs.own.get(own.name, ""))
 
     def _rank(self, attribute: str) -> int:
         """2: a flag or an input gave it, 1: releasekit.toml did, 0: nobody."""

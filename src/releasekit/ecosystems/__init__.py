@@ -1,21 +1,21 @@
-"""The ecosystems releasekit knows: one line each."""
+"""The ecosystems releasekit knows: a folder and a line each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems import cargo, go, maven, npm, pypi
+from releasekit.ecosystems.folders import table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.config.ecosystem import EcosystemDeclaration
 
-TARGETS: Mapping[str, Callable[[Config, Services], Target]] = {
-    "pypi": pypi.target,
-    "npm": npm.target,
-    "cargo": cargo.target,
-    "go": go.target,
-    "maven": maven.target,
-}
+FOLDERS: Final = (
+    "releasekit.ecosystems.pypi",
+    "releasekit.ecosystems.npm",
+    "releasekit.ecosystems.cargo",
+    "releasekit.ecosystems.go",
+    "releasekit.ecosystems.maven",
+)
+ECOSYSTEMS: Final[Mapping[str, EcosystemDeclaration]] = table(FOLDERS)

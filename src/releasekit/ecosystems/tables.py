@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.errors import ConfigError, did_you_mean
+from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
 
 def where(ecosystem: str) -> str:
     """How messages name the table."""
     return f"releasekit.toml: [{ecosystem}]"
-
-
-def check_keys(table: Mapping[str, object], known: Collection[str], *, where: str) -> None:
-    """Raises ConfigError for the first key that nobody knows."""
-    for key in table:
-        if key not in known:
-            raise ConfigError(
-                f"{where} has an unknown key {key!r}{did_you_mean(key, known)}",
-                hint=f"Known: {', '.join(sorted(known))}.",
-            )
 
 
 def strings(table: Mapping[str, object], key: str, *, where: str) -> tuple[str, ...]:

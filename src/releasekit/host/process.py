@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import CommandFailed
-from releasekit.host.scrub import harmless, redactor, scrub
+from releasekit.host.scrub import ToolVariables, redactor
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ENDING: Final = ((signal.SIGINT, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
 # How long grandchildren may hold on to the pipes after the child itself has ended.
 DRAIN_S: Final = 0.5
+USUAL: Final = ToolVariables()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +50,13 @@ class Processes:
         environment: Mapping[str, str],
         secrets: Collection[str] = (),
         inherit_fds: Collection[int] = (),
+        variables: ToolVariables = USUAL,
     ) -> None:
         """`secrets` and `inherit_fds` are read at each start: the caller may go on adding."""
         self._given = environment
         self._secrets = secrets
         self._inherit_fds = inherit_fds
+        self._variables = variables
         self._running: set[_Running] = set()
 
     async def __aenter__(self) -> Self:
@@ -72,14 +75,15 @@ class Processes:
     @property
     def environment(self) -> Mapping[str, str]:
         """What every child gets, before its own `env` is added."""
-        return scrub(self._given, self._secrets)
+        return self._variables.scrub(self._given, self._secrets)
 
     def passing(self, names: Collection[str]) -> dict[str, str]:
         """Those of these variables that are set and show no sign of being a secret, for `env`."""
         return {
             name: self._given[name]
             for name in names
-            if name in self._given and harmless(name, self._given[name], self._secrets)
+            if name in self._given
+            and self._variables.harmless(name, self._given[name], self._secrets)
         }
 
     def which(self, program: str) -> str | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-# Everything not named here stays outside: a variable with a harmless name may hold anything a
-# workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and their like stay outside as well: who
-# may write to those files can change the steps that follow.
+# What neither this nor an ecosystem names stays outside: a variable with a harmless name may hold
+# anything a workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and their like stay outside as
+# well: who may write to those files can change the steps that follow.
 # https://docs.github.com/en/actions/reference/security/secure-use#understanding-the-risk-of-script-injections
 _ALLOWED: Final = re.compile(
     r"""
@@ -19,43 +20,64 @@ _ALLOWED: Final = re.compile(
     | RUNNER_(OS|ARCH|TEMP|TOOL_CACHE) | SOURCE_DATE_EPOCH
     | (HTTP|HTTPS|ALL|NO)_PROXY | (http|https|all|no)_proxy
     | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE | NODE_EXTRA_CA_CERTS
-    | PIP_\w+ | UV_\w+ | PYENV_\w+ | HATCH_\w+ | SETUPTOOLS_\w+ | PDM_\w+ | POETRY_\w+ | MATURIN_\w+
-    | CC | CXX | AR | LD | (C|CXX|CPP|LD|RUST|ARCH)FLAGS | MAKEFLAGS | CMAKE_\w+ | PKG_CONFIG\w*
+    | CC | CXX | AR | LD | (C|CXX|CPP|LD|ARCH)FLAGS | MAKEFLAGS | CMAKE_\w+ | PKG_CONFIG\w*
     | LD_LIBRARY_PATH | LIBRARY_PATH | CPATH | MACOSX_DEPLOYMENT_TARGET | SDKROOT | DEVELOPER_DIR
-    | CARGO_\w+ | RUSTUP_\w+ | RUSTC\w* | GO[A-Z0-9]+ | CGO_\w+
-    | JAVA_\w+ | JDK_\w+ | M2_HOME | MAVEN_(HOME|OPTS|ARGS) | MVNW_\w+
-    | NODE_(ENV|OPTIONS) | (NPM|npm)_(CONFIG|config)_\w+ | PNPM_HOME | NVM_\w+ | VOLTA_\w+
-    | COREPACK_\w+
     """,
     re.VERBOSE,
 )
 _SECRET_NAME: Final = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|SIGNING|AUTH"
-    r"|^UV_PUBLISH_|_USER(NAME)?$|HTTP_BASIC",
+    r"|_USER(NAME)?$|HTTP_BASIC",
     re.IGNORECASE,
 )
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 
 
-def scrub(environment: Mapping[str, str], secrets: Collection[str] = ()) -> dict[str, str]:
-    """The variables of `environment` with a harmless name and a value that holds no secret.
-
-    A URL with a user name or password counts as a secret, also in a proxy or index setting.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolVariables:
+    """What tools have variables for, besides what every program may see: names as regular
+    expressions. Those that fit `hidden` are kept from them even when they are asked for.
     """
-    return {
-        name: value
-        for name, value in environment.items()
-        if _ALLOWED.fullmatch(name) and harmless(name, value, secrets)
-    }
+
+    seen: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @classmethod
+    def of_all(cls, several: Iterable[Self]) -> Self:
+        """One environment serves the tools of all: a wheel may hold a crate."""
+        together = tuple(several)
+        return cls(
+            seen=tuple(name for each in together for name in each.seen),
+            hidden=tuple(name for each in together for name in each.hidden),
+        )
+
+    def scrub(
+        self, environment: Mapping[str, str], secrets: Collection[str] = ()
+    ) -> dict[str, str]:
+        """The variables of `environment` with a harmless name and a value that holds no secret.
+
+        A URL with a user name or password counts as a secret, also in a proxy or index setting.
+        """
+        seen = _any_of(self.seen)
+        return {
+            name: value
+            for name, value in environment.items()
+            if (_ALLOWED.fullmatch(name) or seen.fullmatch(name))
+            and self.harmless(name, value, secrets)
+        }
+
+    def harmless(self, name: str, value: str, secrets: Collection[str] = ()) -> bool:
+        """Whether nothing about a variable says that it is a secret, even when it is asked for."""
+        return not (
+            _SECRET_NAME.search(name)
+            or _any_of(self.hidden).fullmatch(name)
+            or _USERINFO.search(value)
+            or any(secret in value for secret in secrets if secret)
+        )
 
 
-def harmless(name: str, value: str, secrets: Collection[str] = ()) -> bool:
-    """Whether nothing about a variable says that it is a secret, even when it is asked for."""
-    return not (
-        _SECRET_NAME.search(name)
-        or _USERINFO.search(value)
-        or any(secret in value for secret in secrets if secret)
-    )
+def _any_of(names: Collection[str]) -> re.Pattern[str]:
+    return re.compile("|".join(names))
 
 
 def redactor(secrets: Collection[str]) -> Callable[[str], str]:

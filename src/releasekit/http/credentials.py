@@ -68,9 +68,15 @@ class Snapshot:
     secrets: Mapping[str, Secret]
 
 
-def snapshot(environ: Mapping[str, str]) -> Snapshot:
-    """`environ` taken apart: what a build may see, and what it must not."""
-    secrets = {name: Secret(value.strip()) for name, value in environ.items() if _is_secret(name)}
+def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snapshot:
+    """`environ` taken apart: what a build may see, and what it must not: the variables that are
+    `declared` as secrets, and those whose name says so.
+    """
+    secrets = {
+        name: Secret(value.strip())
+        for name, value in environ.items()
+        if name in declared or _is_secret(name)
+    }
     rest = {name: value for name, value in environ.items() if name not in secrets}
     return Snapshot(MappingProxyType(rest), MappingProxyType(secrets))
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import fakes
-from releasekit.ecosystems import cargo
+from releasekit.ecosystems.cargo.target import target
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
 from releasekit.http.client import http_client
@@ -85,11 +85,11 @@ def using(
         async with http_client(transport=httpx.MockTransport(answer)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             services = Services(taken.environment, http, cast("Processes", None), credentials)
-            target = cargo.target(fakes.config(root, **values), services)
+            made = target(fakes.config(root, **values), services)
             try:
-                return await use(target)
+                return await use(made)
             finally:
-                await target.ecosystem.aclose()
+                await made.ecosystem.aclose()
 
     return asyncio.run(main())
 

@@ -212,7 +212,6 @@ def test_a_table_is_read(table: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"versoin": "1"}, "did you mean 'version'"),
         ({"version-file": "../V"}, "version-file is '../V'"),
         ({"version-file": "/V"}, "version-file is '/V'"),
         ({"remote": "--upload-pack=x"}, "remote is"),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx
 
 import fakes
-from releasekit.ecosystems import maven
 from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.maven import Inputs
 from releasekit.ecosystems.maven.build import digested
+from releasekit.ecosystems.maven.target import target
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -72,7 +73,10 @@ def using(
     """With the one package of the workspace, g:a 1.0."""
 
     settings = fakes.config(
-        root.resolve(), registries={"maven": place}, maven_username="ci", **changes
+        root.resolve(),
+        registries={"maven": place},
+        ecosystem_inputs=(Inputs(username="ci"),),
+        **changes,
     )
     settings.state_directory.mkdir(exist_ok=True)
 
@@ -82,12 +86,12 @@ def using(
         transport = httpx.MockTransport(server)
         async with (
             http_client(transport=transport) as http,
-            Processes(environment=taken.environment) as processes,
+            Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
         ):
             services = Services(taken.environment, http, processes, credentials)
-            target = maven.target(settings, services)
-            (package,) = await target.ecosystem.discover(settings.root)
-            return await use(target, package)
+            made = target(settings, services)
+            (package,) = await made.ecosystem.discover(settings.root)
+            return await use(made, package)
 
     return asyncio.run(main())
 

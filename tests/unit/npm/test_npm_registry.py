@@ -10,8 +10,9 @@ import pytest
 
 import fakes
 from javascript import package, tarball
-from releasekit.ecosystems import npm
 from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.npm import Inputs
+from releasekit.ecosystems.npm.target import target
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -79,7 +80,7 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Nothing())
             services = Services(taken.environment, http, processes, credentials)
-            return await use(npm.target(config, services).registry)
+            return await use(target(config, services).registry)
 
     return asyncio.run(main())
 
@@ -156,7 +157,12 @@ def test_doubt_is_no_absence(answers: Mapping[str, object], error: type[Exceptio
         ({"dist-tags": {"latest": "0.9.0"}}, {}, {}, "latest"),
         ({"dist-tags": {"latest": "2.0.0"}}, {}, {}, "release-1.x"),
         ({"dist-tags": {"latest": "2.0.0"}}, {"tag": "latest"}, {}, "latest"),
-        ({"dist-tags": {"latest": "2.0.0"}}, {"tag": "own"}, {"npm_tag": "given"}, "given"),
+        (
+            {"dist-tags": {"latest": "2.0.0"}},
+            {"tag": "own"},
+            {"ecosystem_inputs": [Inputs(tag="given")]},
+            "given",
+        ),
     ],
 )
 def test_latest_only_goes_forward_unless_told(
@@ -177,7 +183,9 @@ def test_access_is_said_only_where_somebody_said_it(tmp_path: Path) -> None:
     assert "access" not in sent(upload(tmp_path, {}, manifest={"access": "odd"}))
     own = upload(tmp_path, {}, manifest={"access": "public"})
     assert sent(own)["access"] == "public"
-    told = upload(tmp_path, {}, manifest={"access": "public"}, npm_access="restricted")
+    told = upload(
+        tmp_path, {}, manifest={"access": "public"}, ecosystem_inputs=[Inputs(access="restricted")]
+    )
     assert sent(told)["access"] == "restricted"
 
 
@@ -357,7 +365,7 @@ def test_bad_places_and_tags_are_found_at_once() -> None:
     with pytest.raises(ConfigError, match="npm-registry"):
         using(Server({}), _check, place="http://npm.example/")
     with pytest.raises(ConfigError, match="npm-tag"):
-        using(Server({}), _check, npm_tag="1.x")
+        using(Server({}), _check, ecosystem_inputs=[Inputs(tag="1.x")])
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pytest
 import fakes
 from integration.tools import require_tool
 from processes import ended
-from releasekit.ecosystems import pypi
 from releasekit.ecosystems.pypi import environment
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
 from releasekit.ecosystems.pypi.options import Options
+from releasekit.ecosystems.pypi.target import target
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
 
@@ -137,7 +137,9 @@ async def opened(
     temporary = root.parent / "tmp"
     temporary.mkdir(exist_ok=True)
     given["RUNNER_TEMP"] = str(temporary)
-    async with Processes(environment=given, secrets=["canary"]) as processes:
+    async with Processes(
+        environment=given, secrets=["canary"], variables=fakes.TOOL_VARIABLES
+    ) as processes:
         ecosystem = PyPI(config, options or Options(packages=("*",)), processes=processes)
         workspace = Workspace(root, ecosystem)
         try:
@@ -660,9 +662,9 @@ def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -
 
 
 def test_the_target_is_the_ecosystem_and_its_registry(tmp_path: Path) -> None:
-    config = fakes.config(tmp_path, ecosystem_tables={"pypi": {"packagez": []}})
-    with pytest.raises(ConfigError, match="unknown key 'packagez'"):
-        pypi.target(config, None)  # type: ignore[arg-type]
+    config = fakes.config(tmp_path, ecosystem_tables={"pypi": {"packages": "a"}})
+    with pytest.raises(ConfigError, match="packages is 'a'"):
+        target(config, None)  # type: ignore[arg-type]
 
 
 def _commit(root: Path) -> None:

@@ -25,8 +25,6 @@ def test_options_of_a_table() -> None:
 @pytest.mark.parametrize(
     ("table", "message", "hint"),
     [
-        ({"package": ["a"]}, "unknown key 'package'", "Did you mean 'packages'?"),
-        ({"zzz": 1}, "unknown key 'zzz'", "Known: packages, exclude, config-settings, pass-env."),
         ({"packages": "a"}, "packages is 'a'", 'Write a list of strings: packages = ["…"].'),
         ({"exclude": [1]}, r"exclude is \[1\]", 'Write a list of strings: exclude = ["…"].'),
         ({"pass-env": [""]}, r"pass-env is \[''\]", 'Write a list of strings: pass-env = ["…"].'),

@@ -11,6 +11,7 @@ import pytest
 import distributions
 import registries
 from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.pypi.registry import PackageIndex, derived_index
 from releasekit.errors import (
     ConfigError,
@@ -129,7 +130,9 @@ def test_a_private_index_is_read_with_the_credentials_of_its_own_server() -> Non
 def test_an_index_elsewhere_gets_no_credentials() -> None:
     """R37"""
     server = Server({"/simple/acme-core/": page()})
-    using(server, PRIVATE, look_up, pypi_index="https://mirror.example/simple/")
+    using(
+        server, PRIVATE, look_up, ecosystem_inputs=[Inputs(index="https://mirror.example/simple/")]
+    )
     assert server.asked == ["GET https://mirror.example/simple/acme-core/"]
     assert "Authorization" not in server.requests[0].headers
 
@@ -178,8 +181,9 @@ def test_a_devpi_index_is_asked_where_it_is() -> None:
 def test_a_given_index_is_never_second_guessed() -> None:
     devpi = httpx.Response(404, headers={"X-DEVPI-API-VERSION": "2"})
     server = Server({"/other/acme-core/": devpi})
-    index = "https://devpi.example/other/"
-    assert using(server, "https://devpi.example/root/dev", look_up, pypi_index=index) is None
+    inputs = [Inputs(index="https://devpi.example/other/")]
+    place = "https://devpi.example/root/dev"
+    assert using(server, place, look_up, ecosystem_inputs=inputs) is None
     assert server.asked == ["GET https://devpi.example/other/acme-core/"]
 
 
@@ -197,7 +201,7 @@ def test_an_address_that_cannot_be_used_is_refused_by_name(
 ) -> None:
     """R37"""
     with pytest.raises(ConfigError, match=f"^{name}"):
-        using(Server({}), place, look_up, pypi_index=index)
+        using(Server({}), place, look_up, ecosystem_inputs=[Inputs(index=index)])
 
 
 def test_a_directory_is_a_registry_too(tmp_path: Path) -> None:

@@ -1,33 +1,28 @@
-"""Rust crates and cargo registries."""
+"""Rust crates and cargo registries, declared."""
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING
-
-from releasekit.ecosystems.cargo import destination
-from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
-from releasekit.ecosystems.cargo.ecosystem import Cargo
+from releasekit.config.declaration import Declaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration
 from releasekit.ecosystems.cargo.options import Options
-from releasekit.ecosystems.cargo.registry import SparseRegistry
-from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.interface import Services, Target
+from releasekit.host.scrub import ToolVariables
 
-if TYPE_CHECKING:
-    from releasekit.config.config import Config
-
-
-def target(config: Config, services: Services) -> Target:
-    """Raises ConfigError for a `[cargo]` table or a registry that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("cargo", {}))
-    goes_to = destination.of(config, options, services.environment)
-    if goes_to.directory is not None:
-        layout = SparseDirectory(options.directory_url)
-        return Target(
-            ecosystem=Cargo(config, options, goes_to, processes=services.processes),
-            registry=DirectoryRegistry(goes_to.directory, layout),
-        )
-    registry = SparseRegistry(config, services, goes_to)
-    ecosystem = Cargo(
-        config, options, goes_to, processes=services.processes, on_close=registry.aclose
-    )
-    return Target(ecosystem=ecosystem, registry=registry, plan_notes=registry.plan_notes)
+DECLARATION: Final = EcosystemDeclaration(
+    name="cargo",
+    folder=__name__,
+    title="Rust crates",
+    registry=Declaration.registry(
+        "cargo-registry",
+        "Where crates go: the URL of a sparse index, or `dir:PATH` for a static directory. "
+        "Default: what `.cargo/config.toml` says, else crates.io.",
+    ),
+    secrets=(
+        Declaration.secret(
+            "cargo-token",
+            "The API token for `cargo-registry`; not needed with trusted publishing.",
+        ),
+    ),
+    options=Options,
+    variables=ToolVariables(seen=(r"CARGO_\w+", r"RUSTUP_\w+", r"RUSTC\w*", "RUSTFLAGS")),
+    demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from releasekit.ecosystems import tables
@@ -30,8 +30,6 @@ class Options:
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
         where = tables.where("cargo")
-        known = [option.name.replace("_", "-") for option in fields(cls)]
-        tables.check_keys(table, known, where=where)
         return cls(
             workspaces=tables.strings(table, "workspaces", where=where),
             registry=tables.string(table, "registry", where=where),

@@ -1,23 +1,22 @@
-"""Go modules: tags on a git remote, and the proxies that serve them."""
+"""Go modules, declared: tags on a git remote, and the proxies that serve them."""
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING
-
-from releasekit.ecosystems.go import registry
-from releasekit.ecosystems.go.ecosystem import Go
+from releasekit.config.declaration import Declaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration
 from releasekit.ecosystems.go.options import Options
-from releasekit.ecosystems.go.registry import TagRegistry
-from releasekit.ecosystems.interface import Services, Target
+from releasekit.host.scrub import ToolVariables
 
-if TYPE_CHECKING:
-    from releasekit.config.config import Config
-
-
-def target(config: Config, services: Services) -> Target:
-    """Raises ConfigError for a `[go]` table or a proxy that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("go", {}))
-    where = registry.make(config, options, services)
-    ecosystem = Go(config, options, processes=services.processes, lookup=where.lookup)
-    pushes = where if isinstance(where, TagRegistry) else None
-    return Target(ecosystem, where, pushes, whole=False)
+DECLARATION: Final = EcosystemDeclaration(
+    name="go",
+    folder=__name__,
+    title="Go modules",
+    registry=Declaration.registry(
+        "go-proxy",
+        "The module proxy that shows Go modules once their tags are pushed, or `dir:PATH` for "
+        "a static directory instead of tags. Default: proxy.golang.org.",
+    ),
+    options=Options,
+    variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
+    demo=Demo(tool="git", version="2", followers=("npm:@acme/cli",)),
+)

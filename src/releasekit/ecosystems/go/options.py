@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.ecosystems import tables
@@ -36,8 +36,6 @@ class Options:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
-        known = [option.name.replace("_", "-") for option in fields(cls)]
-        tables.check_keys(table, known, where=WHERE)
         return cls(
             version=tables.string(table, "version", where=WHERE),
             version_file=_file_name(table),

@@ -1,38 +1,43 @@
-"""Maven packages, repositories, and the Central Portal."""
+"""Maven packages, repositories and the Central Portal, declared."""
 
-from __future__ import annotations
+from dataclasses import dataclass
+from typing import Annotated, Final
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.interface import Services, Target
-from releasekit.ecosystems.maven.directory_layout import MavenDirectory
-from releasekit.ecosystems.maven.ecosystem import Maven
-from releasekit.ecosystems.maven.login import Login
+from releasekit.config.declaration import Declaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration
 from releasekit.ecosystems.maven.options import Options
-from releasekit.ecosystems.maven.portal import CENTRAL, Portal
-from releasekit.ecosystems.maven.repository import Repository
-
-if TYPE_CHECKING:
-    from releasekit.config.config import Config
+from releasekit.host.scrub import ToolVariables
 
 
-def target(config: Config, services: Services) -> Target:
-    """Raises ConfigError for a `[maven]` table or a registry that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("maven", {}))
-    ecosystem = Maven(config, options, processes=services.processes)
-    place = config.registries.get("maven", CENTRAL)
-    if place.startswith("dir:"):
-        layout = MavenDirectory(ecosystem.packaging)
-        return Target(ecosystem, DirectoryRegistry(Path(place.removeprefix("dir:")), layout))
-    if options.api == "portal" or (options.api == "auto" and place.rstrip("/") == CENTRAL):
-        portal = Portal(
-            place, options, config=config, services=services, packaging=ecosystem.packaging
-        )
-        return Target(ecosystem, portal, portal)
-    login = Login.of(config, services.credentials, place)
-    repository = Repository(
-        place, login, config=config, services=services, packaging=ecosystem.packaging
-    )
-    return Target(ecosystem, repository)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    username: Annotated[
+        str,
+        Declaration(
+            "The user that `maven-password` belongs to, or the first half of a token.", "text"
+        ),
+    ] = ""
+
+
+DECLARATION: Final = EcosystemDeclaration(
+    name="maven",
+    folder=__name__,
+    title="Maven packages",
+    registry=Declaration.registry(
+        "maven-registry",
+        "Where Maven packages go: a repository's URL, or `dir:PATH` for a static directory. "
+        "Default: Maven Central, by its portal.",
+    ),
+    secrets=(
+        Declaration.secret(
+            "maven-password",
+            "The password for `maven-registry`, or the second half of a token.",
+        ),
+    ),
+    inputs=Inputs,
+    options=Options,
+    variables=ToolVariables(
+        seen=(r"JAVA_\w+", r"JDK_\w+", "M2_HOME", "MAVEN_(HOME|OPTS|ARGS)", r"MVNW_\w+")
+    ),
+    demo=Demo(tool="mvn", version="3"),
+)

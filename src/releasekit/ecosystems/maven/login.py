@@ -6,6 +6,7 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from releasekit.ecosystems.maven import Inputs
 from releasekit.errors import MissingCredentials
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Login:
 
     @classmethod
     def of(cls, config: Config, credentials: Credentials, place: str) -> Login:
-        return cls(place, config.maven_username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
+        return cls(place, config.own(Inputs).username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
 
     def check(self) -> None:
         """Raises MissingCredentials; no network."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
 from releasekit.ecosystems import tables
@@ -49,8 +49,6 @@ class Options:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
-        known = [option.name.replace("_", "-") for option in fields(cls)]
-        tables.check_keys(table, known, where=WHERE)
         return cls(
             reactors=tables.strings(table, "reactors", where=WHERE),
             command=tables.string(table, "command", where=WHERE) or "mvn",

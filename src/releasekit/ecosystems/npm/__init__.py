@@ -1,25 +1,56 @@
-"""JavaScript packages and npm-like registries."""
+"""JavaScript packages and npm-like registries, declared."""
 
-from __future__ import annotations
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
 
-from typing import TYPE_CHECKING
-
-from releasekit.ecosystems.interface import Services, Target
-from releasekit.ecosystems.npm import registry
-from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.config.declaration import Declaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration
 from releasekit.ecosystems.npm.options import Options
-
-if TYPE_CHECKING:
-    from releasekit.config.config import Config
+from releasekit.host.scrub import ToolVariables
 
 
-def target(config: Config, services: Services) -> Target:
-    """Raises ConfigError for an `[npm]` table, tag or registry that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("npm", {}))
-    npm = Npm(config, options, processes=services.processes)
-    return Target(
-        ecosystem=npm,
-        registry=registry.make(config, services, options),
-        plan_notes=npm.plan_notes,
-        follow_up=npm,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    tag: Annotated[
+        str,
+        Declaration(
+            "The dist-tag of every npm package. Default: `latest` for what is newest; a prerelease "
+            "gets its own word (`beta`), an older release line its own (`release-1.x`).",
+            "text",
+        ),
+    ] = ""
+    access: Annotated[
+        Literal["", "public", "restricted"],
+        Declaration(
+            "Who may see npm packages with a scope: `public` or `restricted`. Default: what their "
+            "`publishConfig` says, or npm's own default.",
+            "choice",
+        ),
+    ] = ""
+
+
+DECLARATION: Final = EcosystemDeclaration(
+    name="npm",
+    folder=__name__,
+    title="npm packages",
+    registry=Declaration.registry(
+        "npm-registry",
+        "Where npm packages go: a registry's URL, or `dir:PATH` for a static directory. "
+        "Default: registry.npmjs.org.",
+    ),
+    secrets=(
+        Declaration.secret(
+            "npm-token",
+            "The access token for `npm-registry`; not needed with trusted publishing.",
+        ),
+    ),
+    inputs=Inputs,
+    options=Options,
+    variables=ToolVariables(
+        seen=(
+            *(r"NODE_(ENV|OPTIONS)", r"(NPM|npm)_(CONFIG|config)_\w+", "PNPM_HOME"),
+            *(r"NVM_\w+", r"VOLTA_\w+", r"COREPACK_\w+"),
+        ),
+    ),
+    demo=Demo(tool="npm", version="1"),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.ecosystems import tables
@@ -30,8 +30,6 @@ class Options:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
-        known = [option.name.replace("_", "-") for option in fields(cls)]
-        tables.check_keys(table, known, where=WHERE)
         return cls(
             packages=tables.strings(table, "packages", where=WHERE),
             exclude=tables.strings(table, "exclude", where=WHERE),

@@ -13,7 +13,7 @@ import httpx
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.npm import answers, document, login, tags
+from releasekit.ecosystems.npm import Inputs, answers, document, login, tags
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.errors import Rejected, Transient
@@ -48,7 +48,7 @@ def make(config: Config, services: Services, options: Options) -> Registry:
 
     Raises ConfigError for a URL or a tag that cannot be used. No network.
     """
-    tag = tags.checked(config.npm_tag, where="npm-tag")
+    tag = tags.checked(config.own(Inputs).tag, where="npm-tag")
     place = config.registries.get("npm", NPMJS)
     if place.startswith("dir:"):
         layout = PackumentDirectory(tag=tag, url=options.directory_url or NPMJS)
@@ -105,7 +105,7 @@ class NpmRegistry:
         tag = await self._tag(package, contained.manifest)
         tarball = str(self._at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz"))
         entry = document.published(package, contained, tarball=tarball, digests=artifact.digests)
-        access = self._config.npm_access or _access(contained.manifest)
+        access = self._config.own(Inputs).access or _access(contained.manifest)
         body = await uncancellable(
             asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
         )
@@ -130,7 +130,7 @@ class NpmRegistry:
         answers.explain(response, _what(package), redact=self._redact)
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
-        given = tags.given(self._config.npm_tag, manifest, where=_what(package))
+        given = tags.given(self._config.own(Inputs).tag, manifest, where=_what(package))
         if given:
             return given
         try:

@@ -1,24 +1,51 @@
-"""Python packages and PyPI-like registries."""
+"""Python packages and PyPI-like registries, declared."""
 
-from __future__ import annotations
+from dataclasses import dataclass
+from typing import Annotated, Final
 
-from typing import TYPE_CHECKING
-
-from releasekit.ecosystems.interface import Services, Target
-from releasekit.ecosystems.pypi import registry
-from releasekit.ecosystems.pypi.ecosystem import PyPI
+from releasekit.config.declaration import Declaration
+from releasekit.config.ecosystem import EcosystemDeclaration
 from releasekit.ecosystems.pypi.options import Options
-
-if TYPE_CHECKING:
-    from releasekit.config.config import Config
+from releasekit.host.scrub import ToolVariables
 
 
-def target(config: Config, services: Services) -> Target:
-    """Raises ConfigError for a `[pypi]` table, index or registry that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("pypi", {}))
-    there = registry.make(config, services)
-    return Target(
-        ecosystem=PyPI(config, options, processes=services.processes),
-        registry=there,
-        plan_notes=there.plan_notes if isinstance(there, registry.PackageIndex) else None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    username: Annotated[str, Declaration("The user that `pypi-token` belongs to.", "text")] = (
+        "__token__"
     )
+    index: Annotated[
+        str,
+        Declaration(
+            "The simple index that belongs to `pypi-registry`; derived from it by default.",
+            "index",
+        ),
+    ] = ""
+
+
+DECLARATION: Final = EcosystemDeclaration(
+    name="pypi",
+    folder=__name__,
+    title="Python packages",
+    registry=Declaration.registry(
+        "pypi-registry",
+        "Where Python packages go: an upload URL, or `dir:PATH` for a static directory. "
+        "Default: pypi.org.",
+    ),
+    secrets=(
+        Declaration.secret(
+            "pypi-token",
+            "The token or password for `pypi-registry`; not needed with trusted publishing.",
+        ),
+    ),
+    inputs=Inputs,
+    options=Options,
+    variables=ToolVariables(
+        seen=(
+            *(r"PIP_\w+", r"UV_\w+", r"PYENV_\w+", r"HATCH_\w+", r"SETUPTOOLS_\w+"),
+            *(r"PDM_\w+", r"POETRY_\w+", r"MATURIN_\w+"),
+        ),
+        # Where uv would publish to, and as whom.
+        hidden=(r"UV_PUBLISH_\w+",),
+    ),
+)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.pypi import trusted_publishing
+from releasekit.ecosystems.pypi import Inputs, trusted_publishing
 from releasekit.errors import MissingCredentials
 from releasekit.http.client import RetryPolicy
 from releasekit.http.identity import IdTokens, SharedToken
@@ -103,7 +103,7 @@ def choose(config: Config, services: Services, upload: httpx.URL) -> Login:
     token = credentials.get("RELEASEKIT_PYPI_TOKEN")
     wanted = config.trusted_publishing
     if wanted != "always" and token is not None:
-        return Given(Basic(config.pypi_username, token))
+        return Given(Basic(config.own(Inputs).username, token))
     identity = IdTokens(credentials, services.http)
     supported = wanted == "always" or (wanted == "auto" and upload.host in _PUBLISHERS)
     if supported and identity.offered:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.ecosystems import tables
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-WHERE: Final = "releasekit.toml: [pypi]"
+WHERE: Final = tables.where("pypi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,27 +30,12 @@ class Options:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
-        known = [option.name.replace("_", "-") for option in fields(cls)]
-        for key in table:
-            if key not in known:
-                close = difflib.get_close_matches(key, known, n=1)
-                hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
-                raise ConfigError(f"{WHERE} has an unknown key {key!r}", hint=hint)
         return cls(
-            packages=_strings(table, "packages"),
-            exclude=_strings(table, "exclude"),
+            packages=tables.strings(table, "packages", where=WHERE),
+            exclude=tables.strings(table, "exclude", where=WHERE),
             config_settings=_settings(table, "config-settings"),
-            pass_env=_strings(table, "pass-env"),
+            pass_env=tables.strings(table, "pass-env", where=WHERE),
         )
-
-
-def _strings(table: Mapping[str, object], key: str) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-        raise ConfigError(
-            f"{WHERE} {key} is {value!r}", hint=f'Write a list of strings: {key} = ["…"].'
-        )
-    return tuple(value)
 
 
 def _settings(table: Mapping[str, object], key: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ import httpx
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.pypi import answers, login, simple_index
+from releasekit.ecosystems.pypi import Inputs, answers, login, simple_index
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.errors import PackageError, PlanError, Transient
@@ -52,7 +52,7 @@ def make(config: Config, services: Services) -> Registry:
     place = config.registries.get("pypi", PYPI)
     if place.startswith("dir:"):
         return DirectoryRegistry(Path(place.removeprefix("dir:")), SimpleDirectory())
-    return PackageIndex(config, services, Endpoints.of(place, config.pypi_index))
+    return PackageIndex(config, services, Endpoints.of(place, config.own(Inputs).index))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""What an ecosystem says of itself to everybody who need not know how it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from releasekit.config.declaration import Declaration, declared_by
+from releasekit.host.scrub import ToolVariables
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+@dataclass(frozen=True, slots=True)
+class NoInputs:
+    """Of an ecosystem that has none besides its registry and its secrets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """What `make demo` needs before it publishes packages of this ecosystem: a version of a tool.
+
+    Without it, `followers` among the example's packages of other ecosystems stay behind too.
+    """
+
+    tool: str
+    version: str
+    followers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EcosystemDeclaration:
+    """`folder` is the package that declares it, and whose module `target` does the work.
+
+    The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
+    dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there.
+    """
+
+    name: str
+    folder: str
+    title: str
+    registry: Declaration
+    secrets: tuple[Declaration, ...] = ()
+    inputs: type[DataclassInstance] = NoInputs
+    options: type[DataclassInstance]
+    variables: ToolVariables = field(default_factory=ToolVariables)
+    demo: Demo | None = None
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """In the order in which they are shown: as whom, where to, and the rest."""
+        own = declared_by(self.inputs, f"{self.name}-")
+        username = own.pop(f"{self.name}-username", None)
+        return (*([username] if username else []), *self.secrets, self.registry, *own.values())
+
+    @property
+    def option_keys(self) -> tuple[str, ...]:
+        return tuple(option.name.replace("_", "-") for option in fields(self.options))

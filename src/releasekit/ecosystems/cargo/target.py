@@ -1,0 +1,33 @@
+"""Rust crates and cargo registries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.cargo import destination
+from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
+from releasekit.ecosystems.cargo.ecosystem import Cargo
+from releasekit.ecosystems.cargo.options import Options
+from releasekit.ecosystems.cargo.registry import SparseRegistry
+from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.interface import Services, Target
+
+if TYPE_CHECKING:
+    from releasekit.config.config import Config
+
+
+def target(config: Config, services: Services) -> Target:
+    """Raises ConfigError for a `[cargo]` table or a registry that cannot be used."""
+    options = Options.from_table(config.ecosystem_tables.get("cargo", {}))
+    goes_to = destination.of(config, options, services.environment)
+    if goes_to.directory is not None:
+        layout = SparseDirectory(options.directory_url)
+        return Target(
+            ecosystem=Cargo(config, options, goes_to, processes=services.processes),
+            registry=DirectoryRegistry(goes_to.directory, layout),
+        )
+    registry = SparseRegistry(config, services, goes_to)
+    ecosystem = Cargo(
+        config, options, goes_to, processes=services.processes, on_close=registry.aclose
+    )
+    return Target(ecosystem=ecosystem, registry=registry, plan_notes=registry.plan_notes)

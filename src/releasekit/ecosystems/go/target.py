@@ -1,0 +1,23 @@
+"""Go modules: tags on a git remote, and the proxies that serve them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.go import registry
+from releasekit.ecosystems.go.ecosystem import Go
+from releasekit.ecosystems.go.options import Options
+from releasekit.ecosystems.go.registry import TagRegistry
+from releasekit.ecosystems.interface import Services, Target
+
+if TYPE_CHECKING:
+    from releasekit.config.config import Config
+
+
+def target(config: Config, services: Services) -> Target:
+    """Raises ConfigError for a `[go]` table or a proxy that cannot be used."""
+    options = Options.from_table(config.ecosystem_tables.get("go", {}))
+    where = registry.make(config, options, services)
+    ecosystem = Go(config, options, processes=services.processes, lookup=where.lookup)
+    pushes = where if isinstance(where, TagRegistry) else None
+    return Target(ecosystem, where, pushes, whole=False)

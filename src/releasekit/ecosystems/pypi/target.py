@@ -1,0 +1,24 @@
+"""Python packages and PyPI-like registries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.interface import Services, Target
+from releasekit.ecosystems.pypi import registry
+from releasekit.ecosystems.pypi.ecosystem import PyPI
+from releasekit.ecosystems.pypi.options import Options
+
+if TYPE_CHECKING:
+    from releasekit.config.config import Config
+
+
+def target(config: Config, services: Services) -> Target:
+    """Raises ConfigError for a `[pypi]` table, index or registry that cannot be used."""
+    options = Options.from_table(config.ecosystem_tables.get("pypi", {}))
+    there = registry.make(config, services)
+    return Target(
+        ecosystem=PyPI(config, options, processes=services.processes),
+        registry=there,
+        plan_notes=there.plan_notes if isinstance(there, registry.PackageIndex) else None,
+    )
