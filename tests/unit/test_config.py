@@ -8,8 +8,11 @@ import pytest
 from fakes import DECLARED
 from releasekit.cli.command_line import parse
 from releasekit.config.config import Config, cpu_count, load
+from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS, npm, pypi
+from releasekit.ecosystems.folders import table
 from releasekit.errors import ConfigError
+from sixth import bundle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +77,19 @@ def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:
     found = config(root, "--npm-access=public", file="npm-tag = 'next'")
     assert found.own(npm.Inputs) == npm.Inputs(tag="next", access="public")
     assert found.own(pypi.Inputs) == pypi.Inputs(username="__token__", index="")
+
+
+def test_a_path_of_an_ecosystem_belongs_to_whoever_wrote_it(root: Path) -> None:
+    declared = Declared.of(table(["sixth.bundle"]))
+
+    def notes(*flags: str) -> str:
+        inputs = parse(["publish", root.name, *flags], {}, declared)
+        return load(inputs, root.parent, declared).own(bundle.Inputs).notes
+
+    assert notes() == ""
+    (root / "releasekit.toml").write_text("bundle-notes = 'NEWS'")
+    assert notes() == f"{root}/NEWS"
+    assert notes("--bundle-notes=NEWS") == f"{root.parent}/NEWS"
 
 
 def test_an_ecosystem_counts_once(root: Path) -> None:

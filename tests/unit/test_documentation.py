@@ -5,12 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import DECLARED
 from releasekit.config.file import read_config
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from releasekit.config.ecosystem import EcosystemDeclaration
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -82,6 +87,15 @@ def test_flags_and_variables_in_documents_exist(document: str | Path) -> None:
     for line in re.findall(r"^(?:\$ .*)?\./entrypoint\.sh .*$", text, re.MULTILINE):
         for flag in re.findall(r"(?<= --)[a-z-]+", line):
             assert flag in DECLARED.inputs or flag in {"help", "version"}
+
+
+@pytest.mark.parametrize("ecosystem", ECOSYSTEMS.values(), ids=ECOSYSTEMS)
+def test_every_option_of_an_ecosystem_is_explained(ecosystem: EcosystemDeclaration) -> None:
+    page = ROOT / f"docs/{ecosystem.name}.md"
+    page = page if page.exists() else ROOT / "docs/getting-started.md"
+    text = page.read_text(encoding="utf-8")
+    for key in ecosystem.option_keys:
+        assert f"{key} = " in text or f"`{key}`" in text, key
 
 
 def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NoReturn, get_args
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
 from releasekit.config.declaration import COMMANDS, Command
@@ -77,14 +77,13 @@ def _command(word: str) -> Command:
     if word in {"-V", "--version"}:
         print(f"releasekit {__version__}")  # noqa: T201
         raise SystemExit(0)
-    commands: tuple[Command, ...] = get_args(Command)
-    for command in commands:
+    for command in COMMANDS:
         if word == command:
             return command
     what = "comes before its flags" if word.startswith("-") else f"cannot be {word!r}"
     raise ConfigError(
-        f"the command {what}{did_you_mean(word, commands)}",
-        hint=f"Write releasekit {' | '.join(commands)}; releasekit --help explains them.",
+        f"the command {what}{did_you_mean(word, COMMANDS)}",
+        hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
     )
 
 

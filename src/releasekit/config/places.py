@@ -106,8 +106,11 @@ class Places:
         given = {}
         for name, declaration in declared_by(ecosystem.inputs, prefix).items():
             value = self.inputs.own.get(name, declaration.default)
-            if declaration.kind == "index":
-                value = self._index(str(value), declaration, ecosystem)
+            match declaration.kind, value:
+                case "index", str():
+                    value = self._index(value, declaration, ecosystem)
+                case "path", str() if value:
+                    value = str(self._resolve(value, declaration.attribute))
             given[name.removeprefix(prefix).replace("-", "_")] = value
         return ecosystem.inputs(**given)
 

@@ -1,0 +1,37 @@
+"""Bundles, declared: directories that are published as one archive of their files.
+
+A small ecosystem that is not part of the product. Tests add it to the others.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from releasekit.config.declaration import Declaration
+from releasekit.config.ecosystem import EcosystemDeclaration
+from releasekit.host.scrub import ToolVariables
+from sixth.bundle.options import Options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    channel: Annotated[
+        Literal["stable", "beta"],
+        Declaration("Who gets bundles: those on `stable`, or those on `beta`.", "choice"),
+    ] = "stable"
+    notes: Annotated[str, Declaration("A file that goes into every archive, as NOTES.", "path")] = (
+        ""
+    )
+
+
+DECLARATION: Final = EcosystemDeclaration(
+    name="bundle",
+    folder=__name__,
+    title="Bundles",
+    registry=Declaration.registry(
+        "bundle-registry", "Where bundles go: `dir:PATH`. Default: `bundles` in the workspace."
+    ),
+    secrets=(Declaration.secret("bundle-seal", "The key that archives are sealed with."),),
+    inputs=Inputs,
+    options=Options,
+    variables=ToolVariables(seen=("BUNDLE_[A-Z]+",), hidden=("BUNDLE_OWNER",)),
+)

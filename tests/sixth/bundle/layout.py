@@ -1,0 +1,46 @@
+"""A registry of bundles as plain files: CHANNEL/NAME/ with its archives and an index of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from releasekit.model import Published
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+
+class Channel:
+    """Implements `directory.Layout`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def place(self, package: Package, filename: str) -> PurePosixPath:
+        return self._directory(package) / filename
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        files = sorted((root / self._directory(package)).glob(f"*-{package.version}.tar*"))
+        digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+        versions = {**self._versions(root, package), package.version: digests}
+        page = json.dumps(versions, indent=1, sort_keys=True).encode()
+        yield self._directory(package) / "index.json", page
+
+    def read(self, root: Path, package: Package) -> Published | None:
+        digests = self._versions(root, package).get(package.version)
+        if digests is None:
+            return None
+        return Published(files={name: f"sha256:{digest}" for name, digest in digests.items()})
+
+    def _directory(self, package: Package) -> PurePosixPath:
+        return PurePosixPath(self._name, package.id.name)
+
+    def _versions(self, root: Path, package: Package) -> Mapping[str, Mapping[str, str]]:
+        path = root / self._directory(package) / "index.json"
+        return json.loads(path.read_bytes()) if path.exists() else {}

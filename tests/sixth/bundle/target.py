@@ -1,0 +1,29 @@
+"""The ecosystem of bundles, and the directory they go to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.directory import DirectoryRegistry
+from releasekit.ecosystems.interface import Services, Target
+from releasekit.errors import ConfigError
+from sixth.bundle import Inputs
+from sixth.bundle.ecosystem import Bundles
+from sixth.bundle.layout import Channel
+from sixth.bundle.options import Options
+
+if TYPE_CHECKING:
+    from releasekit.config.config import Config
+
+
+def target(config: Config, services: Services) -> Target:
+    options = Options.from_table(config.ecosystem_tables.get("bundle", {}))
+    goes_to = config.registries.get("bundle", f"dir:{config.root / 'bundles'}")
+    if not goes_to.startswith("dir:"):
+        raise ConfigError("bundle-registry: bundles go into a directory; write dir:PATH")
+    seal = services.credentials.get("RELEASEKIT_BUNDLE_SEAL")
+    return Target(
+        Bundles(config, options, processes=services.processes, seal=seal),
+        DirectoryRegistry(Path(goes_to.removeprefix("dir:")), Channel(config.own(Inputs).channel)),
+    )
