@@ -1,317 +1,159 @@
-"""Ways to break what survives a crash: each an edit of the source, which must be there once."""
+"""Ways to break what survives a crash."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from mutation import always, change, mutants, never, without
 
-
-@dataclass(frozen=True)
-class Mutant:
-    """`module` also says which tests have to notice it."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-
-
-MUTANTS = (
-    # Durable files
-    Mutant(
-        "renamed before the bytes are on the disk",
-        "host/durable",
-        "\n            os.fsync(descriptor)\n",
-        "\n",
-    ),
-    Mutant(
-        "the name is not on the disk",
-        "host/durable",
-        "        raise\n    fsync_directory(path.parent)",
-        "        raise",
-    ),
-    Mutant(
-        "written in place",
-        "host/durable",
-        "        temporary.replace(path)\n",
-        "        path.write_bytes(data)\n        temporary.unlink()\n",
-    ),
-    Mutant(
-        "the mode is forgotten", "host/durable", "os.fchmod(descriptor, attributes.mode)", "pass"
-    ),
-    Mutant("the times are forgotten", "host/durable", "if times_ns is not None:", "if False:"),
-    Mutant("a short write is taken for a whole one", "host/durable", "while view:", "if view:"),
-    Mutant(
-        "a leftover is in the way",
-        "host/durable",
-        "        temporary.unlink(missing_ok=True)\n",
-        "        pass\n",
-    ),
-    Mutant(
-        "a failure leaves a temporary file",
-        "host/durable",
-        "            temporary.unlink()\n",
-        "            pass\n",
-    ),
-    # Pins
-    Mutant(
-        "the backup is dropped before the manifests are back",
-        "state/pins",
-        "    originals = load(backup, root)\n",
-        "    originals = load(backup, root)\n    durable.remove(backup)\n",
-    ),
-    Mutant("the backup is never dropped", "state/pins", "    durable.remove(backup)\n", ""),
-    Mutant(
-        "an edited manifest is overwritten",
-        "state/pins",
-        '    if state == "edited":\n        return False\n    if state == "pinned"',
-        '    if state != "original"',
-    ),
-    Mutant(
-        "pinned bytes are taken for an original",
-        "state/pins",
-        "if twice := paths",
-        "if False and paths",
-    ),
-    Mutant(
-        "a temporary file stays",
-        "state/pins",
-        "        durable.remove(unfinished)\n",
-        "        pass\n",
-    ),
-    Mutant(
-        "the time is not given back",
-        "state/pins",
-        "original.data, times_ns=original.times_ns)",
-        "original.data)",
-    ),
-    Mutant(
-        "mode and time of unchanged bytes do not count",
-        "state/pins",
-        " or _differs(original):",
-        ":",
-    ),
-    Mutant(
-        "recovers what another ecosystem has pinned",
-        "state/pins",
-        'backup_directory(state_directory, ecosystem).glob("*.json")',
-        '(state_directory / "backup").glob("*/*.json")',
-    ),
-    Mutant(
-        "a damaged backup is believed",
-        "state/pins",
-        "if digest != _sha256(body).encode():",
-        "if False:",
-    ),
-    Mutant(
-        "a backup may name any file",
-        "state/pins",
-        'if path.is_absolute() or ".." in path.parts:',
-        "if False:",
-    ),
-    Mutant(
-        "a link may lead anywhere", "state/pins", "if not path.is_relative_to(root):", "if False:"
-    ),
-    Mutant(
-        "half a set stays pinned",
-        "state/pins",
-        "        except BaseException:\n            self.close()\n",
-        "        except BaseException:\n",
-    ),
-    Mutant(
-        "a manifest that moved is replaced all the same",
-        "state/pins",
-        "    if original.path.resolve() != original.path:\n",
-        "    if False:\n",
-    ),
-    Mutant(
-        "unfinished backups stay",
-        "state/pins",
-        "            unfinished.unlink()\n",
-        "            pass\n",
-    ),
-    # Locks
-    Mutant(
-        "the file is deleted",
-        "state/locks",
-        "os.ftruncate(descriptor, 0)\n            os.close",
-        'os.unlink(os.readlink(f"/proc/self/fd/{descriptor}"))\n            os.close',
-    ),
-    Mutant(
-        "everybody shares the lock",
-        "state/locks",
-        "if try_lock(descriptor):",
-        "if try_lock(descriptor, shared=True):",
-    ),
-    Mutant(
-        "taken in any order", "state/locks", "sorted(set(ecosystems))", "dict.fromkeys(ecosystems)"
-    ),
-    Mutant(
-        "the order is not looked at", "state/locks", "if self._held and ecosystem <= ", "if '~' < "
-    ),
-    Mutant(
-        "some are kept when others cannot be had",
-        "state/locks",
-        "        locks.close()\n        raise",
-        "        raise",
-    ),
-    Mutant(
-        "a refused lock leaks",
-        "state/locks",
-        "        except BaseException:\n            os.close(descriptor)\n            raise",
-        "        except BaseException:\n            raise",
-    ),
-    Mutant("follows a symbolic link", "state/locks", " | durable.O_NOFOLLOW", ""),
-    Mutant("a look makes a run fail", "state/locks", "ATTEMPTS = 5", "ATTEMPTS = 1"),
-    Mutant(
-        "asks this machine for a process of another",
-        "state/locks",
-        " or holder.host != socket.gethostname():",
-        ":",
-    ),
-    # Journal
-    Mutant(
-        "the upload does not wait for the intent",
-        "state/journal",
-        "digests=dict(digests))\n        await self._log.sync()",
-        "digests=dict(digests))",
-    ),
-    Mutant(
-        "the end of a run may be lost",
-        "state/journal",
-        "result=result)\n        await self._log.sync()",
-        "result=result)",
-    ),
-    Mutant(
-        "the built files are not on the disk",
-        "state/journal",
-        "        await self._log.persist([artifact.path for artifact in artifacts])\n",
-        "",
-    ),
-    Mutant("records are not counted", "state/journal", "        self._sequence += 1\n", ""),
-    Mutant(
-        "reasons are not redacted", "state/journal", "reason=self._redact(reason)", "reason=reason"
-    ),
-    Mutant(
-        "promises what is only written",
-        "state/logfile",
-        "data = line(self._durable)",
-        "data = line(size)",
-    ),
-    Mutant(
-        "an fsync counts for what came during it",
-        "state/logfile",
-        "                self._durable = reached\n",
-        "                self._durable = self._end\n",
-    ),
-    Mutant(
-        "two processes write at once",
-        "state/logfile",
-        "with self._reporting(), self._locked():\n            size",
-        "with self._reporting():\n            size",
-    ),
-    Mutant(
-        "a tail is cut off while others write",
-        "state/logfile",
-        "with self._reporting(), self._locked():\n            data",
-        "with self._reporting():\n            data",
-    ),
-    Mutant("a torn tail stays", "state/logfile", "if size < len(data):", "if False:"),
-    Mutant(
-        "half a record stays on a full disk",
-        "state/logfile",
-        "            except OSError:\n                os.ftruncate(self._descriptor, size)\n",
-        "            except OSError:\n",
-    ),
-    Mutant(
-        "half a line of a dead process stays",
-        "state/logfile",
-        'if size and self._read(size - 1) != b"\\n":',
-        "if False:",
-    ),
-    Mutant(
-        "a failed fsync is forgotten", "state/logfile", "            self._failure = error\n", ""
-    ),
-    Mutant(
-        "directories of built files may be lost",
-        "state/logfile",
-        "                durable.fsync_directory(directory)\n",
-        "                pass\n",
-    ),
-    Mutant(
-        "built files are never synced",
-        "state/logfile",
-        "                durable.fsync(file)\n",
-        "                pass\n",
-    ),
-    Mutant("a shortened file is not noticed", "state/logfile", "if self._in_place():", "if True:"),
-    Mutant(
-        "what is durable is told of a file that is gone",
-        "state/logfile",
-        "            if replaced == self._replaced:\n",
-        "            if True:\n",
-    ),
-    # What is left of a long journal
-    Mutant("an open upload is forgotten", "state/compaction", " or not facts.settled\n", "\n"),
-    Mutant(
-        "a run at work loses records",
-        "state/compaction",
-        "kept = at_work | _of_packages",
-        "kept = _of_packages",
-    ),
-    Mutant(
-        "a shorter journal vouches for nothing",
-        "state/compaction",
-        '"durable": size',
-        '"durable": 0',
-    ),
-    Mutant(
-        "any failure settles it", "state/compaction", ' and record["run"] == self._intent_run', ""
-    ),
-    # What the journal says
-    Mutant(
-        "the checksum is not looked at",
-        "state/history",
-        "sound = [line[-_SEAL:] == b'",
-        "sound = [line[-_SEAL:] != b'",
-    ),
-    Mutant(
-        "promised records may vanish", "state/history", "and size > intact for", "and False for"
-    ),
-    Mutant("any torn tail is damage", "state/history", "and size > intact for", "for"),
-    Mutant(
-        "unknown events are passed over",
-        "state/history",
-        '            raise ValueError(f"unknown event {event!r}")',
-        "            return",
-    ),
-    Mutant(
-        "lost records are not missed",
-        "state/history",
-        'if record["seq"] != self._sequence.get(run, 0):',
-        "if False:",
-    ),
-    Mutant(
-        "a newer schema is read as ours", "state/history", 'if record["v"] > SCHEMA:', "if False:"
-    ),
-    Mutant(
-        "any failure settles an upload",
-        "state/history",
-        ' and _is_of(entry.get("intent"), record)',
-        "",
-    ),
-    Mutant(
-        "a rebuild forgets the upload before it",
-        "state/history",
-        '            outcome=None,\n            reason="",\n        )\n\n    def intent',
-        "            uncertain=False,\n        )\n\n    def intent",
-    ),
-    Mutant(
-        "a failure counts as a duration", "state/history", 'if "error" not in record:', "if True:"
-    ),
-    Mutant(
-        "artifacts may lie anywhere",
-        "state/history",
-        'if path.startswith("/") or ',
-        'if False and path.startswith("/") or ',
-    ),
+DURABLE = mutants(
+    "host/durable",
+    {
+        "renamed before the bytes are on the disk": without("replace", "os.fsync(descriptor)"),
+        "the name is not on the disk": without("replace", "fsync_directory(path.parent)"),
+        "written in place": change(
+            "replace", "temporary.replace(path)", "path.write_bytes(data); temporary.unlink()"
+        ),
+        "the mode is forgotten": without("_set_attributes", "os.fchmod(...)"),
+        "the times are forgotten": never("replace", "times_ns is not None"),
+        "a short write is taken for a whole one": change(
+            "write_all", "view = view[...]", "os.write(descriptor, view); break"
+        ),
+        "a leftover is in the way": without("replace", "temporary.unlink(missing_ok=True)"),
+        "a failure leaves a temporary file": without("replace", "temporary.unlink()"),
+    },
 )
+
+PINS = mutants(
+    "state/pins",
+    {
+        "the backup is dropped before the manifests are back": change(
+            "give_back",
+            "originals = load(backup, root)",
+            "originals = load(backup, root); durable.remove(backup)",
+        ),
+        "the backup is never dropped": without("give_back", "durable.remove(backup)"),
+        "an edited manifest is overwritten": (
+            never("_restore", "state == 'edited'"),
+            change("_restore", "state == 'pinned'", "state != 'original'"),
+        ),
+        "pinned bytes are taken for an original": change("_save", "directory.glob('*.json')", "()"),
+        "a temporary file stays": without("_restore", "durable.remove(unfinished)"),
+        "the time is not given back": without("_restore", "times_ns=original.times_ns"),
+        "mode and time of unchanged bytes do not count": without("_restore", "_differs(original)"),
+        "recovers what another ecosystem has pinned": change(
+            "backups",
+            "backup_directory(...).glob(...)",
+            "(state_directory / 'backup').glob('*/*.json')",
+        ),
+        "a damaged backup is believed": never("load", "digest != ..."),
+        "a backup may name any file": never("_decode", "path.is_absolute() or ..."),
+        "a link may lead anywhere": always("_examine", "path.is_relative_to(...)"),
+        "half a set stays pinned": without("EphemeralPin.__enter__", "self.close()"),
+        "a manifest that moved is replaced all the same": never(
+            "state_of", "original.path.resolve() != ..."
+        ),
+        "unfinished backups stay": without("recover", "unfinished.unlink()"),
+    },
+)
+
+LOCKS = mutants(
+    "state/locks",
+    {
+        "the file is deleted": change(
+            "Locks.close",
+            "os.close(descriptor)",
+            "os.unlink(os.readlink(f'/proc/self/fd/{descriptor}')); os.close(descriptor)",
+        ),
+        "everybody shares the lock": change(
+            "_lock_or_raise", "try_lock(descriptor)", "try_lock(descriptor, shared=True)"
+        ),
+        "taken in any order": change(
+            "acquire", "sorted(set(ecosystems))", "dict.fromkeys(ecosystems)"
+        ),
+        "the order is not looked at": never("Locks.take", "self._held and ..."),
+        "some are kept when others cannot be had": without("acquire", "locks.close()"),
+        "a refused lock leaks": without("Locks.take", "os.close(descriptor)"),
+        "follows a symbolic link": without("_open", "durable.O_NOFOLLOW"),
+        "a look makes a run fail": change("ATTEMPTS", "5", "1"),
+        "asks this machine for a process of another": without("has_ended", "holder.host != ..."),
+    },
+)
+
+JOURNAL = mutants(
+    "state/journal",
+    {
+        "the upload does not wait for the intent": without(
+            "Journal.intent", "await self._log.sync()"
+        ),
+        "the end of a run may be lost": without("Journal.run_ended", "await self._log.sync()"),
+        "the built files are not on the disk": without(
+            "Journal.built", "await self._log.persist(...)"
+        ),
+        "records are not counted": without("Journal._append", "self._sequence += 1"),
+        "reasons are not redacted": change("Journal.outcome", "self._redact(reason)", "reason"),
+    },
+)
+
+LOGFILE = mutants(
+    "state/logfile",
+    {
+        "promises what is only written": change("LogFile.append", "self._durable", "size"),
+        "an fsync counts for what came during it": change(
+            "LogFile.sync", "self._durable = reached", "self._durable = self._end"
+        ),
+        "two processes write at once": without("LogFile.append", "self._locked()"),
+        "a tail is cut off while others write": without("LogFile.heal", "self._locked()"),
+        "a torn tail stays": never("LogFile.heal", "size < len(data)"),
+        "half a record stays on a full disk": without("LogFile.append", "os.ftruncate(...)"),
+        "half a line of a dead process stays": never("LogFile._end_of_last_line", "size and ..."),
+        "a failed fsync is forgotten": without("LogFile._fsync", "self._failure = error"),
+        "directories of built files may be lost": without(
+            "LogFile._persist", "durable.fsync_directory(...)"
+        ),
+        "built files are never synced": without("LogFile._persist", "durable.fsync(file)"),
+        "a shortened file is not noticed": always("LogFile._locked", "self._in_place()"),
+        "what is durable is told of a file that is gone": always(
+            "LogFile.sync", "replaced == self._replaced"
+        ),
+    },
+)
+
+# What is left of a long journal.
+COMPACTION = mutants(
+    "state/compaction",
+    {
+        "an open upload is forgotten": without("_of_packages", "not facts.settled"),
+        "a run at work loses records": change(
+            "compacted", "at_work | _of_packages(...)", "_of_packages(records, at_work)"
+        ),
+        "a shorter journal vouches for nothing": change(
+            "compacted", "{**record, 'durable': size}", "{**record, 'durable': 0}"
+        ),
+        "any failure settles it": without("_Version.add", "record['run'] == ..."),
+    },
+)
+
+# What the journal says.
+HISTORY = mutants(
+    "state/history",
+    {
+        "the checksum is not looked at": change(
+            "fold", "line[-_SEAL:] == ...", "line[-_SEAL:] != _seal(line[:-_SEAL])"
+        ),
+        "promised records may vanish": never("fold", "size > intact"),
+        "any torn tail is damage": without("fold", "size > intact"),
+        "unknown events are passed over": change(
+            "_Fold.apply", "raise ValueError(f'unknown event {...!r}')", "return"
+        ),
+        "lost records are not missed": never("_Fold.apply", "record['seq'] != ..."),
+        "a newer schema is read as ours": never("_Fold.apply", "record['v'] > SCHEMA"),
+        "any failure settles an upload": without("_Fold.outcome", "_is_of(...)"),
+        "a rebuild forgets the upload before it": (
+            without("_Fold.built", "outcome=None"),
+            change("_Fold.built", "reason=''", "uncertain=False"),
+        ),
+        "a failure counts as a duration": always("_Fold.step_ended", "'error' not in record"),
+        "artifacts may lie anywhere": without("_Fold._artifact", "path.startswith('/')"),
+    },
+)
+
+MUTANTS = (*DURABLE, *PINS, *LOCKS, *JOURNAL, *LOGFILE, *COMPACTION, *HISTORY)

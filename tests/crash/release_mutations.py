@@ -1,250 +1,142 @@
-"""Ways to break the release itself: the plan, the steps, the verdicts."""
+"""Ways to break the release itself: the plan, the phases, the verdicts."""
 
 from __future__ import annotations
 
-from crash.mutations import Mutant
+from mutation import always, change, mutants, never, without
 
-COMPLETE = """\
-        if published is not None and published.complete:
-            return Action.KEEP, "on the registry already"
-        if entry is not None"""
-
-RELEASE_MUTANTS = (
-    # The decision
-    Mutant(
-        "what is there in part counts as there",
-        "plan/decision",
-        COMPLETE,
-        COMPLETE.replace(" and published.complete", ""),
-    ),
-    Mutant(
-        "an upload begun elsewhere binds", "plan/decision", " or entry.intent.registry != url:", ":"
-    ),
-    Mutant(
-        "bytes of other sources are sent",
-        "plan/decision",
-        "entry.commit == commit and is_clean(commit) and intact(entry)",
-        "intact(entry)",
-    ),
-    Mutant(
-        "bytes of changed sources are sent",
-        "plan/decision",
-        " and is_clean(commit) and intact(entry)",
-        " and intact(entry)",
-    ),
-    Mutant(
-        "damaged bytes are sent", "plan/decision", "    if not intact(entry):\n", "    if False:\n"
-    ),
-    Mutant(
-        "sources may change in the middle of an upload",
-        "plan/decision",
-        "    if entry.commit != commit:\n",
-        "    if False:\n",
-    ),
-    Mutant(
-        "other bytes are kept", "plan/decision", "    if comparison.differing:\n", "    if False:\n"
-    ),
-    Mutant(
-        "an unknown digest counts as ours",
-        "plan/decision",
-        "artifact.digests.get(algorithm) != value",
-        "artifact.digests.get(algorithm, value) != value",
-    ),
-    Mutant(
-        "a later build is taken for the first",
-        "plan/decision",
-        "for artifact in entry.artifacts} != entry.intent.digests:",
-        "for artifact in entry.artifacts} == {}:",
-    ),
-    # The steps
-    Mutant(
-        "no poll_once at the registry before another attempt",
-        "release/phases",
-        "            if run.attempts > 1 or run.ambiguity:\n",
-        "            if False:\n",
-    ),
-    Mutant(
-        "no intent before the first byte",
-        "release/phases",
-        "        await self._intend(target.registry.url, sending)\n",
-        "",
-    ),
-    Mutant(
-        "the intent is journalled without its files",
-        "release/phases",
-        "digests=digests)",
-        "digests={})",
-    ),
-    Mutant(
-        "only the first of an upload has an intent",
-        "release/phases",
-        "        await self._intend(target.registry.url, sending)\n",
-        "        await self._intend(target.registry.url, sending[: len(runs)])\n",
-    ),
-    Mutant(
-        "one refusal is the refusal of all",
-        "release/phases",
-        "if not companions or isinstance(error, Denied):",
-        "if True:",
-    ),
-    Mutant(
-        "whoever is built goes companions",
-        "release/life",
-        "            and there.issuperset(edges[run.id])\n",
-        "",
-    ),
-    Mutant(
-        "a lost answer is forgotten",
-        "release/phases",
-        "run.ambiguity = str(error) if ambiguous else ambiguity",
-        'run.ambiguity = ""',
-    ),
-    Mutant(
-        "ambiguity is forgotten by the next attempt",
-        "release/phases",
-        "str(error) if ambiguous else ambiguity",
-        'str(error) if ambiguous else ""',
-    ),
-    Mutant(
-        "a refusal is the last word",
-        "release/phases",
-        "            self._apply_lookup(run)\n        except DigestMismatch",
-        "            pass\n        except DigestMismatch",
-    ),
-    Mutant(
-        "what an earlier run sent is forgotten",
-        "release/phases",
-        "            if run.planned.begun and not run.ambiguity:\n",
-        "            if False:\n",
-    ),
-    Mutant(
-        "one attempt too many",
-        "release/phases",
-        "runs[0].attempts <= self._config.max_retries",
-        "True",
-    ),
-    Mutant(
-        "accepted is as good as visible",
-        "release/phases",
-        "                while trouble := await self.poll_once(run):\n",
-        "                while (trouble := await self.poll_once(run)) and False:\n",
-    ),
-    Mutant(
-        "dependents go on in ambiguity",
-        "release/phases",
-        'if self._config.gate == "accepted" and not all(there):',
-        "if False:",
-    ),
-    Mutant(
-        "the manifests stay unpinned",
-        "release/phases",
-        "        if after != before:\n",
-        "        if False:\n",
-    ),
-    # The release
-    Mutant(
-        "dependents do not wait",
-        "release/release",
-        "needs = {on for package in packages for on in self._edges[package] if on in sent_by}",
-        "needs: set[PackageId] = set()",
-    ),
-    Mutant(
-        "dependents wait for the upload only",
-        "release/release",
-        'visible = self._config.gate == "visible"',
-        "visible = False",
-    ),
-    Mutant(
-        "uploads do not wait for their build",
-        "release/release",
-        " | {built_by[package] for package in packages if package in built_by}",
-        "",
-    ),
-    Mutant(
-        "build dependencies are not built first",
-        "release/release",
-        "if dependency.kind is DependencyKind.BUILD and dependency.on in batch_of",
-        "if False",
-    ),
-    Mutant(
-        "a stop goes on with what is left",
-        "release/release",
-        '        if self._ending and phase != "confirm":\n',
-        "        if False:\n",
-    ),
-    Mutant(
-        "no last poll_once when the run is ended",
-        "release/release",
-        "        if self._ending:\n            doubtful",
-        "        if False:\n            doubtful",
-    ),
-    Mutant(
-        "an outcome is told before it is final",
-        "release/release",
-        "        if not run.unconfirmed and all(",
-        "        if all(",
-    ),
-    Mutant("an end is told twice", "release/release", "        self._told.add(package.id)\n", ""),
-    Mutant(
-        "a dry run uploads",
-        "release/release",
-        "        if self._config.dry_run:\n",
-        "        if False:\n",
-    ),
-    Mutant(
-        "what was refused is sent",
-        "release/release",
-        "if run.planned.action is Action.REFUSE:",
-        "if False:",
-    ),
-    # The outcome_of
-    Mutant(
-        "failed, and it is there",
-        "release/life",
-        "    if run.unconfirmed:\n",
-        "    if False:\n",
-    ),
-    Mutant(
-        "an own failure hides the one before",
-        "release/life",
-        "    if blockers:\n",
-        "    if blockers and run.error is None:\n",
-    ),
-    Mutant(
-        "other bytes are unknown",
-        "release/life",
-        "(run.conflict or run.planned.action is Action.REFUSE)",
-        "run.planned.action is Action.REFUSE",
-    ),
-    Mutant(
-        "cancelled dependencies block",
-        "release/life",
-        "if ended[on].outcome in BLOCKING",
-        "if not ended[on].outcome.done",
-    ),
-    # The plan
-    Mutant(
-        "left-out dependencies are not missed",
-        "plan/make",
-        "            if dependency.on not in planned and (there is None or not there.complete):\n",
-        "            if False:\n",
-    ),
-    Mutant(
-        "private dependencies are not missed",
-        "plan/make",
-        "        elif dependency.kind is not DependencyKind.OPTIONAL:\n",
-        "        elif False:\n",
-    ),
-    Mutant(
-        "bytes never sent are reported as published",
-        "plan/make",
-        "return entry.artifacts if action is Action.UPLOAD or the_same else ()",
-        "return entry.artifacts",
-    ),
-    Mutant(
-        "the digest does not see the manifest",
-        "plan/make",
-        "hashlib.sha256(path.read_bytes())",
-        "hashlib.sha256()",
-    ),
+DECISION = mutants(
+    "plan/decision",
+    {
+        "what is there in part counts as there": change(
+            "decide", "Action.PUBLISH", "Action.PUBLISH if published is None else Action.KEEP"
+        ),
+        "an upload begun elsewhere binds": without("_binds", "entry.intent.registry != ..."),
+        "bytes of other sources are sent": (
+            without("decide", "entry.commit == commit"),
+            without("decide", "is_clean(commit)"),
+        ),
+        "bytes of changed sources are sent": without("decide", "is_clean(commit)"),
+        "damaged bytes are sent": never("decide", "not intact(entry)"),
+        "sources may change in the middle of an upload": never("decide", "entry.commit != commit"),
+        "other bytes are kept": change(
+            "decide",
+            "compare(entry.artifacts, published)",
+            "Comparison(compare(entry.artifacts, published).missing, ())",
+        ),
+        "an unknown digest counts as ours": change(
+            "compare", "artifact.digests.get(...)", "artifact.digests.get(algorithm, value)"
+        ),
+        "a later build is taken for the first": change(
+            "decide", "... != entry.intent.digests", "not entry.artifacts"
+        ),
+    },
 )
+
+PHASES = mutants(
+    "release/phases",
+    {
+        "no poll_once at the registry before another attempt": never(
+            "Phases._send_missing", "run.attempts > 1 or run.ambiguity"
+        ),
+        "no intent before the first byte": without(
+            "Phases._send_missing", "await self._intend(...)"
+        ),
+        "the intent is journalled without its files": change(
+            "Phases._intend", "digests=digests", "digests={}"
+        ),
+        "only the first of an upload has an intent": change(
+            "Phases._send_missing",
+            "self._intend(...)",
+            "self._intend(target.registry.url, sending[: len(runs)])",
+        ),
+        "one refusal is the refusal of all": always("Phases._send", "not companions or ..."),
+        "a lost answer is forgotten": change(
+            "Phases._send_missing", "str(error) if ambiguous else ambiguity", "''"
+        ),
+        "ambiguity is forgotten by the next attempt": change(
+            "Phases._send_missing",
+            "str(error) if ambiguous else ambiguity",
+            "str(error) if ambiguous else ''",
+        ),
+        "a refusal is the last word": without("Phases._is_published", "self._apply_lookup(...)"),
+        "what an earlier run sent is forgotten": never(
+            "Phases._is_published", "run.planned.begun and ..."
+        ),
+        "one attempt too many": always("Phases.upload", "runs[0].attempts <= ..."),
+        "accepted is as good as visible": change(
+            "Phases.confirm",
+            "(trouble := await self.poll_once(run))",
+            "(trouble := await self.poll_once(run)) and False",
+        ),
+        "dependents go on in ambiguity": never(
+            "Phases.upload", "self._config.gate == 'accepted' and ..."
+        ),
+        "the manifests stay unpinned": never("pinned", "after != before"),
+    },
+)
+
+RELEASE = mutants(
+    "release/release",
+    {
+        "dependents do not wait": change(
+            "ReleaseRun._tasks",
+            "{on for package in packages for on in self._edges[package] if on in sent_by}",
+            "set()",
+        ),
+        "dependents wait for the upload only": never(
+            "ReleaseRun._tasks", "self._config.gate == 'visible'"
+        ),
+        "uploads do not wait for their build": without(
+            "ReleaseRun._tasks",
+            "{built_by[package] for package in packages if package in built_by}",
+        ),
+        "build dependencies are not built first": never(
+            "ReleaseRun._builds", "dependency.kind is DependencyKind.BUILD and ..."
+        ),
+        "a stop goes on with what is left": never("ReleaseRun._perform", "self._ending and ..."),
+        "no last poll_once when the run is ended": never("ReleaseRun.run", "self._ending"),
+        "an outcome is told before it is final": without(
+            "ReleaseRun._failed", "not run.unconfirmed"
+        ),
+        "an end is told twice": without("ReleaseRun._tell", "self._told.add(package.id)"),
+        "a dry run uploads": never("ReleaseRun._tasks", "self._config.dry_run"),
+        "what was refused is sent": never(
+            "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
+        ),
+    },
+)
+
+LIFE = mutants(
+    "release/life",
+    {
+        "whoever is built goes companions": without("companions", "there.issuperset(...)"),
+        "failed, and it is there": never("outcome_of", "run.unconfirmed"),
+        "an own failure hides the one before": change(
+            "outcome_of",
+            "Outcome.BLOCKED",
+            "Outcome.BLOCKED if run.error is None else Outcome.FAILED",
+        ),
+        "other bytes are unknown": without("outcome_of", "run.conflict"),
+        "cancelled dependencies block": change(
+            "results", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"
+        ),
+    },
+)
+
+MAKE = mutants(
+    "plan/make",
+    {
+        "left-out dependencies are not missed": never(
+            "refuse_left_out", "dependency.on not in planned and ..."
+        ),
+        "private dependencies are not missed": never(
+            "without_private", "dependency.kind is not ..."
+        ),
+        "bytes never sent are reported as published": always(
+            "_stored", "action is Action.UPLOAD or the_same"
+        ),
+        "the digest does not see the manifest": without("fingerprint", "path.read_bytes()"),
+    },
+)
+
+MUTANTS = (*DECISION, *PHASES, *RELEASE, *LIFE, *MAKE)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from crash.mutants import MUTANTS, try_out
+from crash.mutants import MUTANTS, trial
 from integration.tools import require_tool
 
 if TYPE_CHECKING:
-    from crash.mutations import Mutant
+    from mutation import Mutant
 
 
 @pytest.fixture(autouse=True)
@@ -19,9 +19,9 @@ def _strace() -> None:
 
 
 def test_the_unchanged_code_passes() -> None:
-    assert try_out(None) == ""
+    assert trial(None) == ""
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_mutant_is_caught(mutant: Mutant) -> None:
-    assert try_out(mutant) != ""
+    assert trial(mutant) != ""

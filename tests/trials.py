@@ -1,0 +1,77 @@
+"""Do the tests notice broken code? Each mutant is judged by itself, in a copy of the package."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mutation import Mutant
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "releasekit"
+GIVE_UP_S = 60.0
+
+
+def try_out(
+    mutant: Mutant | None, judge: Sequence[str], *, environment: Mapping[str, str] | None = None
+) -> str:
+    """By what the mutant was caught; empty when it was not. None is the unchanged code.
+
+    `judge` is what Python runs: it fails, or does not come to its end, where it notices something.
+    """
+    limit_s = GIVE_UP_S if mutant else 15 * GIVE_UP_S
+    with tempfile.TemporaryDirectory() as directory:
+        _copy(Path(directory) / "releasekit", mutant)
+        # Without what would make the judge measure the coverage of a mutant's lines.
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("COV")}
+        kept.pop("PYTHONSAFEPATH", None)
+        path = os.pathsep.join((directory, str(ROOT / "tests")))
+        try:
+            ended = subprocess.run(  # a mutant must not be able to hang or crash us
+                [sys.executable, *judge],
+                cwd=ROOT,
+                env={**kept, **(environment or {}), "PYTHONPATH": path},
+                capture_output=True,
+                text=True,
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"not over after {limit_s:g} s"
+    if not ended.returncode:
+        return ""
+    lines = [*ended.stdout.splitlines(), *ended.stderr.strip().splitlines()]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    return (failed[0] if failed else lines[-1] if lines else f"exit {ended.returncode}")[:150]
+
+
+def _copy(package: Path, mutant: Mutant | None) -> None:
+    """Unchanged code is written from its syntax trees too: that must make no difference."""
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in package.rglob("*.py") if mutant is None else ():
+        path.write_text(ast.unparse(ast.parse(path.read_text())))
+    if mutant is not None:
+        module = package / f"{mutant.module}.py"
+        module.write_text(mutant.applied(module.read_text()))
+
+
+def report(mutants: Sequence[Mutant], trial: Callable[[Mutant | None], str]) -> int:
+    """Print what caught each of them; 0 when all were, and the unchanged code was not."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        broken, *caught = pool.map(trial, (None, *mutants))
+    for mutant, by in zip(mutants, caught, strict=True):
+        print(f"{'caught  ' if by else 'SURVIVED'} {mutant.name}: {by}")  # noqa: T201
+    print(f"{sum(map(bool, caught))} of {len(caught)} mutants caught")  # noqa: T201
+    if broken:
+        print(f"but the unchanged code fails as well: {broken}")  # noqa: T201
+    return 0 if all(caught) and not broken else 1
