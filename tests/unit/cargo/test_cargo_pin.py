@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.cargo.pin import parsed, pin
+from releasekit.ecosystems.cargo.pin import pin
 from releasekit.errors import PlanError
+from releasekit.text.toml_text import parse
 
 VERSIONS = {"core": "1.2.3", "text": "0.4.0", "web": "2.0.0-rc.1"}
 PACKAGE = '[package]\nname = "web"\nversion = "2.0.0-rc.1"\n'
@@ -31,6 +32,11 @@ CASES: list[tuple[str, str | None, str | None]] = [
         '[dependencies]\ncore.path = "../core"\ncore.optional = true\n',
         '[dependencies]\ncore.version = "1.2.3"\ncore.path = "../core"\ncore.optional = true\n',
         '[dependencies]\ncore.version = "=1.2.3"\ncore.path = "../core"\ncore.optional = true\n',
+    ),
+    (
+        '[dependencies]\n  "c" . "path" = "c"\n"c".package="core"',
+        '[dependencies]\n  "c" . version = "1.2.3"\n  "c" . "path" = "c"\n"c".package="core"',
+        '[dependencies]\n  "c" . version = "=1.2.3"\n  "c" . "path" = "c"\n"c".package="core"',
     ),
     (
         '[dependencies]\ncore = { path = "../core", version = "1.2" }\n',
@@ -73,7 +79,7 @@ def test_byte_order_marks_line_ends_and_odd_strings_are_kept() -> None:
     )
     after = pin(text, VERSIONS)
     assert after.replace('version = "1.2.3", ', "").replace('version = "0.4.0", ', "") == text
-    assert parsed(after)["dependencies"]["text"] == {"version": "0.4.0", "path": "../text"}
+    assert parse(after)["dependencies"]["text"] == {"version": "0.4.0", "path": "../text"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "exact", "none"])
@@ -91,8 +97,15 @@ def test_messages_about_a_workspace_say_so() -> None:
         pin(text, VERSIONS)
 
 
-def test_what_cannot_be_written_is_said() -> None:
-    text = f'{PACKAGE}[dependencies]\ncore."path" = "../core"\n'
-    with pytest.raises(PlanError, match=r"dependencies.core has no version") as caught:
-        pin(text, VERSIONS)
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ('core."p\\u0061th"', r"dependencies.core has no version"),
+        ('"core, ours".path', r"cargo:web: its dependencies cannot be pinned"),
+    ],
+)
+def test_what_cannot_be_written_is_said(key: str, message: str) -> None:
+    text = f'{PACKAGE}[dependencies]\n{key} = "../core"\n'
+    with pytest.raises(PlanError, match=message) as caught:
+        pin(text, {"core": "1.2.3", "core, ours": "1.2.3"})
     assert "by hand" in caught.value.hint

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import TOKEN
+from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 Mode = Literal["auto", "exact", "none"]
 
@@ -31,56 +31,31 @@ def pin(manifest: str, versions: Mapping[str, str], mode: Mode = "auto") -> str:
     """
     if mode == "none":
         return manifest
-    own = canonicalize_name(_parsed(manifest)["project"]["name"])
-    pieces, end = [], 0
-    for token in TOKEN.finditer(manifest):
-        wanted = _requirement(token["string"])
-        if wanted is None or wanted.url is not None:
-            continue
-        name = canonicalize_name(wanted.name)
-        if name == own or name not in versions or not _declares(manifest, token.span()):
-            continue
-        _refuse_conflict(own, wanted, versions[name])
-        if _needs_pin(wanted, versions[name], mode):
-            pieces += [manifest[end : token.start()], _pinned(token["string"], versions[name])]
-            end = token.end()
-    return "".join([*pieces, manifest[end:]])
+    document = parse(manifest)
+    own = canonicalize_name(document["project"]["name"])
+    edits: dict[Where, Edit] = {}
+    for where, requirements in _lists(document):
+        for index, text in enumerate(requirements):
+            wanted = Requirement(text)
+            name = canonicalize_name(wanted.name)
+            if name == own or name not in versions or wanted.url is not None:
+                continue
+            _refuse_conflict(own, wanted, versions[name])
+            if _needs_pin(wanted, versions[name], mode):
+                requirements[index] = _with_version(text, versions[name])
+                edits[*where, index] = partial(_edit, versions[name])
+    return changed(manifest, edits, wanted=document, of=f"pypi:{own}") if edits else manifest
 
 
-def _parsed(manifest: str) -> dict[str, Any]:
-    return tomllib.loads(manifest.removeprefix("\ufeff").replace("\r\n", "\n"))
-
-
-def _value(literal: str) -> str:
-    return str(tomllib.loads(f"value = {literal}")["value"])
-
-
-def _requirement(literal: str | None) -> Requirement | None:
-    """What the string says, if it is a requirement: most strings of a manifest are not."""
-    if literal is None:
-        return None
-    try:
-        return Requirement(_value(literal))
-    except InvalidRequirement:
-        return None
-
-
-def _declares(manifest: str, span: tuple[int, int]) -> bool:
-    """Whether the string at `span` is one of the requirements that end up in what is built.
-
-    Another string is put in its place, and looked for where those requirements are.
-    """
-    mark = "mark"
-    while mark in manifest:
-        mark += "-"
-    document = _parsed(f'{manifest[: span[0]]}"{mark}"{manifest[span[1] :]}')
-    project = document.get("project", {})
-    lists = [
-        project.get("dependencies", []),
-        *project.get("optional-dependencies", {}).values(),
-        document.get("build-system", {}).get("requires", []),
-    ]
-    return any(mark in requirements for requirements in lists)
+def _lists(document: Mapping[str, Any]) -> Iterator[tuple[Where, list[str]]]:
+    """The requirements that end up in what is built, and where they stand."""
+    extras = value_at(document, ("project", "optional-dependencies")) or {}
+    for where in (
+        ("project", "dependencies"),
+        *(("project", "optional-dependencies", extra) for extra in extras),
+        ("build-system", "requires"),
+    ):
+        yield where, value_at(document, where) or []
 
 
 def _refuse_conflict(own: str, wanted: Requirement, version: str) -> None:
@@ -97,14 +72,16 @@ def _needs_pin(wanted: Requirement, version: str, mode: Mode) -> bool:
     return mode == "exact" and str(wanted.specifier) != f"=={version}"
 
 
-def _pinned(literal: str, version: str) -> str:
+def _edit(version: str, manifest: str, span: Span) -> tuple[Span, str]:
     """The string literal with its specifier replaced, quotes and all else as they are."""
+    literal = manifest[slice(*span)]
     quote = literal[:3] if literal[:3] in {'"""', "'''"} else literal[0]
     inner = literal[len(quote) : -len(quote)]
     if quote[0] == '"' and "\\" in inner.partition(";")[0]:
         # Escapes before the marker: rare enough to be spelled anew, as JSON, which is TOML too.
-        return json.dumps(_with_version(_value(literal), version), ensure_ascii=False)
-    return f"{quote}{_with_version(inner, version)}{quote}"
+        text = _with_version(parse(f"text = {literal}")["text"], version)
+        return span, json.dumps(text, ensure_ascii=False)
+    return span, f"{quote}{_with_version(inner, version)}{quote}"
 
 
 def _with_version(requirement: str, version: str) -> str:

@@ -1,0 +1,88 @@
+"""R24: what is changed in a TOML document is what was meant, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from releasekit.errors import PlanError
+from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
+
+OLD, NEW = "old", "new"
+DOCUMENTS = {
+    "plain": '[a]\nb = "old"\n',
+    "no line end, spaces": "  [ a ]  # [a]\n\t b\t=  'old'\t# 'old'",
+    "inline": 'a = { x = "old", b = "old" }',
+    "dotted": 'a.x = "old"\na . "b" = "old"\n',
+    "quoted": "['a']\n\"b\" = 'old'\nc = '''\nb = 'old'\n'''\n",
+    "multi-line": 'z = """\n[a]\nb = "old"\n"""\n\n[a]\nb = """\\\n  old"""\n',
+    "literal": "[a]\nc = '\\'\nb = '''\nold'''\n",
+    "escaped": '[a]\nc = "\\""\nb = "\\u006fld"',
+    "like the mark": "[a]\nc = 'mark'\nb = 'old'\nd = 'mark-0'",
+    "out of order": '[a.x]\ny = "old"\n[c]\n[a]\nb = "old"\n[d]\n[a.z]\n',
+    "arrays of tables": '[[x]]\nb = "old"\n[[x]]\n[x.a]\nb = "old"\n[a]\nb = "old"\n',
+    "split arrays of tables": (
+        '[[x]]\nb = "old"\n[a]\n\nb = "old" # here\n[[x]]\n# x\nb = "old"\n'
+        '[c]\nb = "old"\n[[x]]\nb = "old"'
+    ),
+    "an array": 'c = [ # old\n  [ "old", ], { b = "old" }\n  ,\n]\n[a]\nb = "old"\n',
+}
+
+
+def written(literal: str) -> Edit:
+    def edit(text: str, span: Span) -> tuple[Span, str]:
+        assert parse(f"old = {text[slice(*span)]}") == {"old": OLD}
+        return span, literal
+
+    return edit
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("first", ["", "\ufeff"])
+@pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+def test_a_string_is_changed_where_it_stands(document: str, first: str, line_end: str) -> None:
+    text = first + document.replace("\n", line_end)
+    wanted = parse(text)
+    wanted["a"]["b"] = NEW
+    after = changed(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:a")
+    assert parse(after) == wanted
+    before, _, behind = after.partition("'new'")
+    assert text.startswith(before)
+    assert text.endswith(behind)
+
+
+@pytest.mark.parametrize("tables", ["", "\n[[x]]\n[y]\n[[x]]\n"])
+def test_several_are_changed_at_once(tables: str) -> None:
+    text = "c = [\n'old',\n'old',\n\"old\", # 'old'\n'''old''']\na.b = 'old'" + tables
+    edits: dict[Where, Edit] = {
+        ("a", "b"): written("'4'"),
+        ("c", 3): written("'3'"),
+        ("c", 1): written("'1'"),
+    }
+    wanted = {**parse(text), "a": {"b": "4"}, "c": ["old", "1", "old", "3"]}
+    after = changed(text, edits, wanted=wanted, of="pypi:a")
+    assert after == "c = [\n'old',\n'1',\n\"old\", # 'old'\n'3']\na.b = '4'" + tables
+
+
+@pytest.mark.parametrize("edit", ["'other'", "'"])
+def test_what_would_say_something_else_is_refused(edit: str) -> None:
+    text = "[a]\nb = 'old'\n"
+    with pytest.raises(PlanError, match=r"pypi:acme: .* cannot be pinned the way") as caught:
+        changed(text, {("a", "b"): written(edit)}, wanted={"a": {"b": NEW}}, of="pypi:acme")
+    assert "by hand" in caught.value.hint
+
+
+@pytest.mark.parametrize("last", ["", "z = 1\n"])
+def test_what_cannot_be_told_from_another_place_is_refused(last: str) -> None:
+    """tomlkit moves the table, and what it then stands behind was never before it."""
+    text = f'[[x]]\n[a]\nb = \'old\'\n[[x]]\ny = """\n[a]\nb = \'old\'\n"""\n{last}'
+    wanted = parse(text)
+    wanted["a"]["b"] = NEW
+    with pytest.raises(PlanError, match="cannot be pinned"):
+        changed(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:acme")
+
+
+def test_what_is_not_there_is_none() -> None:
+    document = {"a": {"b": "c"}}
+    assert value_at(document, ("a", "b")) == "c"
+    assert value_at(document, ("a", "x", "y")) is None
+    assert value_at(document, ("a", "b", "c")) is None
