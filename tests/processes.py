@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+
+from releasekit.host.process import Patience
 
 PATIENCE_S = 60.0
+
+# For children that obey no signal but the last.
+IMPATIENT = Patience(
+    signals=((signal.SIGINT, 0.1), (signal.SIGTERM, 0.1), (signal.SIGKILL, PATIENCE_S)),
+    pipes_s=0.1,
+)
 
 
 def ended(pid: int) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import TOOL_VARIABLES
-from processes import ended
+from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed
 from releasekit.host import process, streams
-from releasekit.host.process import Processes
+from releasekit.host.process import Patience, Processes
 from releasekit.host.streams import Splitter
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.host.process import Completed
 
 SECRET = "canary-3f9a"
+ONE_MINUTE = Patience(signals=((signal.SIGINT, 60.0),))
 # Waits for a signal or for its stdin to be closed, after it has said where it is.
 PATIENT = "import sys; print('ready', flush=True); sys.stdin.read()"
 STUBBORN = """\
@@ -40,6 +41,10 @@ def processes(secrets: Collection[str] = (), **environment: str) -> Processes:
     return Processes(environment=given, secrets=secrets, variables=TOOL_VARIABLES)
 
 
+def ended_by(patience: Patience, secrets: Collection[str] = ()) -> Processes:
+    return Processes(environment={"PATH": os.defpath}, secrets=secrets, patience=patience)
+
+
 def python(code: str, cwd: Path, under: Processes | None = None, **options: object) -> Completed:
     async def main() -> Completed:
         async with under or processes() as started:
@@ -50,13 +55,6 @@ def python(code: str, cwd: Path, under: Processes | None = None, **options: obje
             )
 
     return asyncio.run(main())
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    ending = ((signal.SIGINT, 0.2), (signal.SIGTERM, 0.2), (signal.SIGKILL, 60.0))
-    monkeypatch.setattr(process, "ENDING", ending)
-    monkeypatch.setattr(process, "DRAIN_S", 0.2)
 
 
 def test_stdout_is_captured_and_the_tail_holds_both_streams(tmp_path: Path) -> None:
@@ -226,15 +224,14 @@ def test_children_inherit_the_lock_descriptors_and_nothing_else(tmp_path: Path) 
         assert other.fileno() not in fds or other.fileno() == max(fds)
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("code", [PATIENT, STUBBORN])
 def test_time_is_up_ends_the_child(tmp_path: Path, code: str) -> None:
     """R27: SIGINT, then SIGTERM, then SIGKILL."""
-    with pytest.raises(CommandFailed, match=r"did not end within 0.5 s"):
-        python(f"import os; os.dup2(os.pipe()[0], 0)\n{code}", tmp_path, timeout_s=0.5)
+    code = f"import os; os.dup2(os.pipe()[0], 0)\n{code}"
+    with pytest.raises(CommandFailed, match=r"did not end within 0.2 s"):
+        python(code, tmp_path, ended_by(IMPATIENT), timeout_s=0.2)
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_grandchild_that_holds_the_pipes_is_ended_with_the_child(tmp_path: Path) -> None:
     """R27 R29"""
     code = (
@@ -242,11 +239,10 @@ def test_a_grandchild_that_holds_the_pipes_is_ended_with_the_child(tmp_path: Pat
         "child = subprocess.Popen([sys.executable, '-I', '-c', 'import time; time.sleep(600)'])\n"
         "print(child.pid)"
     )
-    pid = int(python(code, tmp_path).stdout)
+    pid = int(python(code, tmp_path, ended_by(IMPATIENT)).stdout)
     assert ended(pid)
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_daemon_that_left_the_group_does_not_hold_up_the_run(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys\n"
@@ -254,37 +250,32 @@ def test_a_daemon_that_left_the_group_does_not_hold_up_the_run(tmp_path: Path) -
         "    start_new_session=True)\n"
         "print(child.pid)"
     )
-    pid = int(python(code, tmp_path).stdout)
+    pid = int(python(code, tmp_path, ended_by(IMPATIENT)).stdout)
     os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("code", [PATIENT, STUBBORN])
 def test_an_outer_timeout_ends_the_child_and_is_not_swallowed(tmp_path: Path, code: str) -> None:
     """R27 R29"""
 
     async def main() -> None:
-        async with processes() as started:
+        async with ended_by(IMPATIENT) as started:
             argv = [sys.executable, "-I", "-c", f"import os; os.dup2(os.pipe()[0], 0)\n{code}"]
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.5):
+                async with asyncio.timeout(0.2):
                     await started.run(argv, cwd=tmp_path)
             assert not started._running
 
     asyncio.run(main())
 
 
-def test_a_second_cancellation_kills_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_cancellation_kills_at_once(tmp_path: Path) -> None:
     """R28: the second signal means now."""
-    monkeypatch.setattr(process, "ENDING", ((signal.SIGINT, 60.0),))
-
     os.mkfifo(tmp_path / "fifo")
     code = STUBBORN.replace("print('ready', flush=True)", "open('fifo', 'w').close()")
 
     async def main() -> None:
-        async with processes() as started:
+        async with ended_by(ONE_MINUTE) as started:
             run = asyncio.ensure_future(
                 started.run([sys.executable, "-I", "-c", code], cwd=tmp_path)
             )
@@ -316,11 +307,7 @@ def talk(coroutine: Coroutine[object, object, None]) -> None:
     asyncio.run(main())
 
 
-def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "ENDING", ((signal.SIGINT, 60.0),))
-
+def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(tmp_path: Path) -> None:
     async def main() -> None:
         said = Conversation()
         code = (
@@ -329,7 +316,7 @@ def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(
             "    print(line.upper(), end='', flush=True)\n"
             "print('bye', file=sys.stderr)"
         )
-        async with processes(secrets=["bye"]) as started:
+        async with ended_by(ONE_MINUTE, secrets=["bye"]) as started:
             child = await started.start(
                 [sys.executable, "-I", "-c", code],
                 cwd=tmp_path,
@@ -369,14 +356,13 @@ def test_the_end_of_a_child_is_told_once(tmp_path: Path) -> None:
     assert ends == [()]
 
 
-@pytest.mark.usefixtures("impatient")
 def test_leaving_the_block_ends_every_child(tmp_path: Path) -> None:
     """R27 R29: no task and no process outlives the run."""
 
     async def main() -> None:
         conversations = [Conversation(), Conversation()]
         with contextlib.suppress(ZeroDivisionError):
-            async with processes() as started:
+            async with ended_by(IMPATIENT) as started:
                 for code, said in zip((PATIENT, STUBBORN), conversations, strict=True):
                     await started.start(
                         [sys.executable, "-I", "-c", code],

@@ -25,11 +25,23 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-# Each signal of an ending and how long the group gets to obey it, in seconds.
-ENDING: Final = ((signal.SIGINT, 2.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0))
-# How long grandchildren may hold on to the pipes after the child itself has ended.
-DRAIN_S: Final = 0.5
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a group gets to obey each signal of its ending, and who is left of it to let go of
+    its pipes then, in seconds.
+    """
+
+    signals: tuple[tuple[signal.Signals, float], ...] = (
+        (signal.SIGINT, 2.0),
+        (signal.SIGTERM, 2.0),
+        (signal.SIGKILL, 5.0),
+    )
+    pipes_s: float = 0.5
+
+
 USUAL: Final = ToolVariables()
+PATIENCE: Final = Patience()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +63,14 @@ class Processes:
         secrets: Collection[str] = (),
         inherit_fds: Collection[int] = (),
         variables: ToolVariables = USUAL,
+        patience: Patience = PATIENCE,
     ) -> None:
         """`secrets` and `inherit_fds` are read at each start: the caller may go on adding."""
         self._given = environment
         self._secrets = secrets
         self._inherit_fds = inherit_fds
         self._variables = variables
+        self._patience = patience
         self._running: set[_Running] = set()
 
     async def __aenter__(self) -> Self:
@@ -202,7 +216,7 @@ class Processes:
                 for stream in streams:
                     stream.close()
                 raise CommandFailed(f"{_shown(argv)} cannot be started: {error}") from error
-        running = _Running(process, streams)
+        running = _Running(process, streams, self._patience)
         self._running.add(running)
         return running
 
@@ -227,9 +241,15 @@ class Child:
 class _Running:
     """One process with its group and the read ends of its two streams."""
 
-    def __init__(self, process: asyncio.subprocess.Process, streams: tuple[Stream, Stream]) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        streams: tuple[Stream, Stream],
+        patience: Patience,
+    ) -> None:
         self._process = process
         self._streams = streams
+        self._patience = patience
 
     async def wait(self) -> int:
         return await self._process.wait()
@@ -245,11 +265,11 @@ class _Running:
             self._process.stdin.close()
         try:
             if ask:
-                await self._ended_within(ENDING[0][1])
-            for number, patience in ENDING:
+                await self._ended_within(self._patience.signals[0][1])
+            for number, patience_s in self._patience.signals:
                 if self._process.returncode is None:
                     self._signal(number)
-                    await self._ended_within(patience)
+                    await self._ended_within(patience_s)
             await self._drain()
         finally:
             if self._process.returncode is None:
@@ -265,10 +285,10 @@ class _Running:
     async def _drain(self) -> None:
         """Read what is left; whoever of the group still holds a pipe then is ended with it."""
         closed = [stream.closed for stream in self._streams]
-        _, open_still = await asyncio.wait(closed, timeout=DRAIN_S)
+        _, open_still = await asyncio.wait(closed, timeout=self._patience.pipes_s)
         if open_still:
             self.kill()
-            await asyncio.wait(open_still, timeout=DRAIN_S)
+            await asyncio.wait(open_still, timeout=self._patience.pipes_s)
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)

@@ -15,11 +15,12 @@ import pytest
 
 import fakes
 from javascript import write
+from processes import IMPATIENT
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.options import Options
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host import streams
-from releasekit.host.process import Processes
+from releasekit.host.process import PATIENCE, Patience, Processes
 from releasekit.model import Action, PlannedPackage
 
 if TYPE_CHECKING:
@@ -83,7 +84,11 @@ def workspace(tmp_path: Path, **packages: str) -> Path:
 
 @asynccontextmanager
 async def opened(
-    root: Path, tools: tuple[str, ...] = ("node", "npm"), **table: object
+    root: Path,
+    tools: tuple[str, ...] = ("node", "npm"),
+    patience: Patience = PATIENCE,
+    /,
+    **table: object,
 ) -> AsyncIterator[Npm]:
     programs = root.parent / "bin"
     programs.mkdir(exist_ok=True)
@@ -93,7 +98,10 @@ async def opened(
     environment = {"PATH": f"{programs}:/nowhere", "SHOWN": "x"}
     options = Options.from_table({key.replace("_", "-"): it for key, it in table.items()})
     async with Processes(
-        environment=environment, secrets=["secret-canary"], variables=fakes.TOOL_VARIABLES
+        environment=environment,
+        secrets=["secret-canary"],
+        variables=fakes.TOOL_VARIABLES,
+        patience=patience,
     ) as processes:
         npm = Npm(fakes.config(root), options, processes=processes)
         try:
@@ -324,7 +332,7 @@ def test_a_cancelled_build_ends_its_process(tmp_path: Path) -> None:
     root = workspace(tmp_path, a="hangs")
 
     async def main() -> None:
-        async with opened(root) as npm:
+        async with opened(root, ("node", "npm"), IMPATIENT) as npm:
             build = asyncio.ensure_future(build_all(npm, root))
             while not (root / "a" / "hanging").exists():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
