@@ -127,7 +127,7 @@ class PlannedPackage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps in publish order: dependencies first, ties by name.
+    """Packages in publish order: dependencies first, ties by name.
 
     `commit` names the state of the sources: a git commit, with `+dirty.<hash>` behind it when
     tracked files differ from it, or empty outside git. `digest` is the sha256 (hex) over the commit

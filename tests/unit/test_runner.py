@@ -43,19 +43,6 @@ class Runner:
             text = text[match.end() :]
         return found
 
-    @property
-    def heard(self) -> list[str]:
-        """The commands that count: none between stop-commands and its token."""
-        found, token = [], ""
-        for line in self.commands:
-            if token:
-                token = "" if line == f"::{token}::" else token
-            elif line.startswith("::stop-commands::"):
-                token = line.removeprefix("::stop-commands::")
-            elif line.startswith("::"):
-                found.append(line)
-        return found
-
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Runner:
@@ -72,7 +59,7 @@ def test_nothing_happens_outside_a_runner(tmp_path: Path) -> None:
     assert actions.output("a", "b")
     actions.summary("# x")
     actions.annotate("error", [("title", "message")])
-    with actions.group("title"), actions.stop_commands():
+    with actions.group("title"):
         pass
     assert log.getvalue() == ""
     assert not file.exists()
@@ -226,32 +213,3 @@ def test_a_group_ends_whatever_happens(runner: Runner) -> None:
     with pytest.raises(KeyError), runner.actions.group("Build a\n::error::x"):
         raise KeyError
     assert runner.commands == ["::group::Build a%0A::error::x", "::endgroup::"]
-
-
-def test_lines_between_are_no_commands(runner: Runner) -> None:
-    """R35"""
-    with runner.actions.stop_commands():
-        print("::error::from a build", file=runner.log)
-        print("::stop-commands::", file=runner.log)
-    runner.actions.annotate("notice", [("t", "m")])
-    assert runner.heard == ["::notice title=t::m"]
-
-
-def test_masks_and_annotations_are_heard_between(runner: Runner) -> None:
-    """R38: a token that is minted meanwhile must not become readable."""
-    with runner.actions.stop_commands():
-        print("::error::one", file=runner.log)
-        runner.actions.mask("secret")
-        print("::error::two", file=runner.log)
-        with runner.actions.stop_commands():
-            print("::error::three", file=runner.log)
-        print("::error::four", file=runner.log)
-    assert runner.heard == ["::add-mask::secret"]
-
-
-def test_the_token_that_resumes_is_never_the_same(runner: Runner) -> None:
-    """R35: a build that saw it could use it later."""
-    for _ in range(2):
-        with runner.actions.stop_commands():
-            pass
-    assert len({line for line in runner.commands if "stop-commands" in line}) == 2

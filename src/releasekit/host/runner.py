@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -50,7 +49,6 @@ class Actions:
         self._masked: set[str] = set()
         self._annotated: dict[Level, int] = {}
         self._output_bytes = 0
-        self._stopped_until = ""
 
     def mask(self, value: str) -> None:
         """Hide `value`, and each line of it, in everything the runner shows from now on."""
@@ -105,41 +103,12 @@ class Actions:
         finally:
             self._command("endgroup", "")
 
-    @contextmanager
-    def stop_commands(self) -> Iterator[None]:
-        """No line printed inside is taken for a workflow command; masks keep working."""
-        if not self._on or self._stopped_until:
-            yield
-            return
-        self._stop()
-        try:
-            yield
-        finally:
-            self._resume()
-
-    def _stop(self) -> None:
-        # Whoever knew the token could resume, so it is random and every time another one.
-        self._stopped_until = secrets.token_hex(16)
-        self._write(Command("stop-commands", {}, self._stopped_until))
-
-    def _resume(self) -> None:
-        token, self._stopped_until = self._stopped_until, ""
-        self._write(Command(token, {}, ""))
-
     def _command(self, name: str, message: str, **properties: str) -> None:
         if not self._on:
             return
-        stopped = bool(self._stopped_until)
-        if stopped:
-            self._resume()
-        self._write(Command(name, properties, message))
-        if stopped:
-            self._stop()
-
-    def _write(self, command: Command) -> None:
         # The runner reads lines as they come: what was printed before has to arrive before.
         self._stream.flush()
-        self._stream.write(f"{command}\n")
+        self._stream.write(f"{Command(name, properties, message)}\n")
         self._stream.flush()
 
     def _refused(self, name: str, value: str) -> str:

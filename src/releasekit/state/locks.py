@@ -61,7 +61,7 @@ class Locks:
 
     def take(self, state_directory: Path, ecosystem: str) -> None:
         """Raises LockHeld at once when another process has it."""
-        # The order is what makes deadlock impossible (proofs/Ordered.v): never trust the caller.
+        # The order is what makes deadlock impossible (proofs/LockOrder.v): never trust the caller.
         if self._held and ecosystem <= max(self._held):
             raise RuntimeError(f"lock {ecosystem} asked for after {max(self._held)}")
         path = lock_file(state_directory, ecosystem)

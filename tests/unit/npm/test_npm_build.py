@@ -246,7 +246,7 @@ def follow(root: Path, **table: object) -> tuple[str, str, BuildFailed | None]:
     """What is due and what a plan says, before what follows is done, and how that ends."""
 
     async def main() -> tuple[str, str, BuildFailed | None]:
-        async with opened(root, **table) as npm:  # type: ignore[arg-type]
+        async with opened(root, **table) as npm:
             (package,) = [it for it in await npm.discover(root) if not it.unpublishable]
             step = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
             kept = PlannedPackage(package=package, action=Action.KEEP, reason="")
