@@ -24,6 +24,7 @@ DOCUMENTS = {
         '[[x]]\nb = "old"\n[a]\n\nb = "old" # here\n[[x]]\n# x\nb = "old"\n'
         '[c]\nb = "old"\n[[x]]\nb = "old"'
     ),
+    "not a number": "[a]\nb = 'old'\nc = [nan, -inf, 1e3, 1.0]\n",
     "an array": 'c = [ # old\n  [ "old", ], { b = "old" }\n  ,\n]\n[a]\nb = "old"\n',
 }
 

@@ -24,7 +24,8 @@ Edit = Callable[[str, Span], tuple[Span, str]]
 
 
 def parse(text: str) -> dict[str, Any]:
-    return tomllib.loads(text.removeprefix("\ufeff"))
+    """Floats stay text: of two documents that say `nan`, none would equal the other."""
+    return tomllib.loads(text.removeprefix("\ufeff"), parse_float=str)
 
 
 def value_at(document: object, where: Where) -> Any:
