@@ -211,6 +211,16 @@ def test_a_final_error_tells_more_than_a_passing_one(root: Path) -> None:
         upload(server, root, built(root, "a-1.0.pom", "a-1.0.jar", "a-1.0-sources.jar"))
 
 
+def test_passing_errors_of_several_files_are_joined(root: Path) -> None:
+    """R12, R15: the longest pause, and ambiguous if any of them is."""
+    server = Server()
+    server.answer("PUT", JAR, httpx.Response(429, headers={"Retry-After": "3"}))
+    server.answer("PUT", f"{HOME}/1.0/a-1.0-sources.jar", httpx.Response(502))
+    with pytest.raises(Transient) as caught:
+        upload(server, root, built(root, "a-1.0.pom", "a-1.0.jar", "a-1.0-sources.jar"))
+    assert (caught.value.retry_after, caught.value.ambiguous) == (3.0, True)
+
+
 def test_other_versions_stay_in_the_metadata(root: Path) -> None:
     server = Server()
     server.files[METADATA] = (

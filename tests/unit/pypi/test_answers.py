@@ -3,7 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from releasekit.ecosystems.pypi import answers
+from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 
 REUSED = (
@@ -26,7 +26,7 @@ def warehouse(status: int, text: str) -> httpx.Response:
 
 
 def accept(response: httpx.Response) -> None:
-    answers.accept(response, "acme 1.0: acme-1.0.whl", redact=lambda text: text)
+    ANSWERS.accept(response, "acme 1.0: acme-1.0.whl", redact=lambda text: text)
 
 
 @pytest.mark.parametrize(
@@ -107,30 +107,4 @@ def test_an_upload_is_not_redirected() -> None:
 )
 def test_only_a_stale_token_is_worth_a_new_one(response: httpx.Response, stale: bool) -> None:
     """R38"""
-    assert answers.says_token_is_stale(response) is stale
-
-
-def test_a_final_error_outweighs_one_to_retry() -> None:
-    final = Rejected("no")
-    assert answers.most_telling([Transient("later"), final, Denied("you")]) is final
-
-
-def test_errors_to_retry_are_joined() -> None:
-    """R12, R15: the longest pause, and ambiguous if any of them is."""
-    joined = answers.most_telling(
-        [
-            Transient("one", retry_after=3.0, hint="wait"),
-            Transient("two", retry_after=8.0),
-            Transient("three", ambiguous=True),
-        ]
-    )
-    assert isinstance(joined, Transient)
-    assert (str(joined), joined.retry_after, joined.ambiguous, joined.hint) == (
-        "one",
-        8.0,
-        True,
-        "wait",
-    )
-    alone = answers.most_telling([Transient("one")])
-    assert isinstance(alone, Transient)
-    assert (alone.retry_after, alone.ambiguous) == (None, False)
+    assert says_token_is_stale(response) is stale

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import uncancellable
-from releasekit.ecosystems.cargo import answers, crate_file, login, rates, sparse_index
+from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
+from releasekit.ecosystems.cargo.answers import ANSWERS
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
@@ -99,7 +100,7 @@ class SparseRegistry:
         if response.status_code in _ABSENT:
             return None
         what = f"{what}: {response.request.url}"
-        answers.explain(response, what, redact=self._redact)
+        ANSWERS.explain(response, what, redact=self._redact)
         self._seen.add(package.id.name)
         try:
             return sparse_index.published(
@@ -121,7 +122,7 @@ class SparseRegistry:
         for artifact in artifacts:
             response = await self._send(package, artifact, endpoints.api)
             try:
-                answers.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
+                ANSWERS.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
             except Transient as error:
                 if response.status_code == 429:
                     asked_s = error.retry_after or 0.0
@@ -170,7 +171,7 @@ class SparseRegistry:
         if response.status_code == 401:
             response = await self._get("config.json", token=self._login.for_reading())
         what = f"{what}: {response.request.url}"
-        answers.explain(response, what, redact=self._redact)
+        ANSWERS.explain(response, what, redact=self._redact)
         try:
             document = json.loads(response.content)
             api = document.get("api") or ""

@@ -76,7 +76,7 @@ class Exchange:
         response = await send(self._http, request)
         what = f"trusted publishing at {self._url.host}"
         if 400 <= response.status_code < 404:
-            words = one_line(self._credentials.redact("; ".join(said(response))))
+            words = one_line(self._credentials.redact(said(response)))
             raise Denied(f"{what} is refused: {words or response.status_code}", hint=_REGISTER)
         check(response, what, redact=self._credentials.redact)
         minted = text_of(response, "token")

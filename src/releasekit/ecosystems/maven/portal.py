@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import httpx
 
 from releasekit.aio import uncancellable
-from releasekit.ecosystems.maven import answers, bundle
+from releasekit.ecosystems.maven import bundle
+from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.maven.login import Login
 from releasekit.ecosystems.maven.reading import Reader
 from releasekit.errors import Rejected, Transient
@@ -128,7 +129,7 @@ class Portal:
                 response = await send(self._http, request, circuit=self._circuit)
         names = ", ".join(sorted(str(package.id) for package in release))
         what = f"the deployment of {one_line(names, 200)}"
-        if not answers.accept(response, what, redact=self._redact):
+        if not ANSWERS.accept(response, what, redact=self._redact):
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.text.strip()
         if not identifier or len(identifier) > 100 or not identifier.isprintable():
@@ -144,7 +145,7 @@ class Portal:
         )
         response = await send(self._http, request, circuit=self._circuit)
         what = f"publishing deployment {identifier}"
-        answers.explain(response, what, redact=self._redact)
+        ANSWERS.explain(response, what, redact=self._redact)
 
     async def _status(self, identifier: str) -> State | None:
         """None for a deployment the portal does not know."""
@@ -166,7 +167,7 @@ class Portal:
         if response.status_code == 404:
             return None
         what = f"deployment {identifier}"
-        answers.explain(response, what, redact=self._redact)
+        ANSWERS.explain(response, what, redact=self._redact)
         try:
             answer = json.loads(response.content)
         except (ValueError, RecursionError) as error:

@@ -6,7 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.maven import answers, layout
+from releasekit.ecosystems.maven import layout
+from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.errors import Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, request_with_retry
@@ -90,7 +91,7 @@ class Reader:
         if response.status_code in _ABSENT:
             return None
         what = f"{package.id} {package.version}: {url}"
-        return answers.explain(response, what, redact=self._redact).content
+        return ANSWERS.explain(response, what, redact=self._redact).content
 
     def place(self, path: PurePosixPath) -> httpx.URL:
         return self._url.copy_with(path=f"{self._url.path.rstrip('/')}/{path}")

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.ecosystems.maven import answers, layout, metadata
+from releasekit.ecosystems.maven import layout, metadata
+from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.maven.reading import Reader
+from releasekit.ecosystems.shared.answers import most_telling
 from releasekit.errors import PackageError, Rejected
 from releasekit.host import contents
 from releasekit.http.circuit import Circuit
@@ -155,7 +157,7 @@ class Repository:
         )
         async with self._slots:
             response = await send(self._http, request, circuit=self._circuit)
-        return answers.accept(response, f"{sending.what}: {path.name}", redact=self._redact)
+        return ANSWERS.accept(response, f"{sending.what}: {path.name}", redact=self._redact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,4 +185,4 @@ async def _all(calls: Iterable[Coroutine[None, None, object]]) -> None:
         if not isinstance(error, PackageError):
             raise error
     if errors:
-        raise answers.most_telling([e for e in errors if isinstance(e, PackageError)])
+        raise most_telling([e for e in errors if isinstance(e, PackageError)])

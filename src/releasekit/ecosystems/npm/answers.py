@@ -1,16 +1,10 @@
-"""What a registry's answer means; the wording is the only signal for half of it."""
+"""What an npm registry's answer means; the wording is the only signal for half of it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from releasekit.errors import Denied, PackageError, Rejected
-from releasekit.http.client import check, message_of, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import httpx
+from releasekit.ecosystems.shared.answers import Answers
 
 _EXISTS: Final = (
     # https://docs.npmjs.com/cli/commands/npm-publish
@@ -35,41 +29,16 @@ _HIDDEN: Final = (
     f"{_TOKEN}: npm answers 404 to those who may not publish the package. The scope has to exist, "
     "and `npm-registry` is the registry's root."
 )
-_HINTS: Final = (
-    (401, "one-time pass", _BYPASS),
-    (403, "two-factor", _BYPASS),
-    (401, "", f"{_TOKEN}: the registry does not know it, or it has expired."),
-    (402, "", _PAYMENT),
-    (403, "", f"{_TOKEN}: its owner may not publish this package, or the name is too close."),
-    (404, "", _HIDDEN),
+_BY_STATUS: Final = {
+    401: f"{_TOKEN}: the registry does not know it, or it has expired.",
+    402: _PAYMENT,
+    403: f"{_TOKEN}: its owner may not publish this package, or the name is too close.",
+    404: _HIDDEN,
+}
+ANSWERS: Final = Answers(
+    exists=_EXISTS,
+    hints=(("one-time pass", _BYPASS), ("two-factor", _BYPASS)),
+    by_status=_BY_STATUS,
+    denied=frozenset({404}),
+    moved="npm-registry",
 )
-
-
-def exists(response: httpx.Response) -> bool:
-    """Whether the registry says that it has this version, whatever its bytes are."""
-    words = message_of(response).lower()
-    return any(response.status_code == status and text in words for status, text in _EXISTS)
-
-
-def explain(response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> httpx.Response:
-    """`client.check`, with what to do about it."""
-    if response.has_redirect_location:
-        target = one_line(redact(response.headers["Location"]))
-        raise Rejected(
-            f"{what}: redirected to {target}", hint="Give the address it leads to as npm-registry."
-        )
-    try:
-        return check(response, what, redact=redact)
-    except PackageError as error:
-        error.hint = _hint(response)
-        if response.status_code == 404:
-            raise Denied(str(error), hint=error.hint) from error
-        raise
-
-
-def _hint(response: httpx.Response) -> str:
-    words = message_of(response).lower()
-    for status, text, hint in _HINTS:
-        if response.status_code == status and text in words:
-            return hint
-    return ""

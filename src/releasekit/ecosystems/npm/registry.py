@@ -13,7 +13,8 @@ import httpx
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.npm import Inputs, answers, document, login, tags
+from releasekit.ecosystems.npm import Inputs, document, login, tags
+from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.errors import Rejected, Transient
@@ -122,12 +123,10 @@ class NpmRegistry:
             timeout=_UPLOAD_TIMEOUT,
         )
         response = await send(self._http, request, circuit=self._circuit)
-        if answers.exists(response):
-            return
         if response.status_code == 409:
             await self._conflict(package, response)
-            return
-        answers.explain(response, _what(package), redact=self._redact)
+        else:
+            ANSWERS.accept(response, _what(package), redact=self._redact)
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
         given = tags.given(self._config.own(Inputs).tag, manifest, where=_what(package))
@@ -167,7 +166,7 @@ class NpmRegistry:
 
     def _json(self, response: httpx.Response, package: Package) -> dict[str, Any]:
         what = f"{_what(package)}: {response.request.url}"
-        answers.explain(response, what, redact=self._redact)
+        ANSWERS.explain(response, what, redact=self._redact)
         try:
             found = response.json()
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What a registry's answer to an upload means.
+"""What a package index's answer to an upload means.
 
 The wording is the only signal for half of it; each is from the server's own source, or twine's.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.http.client import check, message_of, one_line
+from releasekit.ecosystems.shared.answers import Answers
+from releasekit.http.client import message_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import httpx
 
 # https://github.com/pypa/twine/blob/main/twine/commands/upload.py (skip_upload)
@@ -23,6 +21,14 @@ _EXISTS: Final = (
     (403, "overwrite artifact"),  # Artifactory
 )
 
+_DENIED: Final = (
+    "Check RELEASEKIT_PYPI_TOKEN (input `pypi-token`), and `pypi-username` if the registry wants a "
+    "user and a password."
+)
+_WRONG_PLACE: Final = (
+    "`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on many servers), "
+    "`pypi-index` the one that pip installs from."
+)
 # https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
 _HINTS: Final = (
     (
@@ -30,11 +36,11 @@ _HINTS: Final = (
         "A filename is never taken twice, deleted or not: publish under another version.",
     ),
     (
-        "Uploading new files to releases older than",
+        "uploading new files to releases older than",
         "The release can no longer be completed: publish under another version.",
     ),
     (
-        "Too many new projects created",
+        "too many new projects created",
         (
             "The registry limits how many projects one user creates in an hour. Run again later: "
             "what is published stays. Projects that begin as a pending trusted publisher are not "
@@ -43,21 +49,21 @@ _HINTS: Final = (
         ),
     ),
     (
-        "Non-user identities cannot create new projects",
+        "non-user identities cannot create new projects",
         (
             "Add a pending trusted publisher for exactly this project name: "
             "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
         ),
     ),
     (
-        "OIDC scoped token is not valid for project",
+        "oidc scoped token is not valid for project",
         (
             "Add this workflow as a trusted publisher of this project too: "
             "https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
         ),
     ),
     (
-        "Invalid or non-existent authentication information",
+        "invalid or non-existent authentication information",
         (
             "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
             "this very registry: pypi.org and test.pypi.org do not share accounts."
@@ -71,43 +77,14 @@ _HINTS: Final = (
         ),
     ),
 )
-_DENIED: Final = (
-    "Check RELEASEKIT_PYPI_TOKEN (input `pypi-token`), and `pypi-username` if the registry wants a "
-    "user and a password."
+_BY_STATUS: Final = {401: _DENIED, 403: _DENIED, 404: _WRONG_PLACE, 405: _WRONG_PLACE}
+ANSWERS: Final = Answers(
+    taken=frozenset({409}),
+    exists=_EXISTS,
+    hints=_HINTS,
+    by_status=_BY_STATUS,
+    moved="pypi-registry",
 )
-_WRONG_PLACE: Final = (
-    "`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on many servers), "
-    "`pypi-index` the one that pip installs from."
-)
-_STATUS_HINTS: Final = {401: _DENIED, 403: _DENIED, 404: _WRONG_PLACE, 405: _WRONG_PLACE}
-
-
-def accept(response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> None:
-    """Returns for a file that is stored, by this request or before it (whatever its bytes are).
-
-    Raises Transient, Denied or Rejected with what the server says and what to do about it.
-    """
-    words = message_of(response, redact=redact)
-    if response.status_code == 409 or any(
-        response.status_code == status and text in words for status, text in _EXISTS
-    ):
-        return
-    if response.has_redirect_location:
-        target = one_line(redact(response.headers["Location"]))
-        raise Rejected(
-            f"{what}: redirected to {target}; an upload follows no redirect",
-            hint="Give the address it leads to as pypi-registry.",
-        )
-    explain(response, what, redact=redact)
-
-
-def explain(response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> httpx.Response:
-    """`client.check`, with what to do about it."""
-    try:
-        return check(response, what, redact=redact)
-    except PackageError as error:
-        error.hint = _hint(response.status_code, message_of(response))
-        raise
 
 
 def says_token_is_stale(response: httpx.Response) -> bool:
@@ -118,24 +95,3 @@ def says_token_is_stale(response: httpx.Response) -> bool:
         text in message_of(response)
         for text in ("Invalid or non-existent authentication", "token is expired")
     )
-
-
-def most_telling(errors: Sequence[PackageError]) -> PackageError:
-    """One error for all files of a package: a final one before one worth another attempt."""
-    transient = [error for error in errors if isinstance(error, Transient)]
-    if len(transient) < len(errors):
-        return next(error for error in errors if not isinstance(error, Transient))
-    waits = [error.retry_after for error in transient if error.retry_after is not None]
-    return Transient(
-        str(transient[0]),
-        retry_after=max(waits, default=None),
-        ambiguous=any(error.ambiguous for error in transient),
-        hint=transient[0].hint,
-    )
-
-
-def _hint(status: int, words: str) -> str:
-    for text, hint in _HINTS:
-        if text in words:
-            return hint
-    return _STATUS_HINTS.get(status, "")

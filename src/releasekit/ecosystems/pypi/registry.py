@@ -15,9 +15,11 @@ import httpx
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.pypi import Inputs, answers, login, simple_index
+from releasekit.ecosystems.pypi import Inputs, login, simple_index
+from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
+from releasekit.ecosystems.shared.answers import most_telling
 from releasekit.errors import PackageError, PlanError, Transient
 from releasekit.host import contents
 from releasekit.http.circuit import Circuit
@@ -140,7 +142,7 @@ class PackageIndex:
         if response.status_code == 404 or self._is_elsewhere(response):
             return None
         what = f"{package.id} {package.version}: {response.request.url}"
-        answers.explain(response, what, redact=self._redact)
+        ANSWERS.explain(response, what, redact=self._redact)
         try:
             listed = simple_index.parse(response.content, response.headers.get("Content-Type", ""))
         except ValueError as error:
@@ -157,13 +159,13 @@ class PackageIndex:
             ]
         errors = [error for task in tasks if (error := task.result()) is not None]
         if errors:
-            raise answers.most_telling(errors)
+            raise most_telling(errors)
 
     async def _store(self, what: str, artifact: Artifact, call: _Call) -> PackageError | None:
         try:
             with contents.opened(artifact) as file:
                 response = await self._send(file, call)
-            answers.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
+            ANSWERS.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
         except PackageError as error:
             return error
         return None
@@ -173,7 +175,7 @@ class PackageIndex:
             # Beside the loop, and never left behind with the descriptor closed under it.
             form = await uncancellable(asyncio.to_thread(form_of, file))
         response = await self._post(file, form, call.basic)
-        if answers.says_token_is_stale(response) and self._login.renew(call.basic):
+        if says_token_is_stale(response) and self._login.renew(call.basic):
             response = await self._post(file, form, await self._login.get())
         return response
 

@@ -1,0 +1,1 @@
+"""What the ecosystems do alike, once."""

@@ -1,0 +1,95 @@
+"""What a registry's answer means, and what to do about it; the wording alone tells half of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.http.client import check, message_of, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import httpx
+
+
+def no_words(_response: httpx.Response) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """How one kind of registry words what it means.
+
+    `taken` are statuses that say a version is there, `exists` those that say so with these words (0
+    for any status). What to do is in `hints`, by words, or else in `by_status`. `denied` are
+    statuses for those who may not upload, besides 401 and 403. `moved` is the input that names the
+    address. `said` finds the words of a registry that puts them where `client.message_of` does not
+    look; an answer with such words is an error, whatever its status.
+    """
+
+    taken: frozenset[int] = frozenset()
+    exists: tuple[tuple[int, str], ...] = ()
+    hints: tuple[tuple[str, str], ...] = ()
+    by_status: Mapping[int, str] = field(default_factory=dict)
+    denied: frozenset[int] = frozenset()
+    moved: str = ""
+    said: Callable[[httpx.Response], str] = no_words
+
+    def accept(self, response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> bool:
+        """Whether this request stored it; False for what was there before, whatever its bytes are.
+
+        Raises Transient, Denied or Rejected with what the server says and what to do about it.
+        """
+        words = self._words(response)
+        if response.status_code in self.taken or any(
+            status in {0, response.status_code} and text in words for status, text in self.exists
+        ):
+            return False
+        if response.has_redirect_location:
+            target = one_line(redact(response.headers["Location"]))
+            raise Rejected(
+                f"{what}: redirected to {target}; an upload follows no redirect",
+                hint=self.moved and f"Give the address it leads to as {self.moved}.",
+            )
+        self.explain(response, what, redact=redact)
+        if words := one_line(redact(self.said(response))):
+            raise Rejected(f"{what}: {words}", hint=self._hint(response))
+        return True
+
+    def explain(
+        self, response: httpx.Response, what: str, *, redact: Callable[[str], str]
+    ) -> httpx.Response:
+        """`client.check`, with the registry's own words and what to do about it."""
+        try:
+            return check(response, what, redact=redact)
+        except PackageError as error:
+            error.hint = self._hint(response)
+            if words := one_line(redact(self.said(response))):
+                error.args = (f"{what}: HTTP {response.status_code} {words}",)
+            if response.status_code in self.denied:
+                raise Denied(str(error), hint=error.hint) from error
+            raise
+
+    def _hint(self, response: httpx.Response) -> str:
+        words = self._words(response)
+        fitting = (hint for text, hint in self.hints if text in words)
+        return next(fitting, self.by_status.get(response.status_code, ""))
+
+    def _words(self, response: httpx.Response) -> str:
+        return (self.said(response) or message_of(response)).lower()
+
+
+def most_telling(errors: Sequence[PackageError]) -> PackageError:
+    """One error for all files of a package: a final one before one worth another attempt."""
+    transient = [error for error in errors if isinstance(error, Transient)]
+    if len(transient) < len(errors):
+        return next(error for error in errors if not isinstance(error, Transient))
+    waits = [error.retry_after for error in transient if error.retry_after is not None]
+    return Transient(
+        str(transient[0]),
+        retry_after=max(waits, default=None),
+        ambiguous=any(error.ambiguous for error in transient),
+        hint=transient[0].hint,
+    )

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from releasekit.ecosystems.shared.answers import most_telling
+from releasekit.errors import Denied, Rejected, Transient
+
+
+def test_a_final_error_outweighs_one_to_retry() -> None:
+    final = Rejected("no")
+    assert most_telling([Transient("later"), final, Denied("you")]) is final
+
+
+def test_errors_to_retry_are_joined() -> None:
+    """R12, R15: the longest pause, and ambiguous if any of them is."""
+    joined = most_telling(
+        [
+            Transient("one", retry_after=3.0, hint="wait"),
+            Transient("two", retry_after=8.0),
+            Transient("three", ambiguous=True),
+        ]
+    )
+    assert isinstance(joined, Transient)
+    assert (str(joined), joined.retry_after, joined.ambiguous, joined.hint) == (
+        "one",
+        8.0,
+        True,
+        "wait",
+    )
+    alone = most_telling([Transient("one")])
+    assert isinstance(alone, Transient)
+    assert (alone.retry_after, alone.ambiguous) == (None, False)
