@@ -135,10 +135,10 @@ class SparseRegistry:
         with contents.opened(artifact) as file:
             # Beside the loop, and never left behind with the descriptor closed under it.
             body = await uncancellable(asyncio.to_thread(_body, file, package, home))
-        token = await self._login.get()
+        token = await self._login.get(package)
         response = await self._put(api, body, token)
         if response.status_code in {401, 403} and self._login.renew(token):
-            response = await self._put(api, body, await self._login.get())
+            response = await self._put(api, body, await self._login.get(package))
         return response
 
     async def _put(self, api: httpx.URL, body: bytes, token: Secret) -> httpx.Response:

@@ -7,20 +7,20 @@ https://github.com/rust-lang/crates-io-auth-action
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import httpx
 
 from releasekit.ecosystems.cargo.answers import said
-from releasekit.errors import Denied, PackageError, Transient
-from releasekit.http.client import check, one_line, retry, send
-from releasekit.http.identity import Minted, SharedToken, text_of
+from releasekit.ecosystems.shared import trusted_publishing
+from releasekit.errors import Denied, PackageError
+from releasekit.http.client import one_line, send
 
 if TYPE_CHECKING:
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Secret
-    from releasekit.http.identity import IdTokens
+    from releasekit.http.identity import Minted
 
 LIFETIME_S: Final = 30 * 60.0
 _REGISTER: Final = (
@@ -30,26 +30,36 @@ _REGISTER: Final = (
 )
 
 
-class Exchange:
-    """ID token in, upload token out; the tokens are revoked at the end."""
+class Exchange(trusted_publishing.Exchange):
+    """With the API at `url`; the tokens are revoked at the end."""
 
-    def __init__(
-        self, api: str, services: Services, identity: IdTokens, policy: RetryPolicy
-    ) -> None:
-        self._url = httpx.URL(f"{api}/api/v1/trusted_publishing/tokens")
-        self._http = services.http
-        self._credentials = services.credentials
-        self._identity = identity
-        self._policy = policy
-        self._shared = SharedToken(self._mint)
+    def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
+        super().__init__(url, config, services)
         self._minted: list[Secret] = []
 
-    async def token(self) -> Secret:
-        """Masked before it is returned. Raises Denied with what to change, or Transient."""
-        return await self._shared.get()
+    @classmethod
+    def of(cls, api: str, config: Config, services: Services) -> Self:
+        return cls(httpx.URL(f"{api}/api/v1/trusted_publishing/tokens"), config, services)
 
-    def drop(self, token: Secret) -> None:
-        self._shared.drop(token)
+    async def audience(self) -> str:
+        return self._url.host
+
+    def request(self, token: Secret) -> httpx.Request:
+        return self._http.build_request("POST", self._url, json={"jwt": token.reveal()})
+
+    def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
+        if not 400 <= response.status_code < 404:
+            return None
+        words = one_line(self._credentials.redact(said(response)))
+        return Denied(f"{self.what} is refused: {words or response.status_code}", hint=_REGISTER)
+
+    def lifetime_s(self, _response: httpx.Response) -> float:
+        return LIFETIME_S
+
+    async def mint(self) -> Minted:
+        minted = await super().mint()
+        self._minted.append(minted.token)
+        return minted
 
     async def revoke(self) -> None:
         """Every token that was made; whether it works or not, each ends by itself."""
@@ -60,28 +70,3 @@ class Exchange:
             )
             with contextlib.suppress(PackageError):
                 await send(self._http, request)
-
-    async def _mint(self) -> Minted:
-        try:
-            return await retry(self._attempt, self._policy)
-        except Transient as error:
-            # Whatever became of the token, nothing was uploaded.
-            error.ambiguous = False
-            raise
-
-    async def _attempt(self) -> Minted:
-        # A registry takes each ID token once, so every attempt brings its own.
-        token = await self._identity.fetch(self._url.host)
-        request = self._http.build_request("POST", self._url, json={"jwt": token.reveal()})
-        response = await send(self._http, request)
-        what = f"trusted publishing at {self._url.host}"
-        if 400 <= response.status_code < 404:
-            words = one_line(self._credentials.redact(said(response)))
-            raise Denied(f"{what} is refused: {words or response.status_code}", hint=_REGISTER)
-        check(response, what, redact=self._credentials.redact)
-        minted = text_of(response, "token")
-        if minted is None:
-            raise Transient(f"{what}: an answer without a token")
-        secret = self._credentials.adopt(minted)
-        self._minted.append(secret)
-        return Minted(secret, LIFETIME_S)

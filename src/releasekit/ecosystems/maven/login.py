@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.maven import Inputs
+from releasekit.ecosystems.shared.login import pair
 from releasekit.errors import MissingCredentials
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Login:
             )
 
     def header(self, scheme: str = "Basic") -> dict[str, str]:
-        """https://www.rfc-editor.org/rfc/rfc7617. The portal wants the same pair as Bearer."""
+        """The portal wants the same pair as Bearer."""
         if self.password is None:
             return {}
-        pair = f"{self.username}:{self.password.reveal()}".encode()
-        return {"Authorization": f"{scheme} {base64.b64encode(pair).decode('ascii')}"}
+        return {"Authorization": f"{scheme} {pair(self.username, self.password)}"}

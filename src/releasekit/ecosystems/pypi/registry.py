@@ -20,6 +20,7 @@ from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.ecosystems.shared.answers import most_telling
+from releasekit.ecosystems.shared.login import pair
 from releasekit.errors import PackageError, PlanError, Transient
 from releasekit.host import contents
 from releasekit.http.circuit import Circuit
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.contents import Contents
+    from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PlannedPackage, Published
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
@@ -85,7 +87,8 @@ class _Call:
     they were given in: with one upload at a time every run is the same.
     """
 
-    basic: login.Basic
+    package: Package
+    token: Secret
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -97,6 +100,7 @@ class PackageIndex:
         self._http = services.http
         self._redact = services.credentials.redact
         self._login = login.choose(config, services, endpoints.upload)
+        self._user = login.user_of(config, self._login)
         self._circuit = Circuit(str(endpoints.upload))
         self._policy = RetryPolicy(
             config.max_retries, config.retry_base_delay_s, circuit=Circuit(str(endpoints.index))
@@ -150,22 +154,20 @@ class PackageIndex:
         return simple_index.published(listed, package, url=self._project_url(package))
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        call = _Call(await self._login.get())
+        call = _Call(package, await self._login.get(package))
         # Side by side, and none is cut off in mid-air because another one failed.
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._store(f"{package.id} {package.version}", artifact, call))
-                for artifact in artifacts
-            ]
+            tasks = [group.create_task(self._store(artifact, call)) for artifact in artifacts]
         errors = [error for task in tasks if (error := task.result()) is not None]
         if errors:
             raise most_telling(errors)
 
-    async def _store(self, what: str, artifact: Artifact, call: _Call) -> PackageError | None:
+    async def _store(self, artifact: Artifact, call: _Call) -> PackageError | None:
+        what = f"{call.package.id} {call.package.version}: {artifact.filename}"
         try:
             with contents.opened(artifact) as file:
                 response = await self._send(file, call)
-            ANSWERS.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
+            ANSWERS.accept(response, what, redact=self._redact)
         except PackageError as error:
             return error
         return None
@@ -174,12 +176,12 @@ class PackageIndex:
         async with call.turn:
             # Beside the loop, and never left behind with the descriptor closed under it.
             form = await uncancellable(asyncio.to_thread(form_of, file))
-        response = await self._post(file, form, call.basic)
-        if says_token_is_stale(response) and self._login.renew(call.basic):
-            response = await self._post(file, form, await self._login.get())
+        response = await self._post(file, form, call.token)
+        if says_token_is_stale(response) and self._login.renew(call.token):
+            response = await self._post(file, form, await self._login.get(call.package))
         return response
 
-    async def _post(self, file: Contents, form: Form, basic: login.Basic) -> httpx.Response:
+    async def _post(self, file: Contents, form: Form, token: Secret) -> httpx.Response:
         request = self._http.build_request(
             "POST",
             self._endpoints.upload,
@@ -191,7 +193,7 @@ class PackageIndex:
                     "application/octet-stream",
                 )
             },
-            headers={"Authorization": basic.header},
+            headers={"Authorization": self._basic(token)},
             timeout=_UPLOAD_TIMEOUT,
         )
         async with self._slots:
@@ -201,13 +203,16 @@ class PackageIndex:
         headers = dict(simple_index.HEADERS)
         # The index may be private too; but no other server than the one they are for ever sees
         # the credentials, pypi.org's own index included.
-        basic = self._login.for_reading()
-        if basic is not None and same_origin(index, self._endpoints.upload):
-            headers["Authorization"] = basic.header
+        token = self._login.for_reading()
+        if token is not None and same_origin(index, self._endpoints.upload):
+            headers["Authorization"] = self._basic(token)
         url = _below(index, f"{package.id.name}/")
         return await request_with_retry(
             self._http, "GET", url, headers=headers, policy=self._policy
         )
+
+    def _basic(self, token: Secret) -> str:
+        return f"Basic {pair(self._user, token)}"
 
     def _is_elsewhere(self, response: httpx.Response) -> bool:
         """Private indexes send those who ask for what they do not have on to pypi.org.

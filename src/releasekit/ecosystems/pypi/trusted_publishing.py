@@ -12,19 +12,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.shared import trusted_publishing
 from releasekit.errors import Denied, MissingCredentials, Transient
-from releasekit.http.client import check, message_of, one_line, retry, send
-from releasekit.http.identity import Minted, text_of
+from releasekit.http.client import check, message_of, one_line, send
+from releasekit.http.identity import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import httpx
 
-    from releasekit.ecosystems.interface import Services
-    from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Secret
-    from releasekit.http.identity import IdTokens
 
 LIFETIME_S: Final = 900.0
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
@@ -84,62 +82,43 @@ def not_offered(upload: httpx.URL, environment: Mapping[str, str]) -> MissingCre
     )
 
 
-class Exchange:
-    """ID token in, upload token out, with the index that `upload` belongs to."""
+class Exchange(trusted_publishing.Exchange):
+    """With the index that takes uploads at `url`."""
 
-    def __init__(
-        self, upload: httpx.URL, services: Services, identity: IdTokens, policy: RetryPolicy
-    ) -> None:
-        self._upload = upload
-        self._policy = policy
-        self._http = services.http
-        self._credentials = services.credentials
-        self._identity = identity
-
-    async def mint(self) -> Minted:
-        """Masked before it is returned. Raises Denied with what to change, or Transient."""
-        try:
-            return await retry(self._attempt, self._policy)
-        except Transient as error:
-            # Whatever became of the token, nothing was uploaded.
-            error.ambiguous = False
-            raise
-
-    async def _attempt(self) -> Minted:
+    async def audience(self) -> str:
         response = await send(
             self._http, self._http.build_request("GET", self._at("/_/oidc/audience"))
         )
         if response.status_code in {403, 404}:
             raise Denied(
-                f"{self._upload.host} offers no trusted publishing",
+                f"{self._url.host} offers no trusted publishing",
                 hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`).",
             )
-        check(response, f"trusted publishing at {self._upload.host}")
+        check(response, self.what)
         audience = text_of(response, "audience")
         if audience is None:
-            raise Transient(f"trusted publishing at {self._upload.host}: no audience")
-        # A registry takes each ID token once, so every attempt brings its own.
-        token = await self._identity.fetch(audience)
-        request = self._http.build_request(
+            raise Transient(f"{self.what}: no audience")
+        return audience
+
+    def request(self, token: Secret) -> httpx.Request:
+        return self._http.build_request(
             "POST", self._at("/_/oidc/mint-token"), json={"token": token.reveal()}
         )
-        response = await send(self._http, request)
-        if response.status_code == 422:
-            raise self._refusal(response, token)
-        check(response, f"trusted publishing at {self._upload.host}")
-        minted = text_of(response, "token")
-        if minted is None:
-            raise Transient(f"trusted publishing at {self._upload.host}: an answer without a token")
-        return Minted(self._credentials.adopt(minted), _lifetime_s(response))
+
+    def lifetime_s(self, response: httpx.Response) -> float:
+        expires = response.json().get("expires")
+        if not isinstance(expires, int | float):
+            return LIFETIME_S
+        return min(max(expires - time.time(), 0.0), LIFETIME_S)
 
     def _at(self, path: str) -> httpx.URL:
-        return self._upload.copy_with(path=path, query=None, fragment=None)
+        return self._url.copy_with(path=path, query=None, fragment=None)
 
-    def _refusal(self, response: httpx.Response, token: Secret) -> Denied | Transient:
+    def refusal(self, response: httpx.Response, token: Secret) -> Denied | Transient | None:
+        if response.status_code != 422:
+            return None
         codes, reasons = _errors(response)
-        what = (
-            f"{self._upload.host} refuses trusted publishing: {self._credentials.redact(reasons)}"
-        )
+        what = f"{self._url.host} refuses trusted publishing: {self._credentials.redact(reasons)}"
         if "invalid-reuse-token" in codes:
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:
@@ -153,9 +132,9 @@ class Exchange:
         if caller and called and claims["workflow_ref"] != claims["job_workflow_ref"]:
             return _REUSABLE.format(called=called, caller=caller)
         owner, _, repository = claims.get("repository", "").partition("/")
-        host = self._upload.host.removeprefix("upload.")
+        host = self._url.host.removeprefix("upload.")
         return _REGISTER.format(
-            index=f"{self._upload.scheme}://{host}",
+            index=f"{self._url.scheme}://{host}",
             owner=owner,
             repository=repository,
             workflow=caller,
@@ -198,13 +177,6 @@ def _named(claims: Mapping[str, str]) -> str:
 def _workflow(ref: str) -> str:
     """The file's name in a claim like "acme/mono/.github/workflows/release.yml@refs/tags/v1"."""
     return ref.partition("@")[0].rpartition("/")[2]
-
-
-def _lifetime_s(response: httpx.Response) -> float:
-    expires = response.json().get("expires")
-    if not isinstance(expires, int | float):
-        return LIFETIME_S
-    return min(max(expires - time.time(), 0.0), LIFETIME_S)
 
 
 def _from_fork(environment: Mapping[str, str]) -> bool:
