@@ -26,7 +26,7 @@ def test_versions_are_ordered_by_precedence() -> None:
     ]
     as_text = sorted(ordered)
     assert as_text != ordered
-    assert sorted(as_text, key=semver.key) == ordered
+    assert sorted(as_text, key=semver.parse) == ordered
 
 
 @pytest.mark.parametrize(

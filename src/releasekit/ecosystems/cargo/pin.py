@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.ecosystems.cargo.versions import Requirement, Version
+from releasekit.ecosystems.cargo.requirement import Requirement
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
 

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.cargo.versions import normalised
+from releasekit.ecosystems.cargo.requirement import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

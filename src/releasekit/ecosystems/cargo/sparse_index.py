@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo.crate_file import filename
-from releasekit.ecosystems.cargo.versions import Version
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def published(body: bytes, package: Package, *, url: str) -> Published | None:
     A yanked one counts: its version is taken for ever. Build metadata does not, for registries
     take a version once whatever its build.
     """
-    wanted = Version.parse(package.version).key
+    wanted = Version.parse(package.version)
     for line in parse(body):
-        if Version.parse(line["vers"]).key == wanted:
+        if Version.parse(line["vers"]) == wanted:
             file = filename(package.id.name, package.version)
             return Published(files={file: f"sha256:{line['cksum'].lower()}"}, url=url)
     return None

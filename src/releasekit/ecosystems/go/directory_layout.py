@@ -33,7 +33,7 @@ class ProxyDirectory:
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         versions = _listed(root / _versions(package))
-        page = "".join(f"{version}\n" for version in sorted(versions, key=semver.key))
+        page = "".join(f"{version}\n" for version in sorted(versions, key=semver.parse))
         yield _versions(package) / "list", page.encode()
 
     def read(self, root: Path, package: Package) -> Published | None:

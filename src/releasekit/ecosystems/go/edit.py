@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from releasekit.ecosystems.go.gomod import GoMod, Replace
+    from releasekit.ecosystems.shared.semver import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ def check(mod: GoMod, versions: Mapping[str, str]) -> None:
     """Raises PlanError for a requirement above the planned version: nobody could satisfy it."""
     for require in mod.requires:
         planned = versions.get(require.path)
-        if planned is not None and semver.key(require.version) > semver.key(planned):
+        if planned is not None and semver.parse(require.version) > semver.parse(planned):
             raise PlanError(
                 f"go:{mod.module} requires {require.path} {require.version}, but the workspace has "
                 f"{planned}",
@@ -115,13 +116,13 @@ def raised(
     for other, sums in needed:
         known = known_sums(sums)
         for path, version in ((it.path, it.version) for it in other.requires):
-            if path in versions and semver.key(version) > semver.key(versions[path]):
+            if path in versions and semver.parse(version) > semver.parse(versions[path]):
                 versions[path] = version
                 found[path] = (version, known.get((path, version)))
     return found
 
 
-def _order(line: str) -> tuple[str, semver.Key, str]:
+def _order(line: str) -> tuple[str, Version, str]:
     path, version, *_ = [*line.split(), "", ""]
     base, slash, name = version.partition("/")
-    return path, semver.key(base), slash + name
+    return path, semver.parse(base), slash + name

@@ -55,7 +55,7 @@ def trouble_with_version(path: str, version: str) -> str:
     """What to write instead, where path and version do not go together; empty where they do."""
     if not semver.is_release_version(version):
         return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
-    major = semver.major(version)
+    major = semver.parse(version).release[0]
     if gopkg := _GOPKG_IN.fullmatch(path):
         if int(gopkg["major"]) == major:
             return ""

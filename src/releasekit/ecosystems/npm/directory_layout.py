@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm import document, tags
 from releasekit.ecosystems.npm.ecosystem import filename
-from releasekit.ecosystems.npm.semver import Version
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.model import Published
 

@@ -5,12 +5,13 @@ https://docs.npmjs.com/cli/configuring-npm/package-json
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.ecosystems.npm.semver import Version
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_file
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES: Final = 1024 * 1024
+# What JavaScript counts up to: https://github.com/npm/node-semver/blob/main/classes/semver.js
+_MAX_NUMBER: Final = 2**53 - 1
 Field = Literal["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"]
 FIELDS: Final[tuple[Field, ...]] = (
     "dependencies", "optionalDependencies", "peerDependencies", "devDependencies",
@@ -137,17 +140,17 @@ def _unpublishable(document: Mapping[str, object]) -> str:
 
 def _version(document: Mapping[str, object], path: Path, *, required: bool) -> str:
     version = document.get("version", "")
-    try:
-        Version.parse(version if isinstance(version, str) else "")
-    except ValueError as error:
-        if not required:
-            return ""
-        raise ConfigError(
-            f"{path}: version is {version!r}",
-            hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
-            "metadata (+…).",
-        ) from error
-    return str(version)
+    with contextlib.suppress(ValueError):
+        parsed = Version.parse(str(version))
+        if not parsed.build and max(parsed.release) <= _MAX_NUMBER:
+            return str(version)
+    if not required:
+        return ""
+    raise ConfigError(
+        f"{path}: version is {version!r}",
+        hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
+        "metadata (+…).",
+    )
 
 
 def _bundled(document: Mapping[str, object]) -> frozenset[str]:

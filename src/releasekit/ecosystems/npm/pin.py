@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from releasekit.ecosystems.npm import json_text, manifest
 from releasekit.ecosystems.npm.discover import target
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
+from releasekit.ecosystems.npm.ranges import Range
 from releasekit.ecosystems.npm.reference import Reference
-from releasekit.ecosystems.npm.semver import Range, Version
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 
 if TYPE_CHECKING:

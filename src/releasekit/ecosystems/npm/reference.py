@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from releasekit.ecosystems.npm.semver import Range
+from releasekit.ecosystems.npm.ranges import Range
 
 Kind = Literal["workspace", "catalog", "range", "path", "elsewhere"]
 _ALIAS: Final = re.compile(r"(?P<name>@?[^@/]+(?:/[^@/]+)?)@(?P<rest>.*)", re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.npm.reference import is_range
-from releasekit.ecosystems.npm.semver import Version
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,55 +1,20 @@
-"""Versions and ranges as node-semver has them: https://github.com/npm/node-semver"""
+"""Ranges as node-semver has them: https://github.com/npm/node-semver"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import total_ordering
 from typing import Final, Self
 
-# https://semver.org/#is-there-a-suggested-regular-expression-regex-to-check-a-semver-string
-_NUMBER: Final = r"(?:0|[1-9]\d{0,15})"
-_IDENTIFIER: Final = r"(?:0|[1-9]\d{0,15}|\d*[A-Za-z-][0-9A-Za-z-]*)"
-_VERSION: Final = re.compile(
-    rf"(?P<major>{_NUMBER})\.(?P<minor>{_NUMBER})\.(?P<patch>{_NUMBER})"
-    rf"(?:-(?P<pre>{_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?P<build>\+[0-9A-Za-z.-]+)?"
-)
+from releasekit.ecosystems.shared.semver import BUILD, NUMBER, PRE, Version, identifiers
+
 _PARTIAL: Final = re.compile(
-    rf"[v=\s]*(?P<major>{_NUMBER}|[xX*])?(?:\.(?P<minor>{_NUMBER}|[xX*]))?"
-    rf"(?:\.(?P<patch>{_NUMBER}|[xX*]))?"
-    rf"(?:-(?P<pre>{_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+[0-9A-Za-z.-]+)?"
+    rf"[v=\s]*(?P<major>{NUMBER}|[xX*])?(?:\.(?P<minor>{NUMBER}|[xX*]))?"
+    rf"(?:\.(?P<patch>{NUMBER}|[xX*]))?"
+    rf"(?:-(?P<pre>{PRE}))?(?:\+{BUILD})?"
 )
 _COMPARATOR: Final = re.compile(r"(?P<operator>[<>]=?|=|~>?|\^|)\s*(?P<version>\S*)")
 _HYPHEN: Final = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
-
-
-@total_ordering
-@dataclass(frozen=True, slots=True)
-class Version:
-    """`pre` holds the prerelease identifiers, numbers as int; a version's build is not kept."""
-
-    release: tuple[int, int, int]
-    pre: tuple[int | str, ...] = ()
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Raises ValueError for what is no version, and for one with build metadata: npm drops
-        that when it publishes.
-        """
-        found = _VERSION.fullmatch(text)
-        if found is None or found["build"]:
-            raise ValueError(f"{text!r} is no version")
-        release = (int(found["major"]), int(found["minor"]), int(found["patch"]))
-        return cls(release, _identifiers(found["pre"]))
-
-    def __lt__(self, other: Version) -> bool:
-        return self._key() < other._key()
-
-    def _key(self) -> tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]:
-        # Numbers come before words, and a release after all its prereleases.
-        # https://semver.org/#spec-item-11
-        pre = tuple((False, it, "") if isinstance(it, int) else (True, 0, it) for it in self.pre)
-        return self.release, not self.pre, pre
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +86,7 @@ def _comparator(operator: str, text: str) -> list[_Bound]:
     if found is None:
         raise ValueError(f"{text!r} is no range")
     given = [int(found[name]) for name in _leading(found["major"], found["minor"], found["patch"])]
-    low = Version(_filled(given), _identifiers(found["pre"]) if len(given) == 3 else ())
+    low = Version(_filled(given), identifiers(found["pre"]) if len(given) == 3 else ())
     if not given:
         # "*", and what an operator makes of it: everything, or nothing at all.
         return [_Bound("<", Version((0, 0, 0), (0,)))] if operator in {"<", ">"} else []
@@ -179,7 +144,3 @@ def _bumped(given: list[int], position: int) -> Version:
 def _filled(given: list[int]) -> tuple[int, int, int]:
     major, minor, patch = [*given, 0, 0, 0][:3]
     return major, minor, patch
-
-
-def _identifiers(text: str | None) -> tuple[int | str, ...]:
-    return tuple(int(it) if it.isdigit() else it for it in text.split(".")) if text else ()
