@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import ClassVar
 
-from releasekit.ecosystems import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from releasekit.ecosystems.tables import OptionTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(OptionTable):
     """`exclude` are globs of file names that stay out of every archive."""
 
-    exclude: tuple[str, ...] = ()
+    ECOSYSTEM: ClassVar[str] = "bundle"
 
-    @classmethod
-    def from_table(cls, table: Mapping[str, object]) -> Self:
-        where = tables.where("bundle")
-        return cls(exclude=tables.strings(table, "exclude", where=where))
+    exclude: tuple[str, ...] = ()

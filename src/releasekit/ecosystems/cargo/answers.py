@@ -45,7 +45,7 @@ _HINTS: Final = (
             "https://doc.rust-lang.org/cargo/reference/publishing.html"
         ),
     ),
-    ("trusted publishing tokens do not support creating new crates", "Use cargo-token once."),
+    ("Trusted Publishing tokens do not support creating new crates", "Use cargo-token once."),
 )
 
 

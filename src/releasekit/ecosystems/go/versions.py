@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import gomod, semver
-from releasekit.ecosystems.go.options import WHERE
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def refuse_unknown(options: Options, known: set[str]) -> None:
     for key in options.versions:
         if key not in known:
             raise ConfigError(
-                f"{WHERE} versions names {key!r}, which is no module here",
+                f"{options.where()} versions names {key!r}, which is no module here",
                 hint='Write its directory, "." for the root, or its module path.',
             )
 

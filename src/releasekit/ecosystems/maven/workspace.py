@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import pom as poms
 from releasekit.ecosystems.maven import settings
-from releasekit.ecosystems.maven.options import WHERE
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside
 
@@ -130,7 +129,7 @@ def _tops(root: Path, options: Options) -> list[Path]:
     tops = []
     for name in options.reactors:
         top = root / name / "pom.xml"
-        where = f"{WHERE} reactors: {name!r}"
+        where = f"{options.where()} reactors: {name!r}"
         if not top.is_file():
             raise ConfigError(f"{where} has no pom.xml", hint="Name the directory that has one.")
         tops.append(inside(root, top, where=where).parent)

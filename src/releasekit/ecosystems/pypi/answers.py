@@ -36,11 +36,11 @@ _HINTS: Final = (
         "A filename is never taken twice, deleted or not: publish under another version.",
     ),
     (
-        "uploading new files to releases older than",
+        "Uploading new files to releases older than",
         "The release can no longer be completed: publish under another version.",
     ),
     (
-        "too many new projects created",
+        "Too many new projects created",
         (
             "The registry limits how many projects one user creates in an hour. Run again later: "
             "what is published stays. Projects that begin as a pending trusted publisher are not "
@@ -49,21 +49,21 @@ _HINTS: Final = (
         ),
     ),
     (
-        "non-user identities cannot create new projects",
+        "Non-user identities cannot create new projects",
         (
             "Add a pending trusted publisher for exactly this project name: "
             "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
         ),
     ),
     (
-        "oidc scoped token is not valid for project",
+        "OIDC scoped token is not valid for project",
         (
             "Add this workflow as a trusted publisher of this project too: "
             "https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
         ),
     ),
     (
-        "invalid or non-existent authentication information",
+        "Invalid or non-existent authentication information",
         (
             "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
             "this very registry: pypi.org and test.pypi.org do not share accounts."

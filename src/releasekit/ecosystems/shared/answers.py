@@ -44,7 +44,8 @@ class Answers:
         """
         words = self._words(response)
         if response.status_code in self.taken or any(
-            status in {0, response.status_code} and text in words for status, text in self.exists
+            status in {0, response.status_code} and text.lower() in words
+            for status, text in self.exists
         ):
             return False
         if response.has_redirect_location:
@@ -74,7 +75,7 @@ class Answers:
 
     def _hint(self, response: httpx.Response) -> str:
         words = self._words(response)
-        fitting = (hint for text, hint in self.hints if text in words)
+        fitting = (hint for text, hint in self.hints if text.lower() in words)
         return next(fitting, self.by_status.get(response.status_code, ""))
 
     def _words(self, response: httpx.Response) -> str:
