@@ -10,8 +10,9 @@ import httpx
 import fakes
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import Inputs
-from releasekit.ecosystems.maven.build import digested
+from releasekit.ecosystems.maven.layout import ALGORITHMS
 from releasekit.ecosystems.maven.target import target
+from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -106,4 +107,5 @@ def built(root: Path, *names: str) -> tuple[Artifact, ...]:
     directory.mkdir(parents=True, exist_ok=True)
     for name in names or ("a-1.0.pom", "a-1.0.jar"):
         (directory / name).write_bytes(f"the bytes of {name}".encode())
-    return tuple(digested(directory / name) for name in names or ("a-1.0.pom", "a-1.0.jar"))
+    names = names or ("a-1.0.pom", "a-1.0.jar")
+    return tuple(digested(directory / name, *ALGORITHMS) for name in names)

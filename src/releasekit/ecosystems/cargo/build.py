@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import re
 import shutil
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
+from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
-from releasekit.model import Artifact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.cargo.metadata import Crate
     from releasekit.host.process import Processes
+    from releasekit.model import Artifact
 
 # After so many calls that each lost another crate, the trouble is not with a single one.
 MAX_CALLS: Final = 20
@@ -214,28 +214,15 @@ class Packager:
     def _collect(self, crate: Crate, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         filename = crate_file.filename(crate.name, crate.version)
         directory = into / crate.name / crate.version
-        partial = directory.parent / f".{directory.name}.building"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
         try:
-            shutil.move(self.scratch / "package" / filename, partial / filename)
-            with (partial / filename).open("rb") as file:
-                crate_file.read(file, crate.name, crate.version)
-            shutil.rmtree(directory, ignore_errors=True)
-            partial.rename(directory)
+            with staged(directory) as partial:
+                shutil.move(self.scratch / "package" / filename, partial / filename)
+                with (partial / filename).open("rb") as file:
+                    crate_file.read(file, crate.name, crate.version)
         except (PackageError, OSError) as error:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        return (digested(directory / filename),)
-
-
-def digested(path: Path) -> Artifact:
-    """With the one digest that cargo's indexes know."""
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        size = os.fstat(file.fileno()).st_size
-    return Artifact(path=path, size=size, digests={"sha256": sha256})
+        # The one digest that cargo's indexes know.
+        return (digested(directory / filename, "sha256"),)
 
 
 def _tail(log: Path) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ https://doc.rust-lang.org/cargo/reference/running-a-registry.html
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from releasekit.ecosystems.cargo import crate_file, sparse_index
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, index_line
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, 
         return lines
     members = {it.on.name for it in package.dependencies if it.on.ecosystem == ECOSYSTEM}
     with file.open("rb") as content:
-        checksum = hashlib.file_digest(content, "sha256").hexdigest()
+        checksum = digests(content, "sha256")["sha256"]
         content.seek(0)
         crate = crate_file.read(content, package.id.name, package.version)
     return [*lines, index_line(crate, checksum, Home("", members))]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.cargo import discover, metadata, pin
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.configuration import CargoConfig
+from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
@@ -97,8 +97,7 @@ class Cargo:
 
     def _packager(self) -> Packager:
         if self._scratch is None:
-            where = self._processes.environment.get("RUNNER_TEMP")
-            self._scratch = Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
+            self._scratch = scratch(self._processes.environment)
         return Packager(
             processes=self._processes,
             crates=self._crates,

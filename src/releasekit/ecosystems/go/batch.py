@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.ecosystems.go.source import place
+from releasekit.ecosystems.shared.artifacts import staged
 from releasekit.errors import BuildFailed, PackageError
-from releasekit.host import durable
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
@@ -167,13 +166,9 @@ class Batch:
 
 
 def _write(made: Release, place: Path) -> tuple[Artifact, ...]:
-    partial = place.parent / f".{place.name}.building"
-    shutil.rmtree(partial, ignore_errors=True)
-    durable.make_directory(partial)
-    for name, data in made.files.items():
-        (partial / name).write_bytes(data)
-    shutil.rmtree(place, ignore_errors=True)
-    partial.rename(place)
+    with staged(place) as partial:
+        for name, data in made.files.items():
+            (partial / name).write_bytes(data)
     return tuple(_artifact(made, place / name, data) for name, data in made.files.items())
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, source
 from releasekit.ecosystems.go.batch import Batch, Sources
+from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.go.discover import Module
@@ -66,8 +66,7 @@ class Go:
     async def build(
         self, packages: Sequence[Package], into: Path
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        where = self._processes.environment.get("RUNNER_TEMP")
-        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="releasekit-", dir=where))
+        scratch = await asyncio.to_thread(artifacts.scratch, self._processes.environment)
         try:
             sources = await self._sources(packages, scratch)
             batch = Batch(

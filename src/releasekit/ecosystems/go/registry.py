@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.shared import Shared
 from releasekit.ecosystems.go.source import place, repository_of
+from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, Rejected
 from releasekit.host import contents
 from releasekit.model import Published
@@ -117,7 +117,7 @@ class TagRegistry:
         return bundle
 
     async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
-        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="releasekit-"))
+        scratch = await asyncio.to_thread(artifacts.scratch, self._processes.environment)
         try:
             for bundle in bundles:
                 await asyncio.to_thread(objects.store, bundle.objects, scratch)

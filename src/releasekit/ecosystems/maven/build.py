@@ -7,8 +7,6 @@ have deployed: a POM that a plugin has flattened, attached artifacts, signatures
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
 import re
 import shutil
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import layout, pin
+from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed
-from releasekit.model import Artifact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven.options import Options
     from releasekit.ecosystems.maven.workspace import Project
     from releasekit.host.process import Processes
-    from releasekit.model import Package, PackageId
+    from releasekit.model import Artifact, Package, PackageId
 
 PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
@@ -146,29 +144,15 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
         return ()
     group, artifact = layout.split(package)
     target = into / group / artifact / package.version
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
     pom = layout.pom(package)
     names = sorted(
         (path.name for path in found.iterdir() if not layout.is_checksum(path.name)),
         key=lambda name: (name != pom, name),
     )
-    for name in names:
-        shutil.move(found / name, target / name)
-    return tuple(digested(target / name) for name in names)
-
-
-def digested(path: Path) -> Artifact:
-    """The file with the digests that lie beside it on a repository."""
-    hashes = {name: hashlib.new(name, usedforsecurity=False) for name in layout.ALGORITHMS}
-    with path.open("rb") as file:
-        while chunk := file.read(1024 * 1024):
-            for each in hashes.values():
-                each.update(chunk)
-        size = os.fstat(file.fileno()).st_size
-    return Artifact(
-        path=path, size=size, digests={name: each.hexdigest() for name, each in hashes.items()}
-    )
+    with staged(target) as partial:
+        for name in names:
+            shutil.move(found / name, partial / name)
+    return tuple(digested(target / name, *layout.ALGORITHMS) for name in names)
 
 
 def not_built(package: Package, failure: CommandFailed | None, log: Path) -> BuildFailed:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.maven import layout, metadata
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def _files(root: Path, package: Package) -> list[str]:
 
 
 def _checksums(root: Path, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, bytes]]:
-    for algorithm in layout.ALGORITHMS:
-        with (root / path).open("rb") as file:
-            value = hashlib.file_digest(file, algorithm).hexdigest()
+    with (root / path).open("rb") as file:
+        found = digests(file, *layout.ALGORITHMS)
+    for algorithm, value in found.items():
         yield path.with_name(f"{path.name}.{algorithm}"), value.encode()
 
 

@@ -9,7 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.maven.build import digested
+from releasekit.ecosystems.maven import layout
+from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
@@ -65,4 +66,4 @@ class Signer:
                 env=self._processes.passing(["GNUPGHOME"]),
                 timeout_s=60,
             )
-        return digested(signature)
+        return digested(signature, *layout.ALGORITHMS)

@@ -6,13 +6,13 @@ https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm import document, tags
 from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.model import Published
@@ -72,14 +72,11 @@ class PackumentDirectory:
 
     def _entry(self, package: Package, path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
-            digests = {}
-            for algorithm in ("sha512", "sha1"):
-                file.seek(0)
-                digests[algorithm] = hashlib.file_digest(file, algorithm).hexdigest()
+            shown = digests(file, "sha512", "sha1")
             file.seek(0)
             contained = document.contained(file, str(path))
         tarball = f"{self._url}/{_tarballs(package)}/{path.name}"
-        entry = document.published(package, contained, tarball=tarball, digests=digests)
+        entry = document.published(package, contained, tarball=tarball, digests=shown)
         # A packument is read whole for each install.
         return {key: value for key, value in entry.items() if not key.startswith("readme")}
 

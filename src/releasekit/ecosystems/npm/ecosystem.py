@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import discover, publish_config, tarball, workspace
 from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
+from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.host.streams import last_lines
-from releasekit.model import Action, Artifact
+from releasekit.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,11 +23,13 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.workspace import Tool
     from releasekit.errors import ReleasekitError
     from releasekit.host.process import Processes
-    from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 
 # How many packages a note names.
 _NAMED: Final = 5
+# What a packument shows, and what files are known by here.
+_DIGESTS: Final = ("sha256", "sha512", "sha1")
 
 
 class Npm:
@@ -118,27 +118,23 @@ class Npm:
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         final = into / package.id.name / package.version
-        partial = final.parent / f".{final.name}.building"
         log = self._fresh_log(package, "build")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
         try:
-            packed = await self._packer.pack(self._request(package, partial, log))
-            _check(packed, package)
-            if self._contents[package.id.name]:
-                # Nobody has pinned that manifest: what is built is not there before it is built.
-                tarball.with_manifest(partial / filename(package), lambda it: self.pin(it, {}))
-            shutil.rmtree(final, ignore_errors=True)
-            partial.rename(final)
+            with staged(final) as partial:
+                packed = await self._packer.pack(self._request(package, partial, log))
+                _check(packed, package)
+                if self._contents[package.id.name]:
+                    # Nobody has pinned that manifest: what is built is not there before it is.
+                    tarball.with_manifest(
+                        partial / filename(package), lambda text: self.pin(text, {})
+                    )
         except (BuildFailed, PlanError) as error:
             return BuildFailed(
                 f"{package.id}: it could not be packed: {error}",
                 log=self._log_of(error, log),
                 hint=error.hint or _in(log),
             )
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        return (digested(final / filename(package)),)
+        return (digested(final / filename(package), *_DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
         state = self._config.state_directory
@@ -183,20 +179,6 @@ def filename(package: Package) -> str:
     """
     stem = package.id.name.removeprefix("@").replace("/", "-")
     return f"{stem}-{package.version}.tgz"
-
-
-def digested(path: Path) -> Artifact:
-    """With the digests that a packument shows."""
-    digests = {
-        name: hashlib.new(name, usedforsecurity=False) for name in ("sha256", "sha512", "sha1")
-    }
-    with path.open("rb") as file:
-        while chunk := file.read(1024 * 1024):
-            for digest in digests.values():
-                digest.update(chunk)
-        size = os.fstat(file.fileno()).st_size
-    found = {name: digest.hexdigest() for name, digest in digests.items()}
-    return Artifact(path=path, size=size, digests=found)
 
 
 def _check(packed: tuple[str, str], package: Package) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +14,9 @@ from packaging.utils import (
 
 from releasekit.ecosystems.pypi.conversation import Answer, Request
 from releasekit.ecosystems.pypi.environment import Requirements
+from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 from releasekit.host.streams import last_lines
-from releasekit.model import Artifact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,9 +24,12 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.model import Artifact
 
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
 MAX_ROUNDS: Final = 5
+# What PyPI's upload form asks for: https://docs.pypi.org/api/upload/
+_DIGESTS: Final = ("sha256", "blake2b_256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,8 @@ class Builder:
         `wheels` are the in-repo packages its build needs. Raises BuildFailed, also when what was
         built has another name or version than the project.
         """
-        partial = into.parent / f".{into.name}.building"
         log = self._fresh_log(project, "build")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        try:
+        with artifacts.staged(into) as partial:
             request = self._request(project, into=partial, log=log)
             answer = await self._ask(request, project, wheels)
             sdist, wheel = answer.sdist, answer.wheel
@@ -69,11 +66,7 @@ class Builder:
                 wheel = (await self._ask(request, project, wheels)).wheel
             _check_sdist(sdist, project)
             _check_wheel(wheel, project)
-            shutil.rmtree(into, ignore_errors=True)
-            partial.rename(into)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        return tuple(digested(into / name) for name in (sdist, wheel))
+        return tuple(artifacts.digested(into / name, *_DIGESTS) for name in (sdist, wheel))
 
     async def metadata(self, project: Project, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
@@ -120,21 +113,6 @@ class Builder:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.unlink(missing_ok=True)
         return log
-
-
-def digested(path: Path) -> Artifact:
-    """The file with the two digests PyPI's upload form asks for.
-
-    https://docs.pypi.org/api/upload/
-    """
-    sha256, blake2 = hashlib.sha256(), hashlib.blake2b(digest_size=32)
-    with path.open("rb") as file:
-        while chunk := file.read(1024 * 1024):
-            sha256.update(chunk)
-            blake2.update(chunk)
-        size = os.fstat(file.fileno()).st_size
-    digests = {"sha256": sha256.hexdigest(), "blake2b_256": blake2.hexdigest()}
-    return Artifact(path=path, size=size, digests=digests)
 
 
 def _check_sdist(filename: str, project: Project) -> None:

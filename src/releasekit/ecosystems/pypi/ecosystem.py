@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.pypi import discover, manifest, pin
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.environment import Environments, Installer
+from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed, ReleasekitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.pypi.manifest import Project
@@ -125,8 +125,7 @@ class PyPI:
                     pass_env=options.pass_env,
                 )
                 epoch = await self._source_date_epoch()
-                where = self._processes.environment.get("RUNNER_TEMP")
-                scratch = await asyncio.to_thread(_scratch, where)
+                scratch = await asyncio.to_thread(artifacts.scratch, self._processes.environment)
                 self._builder = Builder(
                     environments=Environments(installer, self._processes, scratch),
                     config_settings=options.config_settings,
@@ -150,10 +149,6 @@ class PyPI:
             )
             return log.stdout.strip()
         return ""
-
-
-def _scratch(where: str | None) -> Path:
-    return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
 
 
 def _succeeded(task: asyncio.Task[Project | ReleasekitError]) -> Project:
