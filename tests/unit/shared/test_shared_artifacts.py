@@ -27,10 +27,15 @@ def test_what_fails_while_it_is_staged_leaves_what_was_there(tmp_path: Path) -> 
     into.mkdir()
     (into / "kept").touch()
     (tmp_path / ".1.0.building" / "of a run that was killed").mkdir(parents=True)
-    with pytest.raises(ValueError, match="full"), staged(into) as partial:
-        assert list(partial.iterdir()) == []
-        (partial / "half").touch()
-        raise ValueError("full")
+
+    def fail() -> None:
+        with staged(into) as partial:
+            assert list(partial.iterdir()) == []
+            (partial / "half").touch()
+            raise ValueError("full")
+
+    with pytest.raises(ValueError, match="full"):
+        fail()
     assert [path.name for path in tmp_path.iterdir()] == ["1.0"]
     assert [path.name for path in into.iterdir()] == ["kept"]
 
