@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.npm import globs
+from releasekit.ecosystems.shared import globs as shared
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def found(root: Path, *patterns: str) -> list[str]:
-    parsed = [glob for pattern in patterns for glob in globs.parse(pattern, where="here")]
+    parsed = globs.parse(patterns, where="here")
     directories = globs.directories(root, parsed, where="here")
     return [path.relative_to(root).as_posix() for path in directories]
 
@@ -53,11 +54,28 @@ def test_directories_by_glob(root: Path, patterns: tuple[str, ...], expected: li
     assert found(root, *patterns) == expected
 
 
-@pytest.mark.parametrize("pattern", ["../x", "/etc", "a/../../b", "/".join("a" * 40)])
+@pytest.mark.parametrize("pattern", ["../x", "/etc", "a/../../b", "a/{b,../../c}"])
 def test_a_glob_that_leaves_the_workspace_is_refused(root: Path, pattern: str) -> None:
     """R36"""
     with pytest.raises(ConfigError, match=r"here: .* leaves the workspace"):
         found(root, pattern)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [
+        (["/".join("a" * 40)], "deeper than 32 directories"),
+        (["a" * 1_001], "longer than 1000 characters"),
+        (["{,a}" * 30], "more than 1000 globs"),
+        ([f"{{{',' * 100_000}}}"], "more than 1000 globs"),
+        (["{" + "," * 1_000_000], "longer than 1000 characters"),
+        (["a"] * 1_001, "more than 1000 globs"),
+    ],
+)
+def test_globs_have_bounds(root: Path, patterns: list[str], message: str) -> None:
+    """R40, R51: few characters may stand for many globs."""
+    with pytest.raises(ConfigError, match=f"here.* {message}"):
+        found(root, *patterns)
 
 
 def test_links_are_not_followed(root: Path) -> None:
@@ -68,6 +86,6 @@ def test_links_are_not_followed(root: Path) -> None:
 
 def test_a_search_has_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
-    monkeypatch.setattr(globs, "MAX_VISITED", 3)
+    monkeypatch.setattr(shared, "MAX_VISITED", 3)
     with pytest.raises(ConfigError, match="more than 3 directories"):
         found(root, "**")

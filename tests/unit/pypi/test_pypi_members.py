@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.pypi import members as module
 from releasekit.ecosystems.pypi.members import members
+from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside
 
@@ -53,7 +53,7 @@ def test_globs(root: Path, globs: list[str], exclude: list[str], expected: list[
 
 
 @pytest.mark.parametrize(
-    "pattern", ["../other", "packages/../../other", "/etc", "/".join("a" * 40)]
+    "pattern", ["../other", "packages/../../other", "/etc", "/".join("a" * 40), "**/" * 33]
 )
 def test_a_glob_cannot_leave_the_workspace(root: Path, pattern: str) -> None:
     """R36 R40"""
@@ -106,14 +106,24 @@ def test_a_path_that_names_no_package_is_an_error(root: Path, pattern: str, mess
         members(root, (pattern,), (), where="here")
 
 
+def test_what_is_excluded_needs_no_package_but_a_directory(root: Path) -> None:
+    assert members(root, ("packages/empty",), ("packages/*",), where="here") == []
+    with pytest.raises(ConfigError, match="'packages/gone' is not a directory"):
+        members(root, ("packages/gone",), ("packages/*",), where="here")
+
+
 @pytest.mark.parametrize(
     ("limit", "message"),
-    [("MAX_VISITED", "searches more than 1 directories"), ("MAX_MEMBERS", "more than 1 packages")],
+    [
+        ("MAX_VISITED", "searches more than 1 directories"),
+        ("MAX_MEMBERS", "more than 1 packages"),
+        ("MAX_GLOBS", "more than 1 globs"),
+    ],
 )
 def test_the_search_is_bounded(
     root: Path, monkeypatch: pytest.MonkeyPatch, limit: str, message: str
 ) -> None:
     """R40"""
-    monkeypatch.setattr(module, limit, 1)
+    monkeypatch.setattr(globs, limit, 1)
     with pytest.raises(ConfigError, match=message):
-        members(root, ("packages/**",), (), where="here")
+        members(root, ("packages/**", "tools"), (), where="here")

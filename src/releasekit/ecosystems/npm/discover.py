@@ -48,11 +48,12 @@ def projects(root: Path, space: Workspace, options: Options) -> dict[str, Projec
 
 
 def _directories(root: Path, space: Workspace, options: Options) -> list[Path]:
-    members = [*space.members]
-    for pattern in options.packages:
-        members += globs.parse(pattern, where="releasekit.toml: npm.packages")
-    for pattern in options.exclude:
-        members += globs.parse(f"!{pattern}", where="releasekit.toml: npm.exclude")
+    without = [f"!{pattern}" for pattern in options.exclude]
+    members = [
+        *space.members,
+        *globs.parse(options.packages, where="releasekit.toml: npm.packages"),
+        *globs.parse(without, where="releasekit.toml: npm.exclude"),
+    ]
     found = set(globs.directories(root, members, where="the workspace's globs"))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
     if (root / globs.MANIFEST).is_file() and not excluded:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.ecosystems.npm.globs import Glob
+    from releasekit.ecosystems.shared.globs import Glob
 
 Tool = Literal["npm", "pnpm", "yarn"]
 PNPM: Final = "pnpm-workspace.yaml"
@@ -62,7 +62,7 @@ def _pnpm(root: Path) -> Workspace:
 def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
     if not isinstance(patterns, list) or not all(isinstance(it, str) and it for it in patterns):
         raise ConfigError(f"{where} is {patterns!r}", hint="Write a list of globs.")
-    return tuple(glob for pattern in patterns for glob in globs.parse(pattern, where=where))
+    return tuple(globs.parse(patterns, where=where))
 
 
 def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[str, str]]:

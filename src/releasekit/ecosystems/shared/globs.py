@@ -1,0 +1,127 @@
+"""Which directories the globs of a workspace name; never one outside the workspace."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from fnmatch import translate
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, Self
+
+from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+MAX_VISITED: Final = 100_000
+MAX_MEMBERS: Final = 10_000
+MAX_GLOBS: Final = 1_000
+MAX_CHARS: Final = 1_000
+MAX_DEPTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """`segments` holds None for `**`. What a path has used up of them is a set of positions."""
+
+    segments: tuple[re.Pattern[str] | None, ...]
+    negated: bool = False
+
+    @classmethod
+    def parse(cls, pattern: str, *, where: str, negated: bool = False) -> Self:
+        """Raises ConfigError for one that leads out; `where` is the key it stands in."""
+        path = PurePosixPath(pattern)
+        if path.is_absolute() or ".." in path.parts:
+            raise ConfigError(
+                f"{where}: {pattern!r} leaves the workspace",
+                hint="Write a path relative to the workspace's root, without '..'.",
+            )
+        if len(pattern) > MAX_CHARS or len(path.parts) > MAX_DEPTH:
+            raise ConfigError(
+                f"{where}: {pattern[:MAX_CHARS]!r} is deeper than {MAX_DEPTH} directories, or "
+                f"longer than {MAX_CHARS} characters"
+            )
+        segments = (None if part == "**" else re.compile(translate(part)) for part in path.parts)
+        return cls(tuple(segments), negated)
+
+    @property
+    def start(self) -> frozenset[int]:
+        return self._past_stars({0})
+
+    def step(self, reached: Iterable[int], name: str, *, link: bool = False) -> frozenset[int]:
+        """What is used up one directory further down; `**` leads through no link."""
+        following = set()
+        for position in reached:
+            if position < len(self.segments):
+                segment = self.segments[position]
+                if segment is None:
+                    following |= set() if link else {position}
+                elif segment.fullmatch(name):
+                    following.add(position + 1)
+        return self._past_stars(following)
+
+    def matches(self, parts: Iterable[str]) -> bool:
+        reached = self.start
+        for part in parts:
+            reached = self.step(reached, part)
+        return len(self.segments) in reached
+
+    def _past_stars(self, positions: Iterable[int]) -> frozenset[int]:
+        found = set()
+        for start in positions:
+            position = start
+            found.add(position)
+            while position < len(self.segments) and self.segments[position] is None:
+                position += 1
+                found.add(position)
+        return frozenset(found)
+
+
+def refuse_too_many(patterns: Collection[str], *, where: str) -> None:
+    if len(patterns) > MAX_GLOBS:
+        raise ConfigError(f"{where} holds more than {MAX_GLOBS} globs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """For directories with a file `marker`. `skipped` are names that are not looked into; without
+    `links`, none is followed.
+    """
+
+    marker: str
+    skipped: frozenset[str] = frozenset()
+    links: bool = False
+
+    def directories(self, root: Path, globs: Sequence[Glob], *, where: str) -> list[Path]:
+        """Those that a glob names, sorted."""
+        found = []
+        for visited, (directory, is_named) in enumerate(self._walk(root, globs)):
+            if visited > MAX_VISITED:
+                raise ConfigError(
+                    f"{where} searches more than {MAX_VISITED} directories",
+                    hint="Name them more closely; '**' also searches what was installed there.",
+                )
+            if is_named and os.path.lexists(directory / self.marker):
+                found.append(directory)
+            if len(found) > MAX_MEMBERS:
+                raise ConfigError(f"{where} names more than {MAX_MEMBERS} packages")
+        return sorted(found)
+
+    def _walk(self, root: Path, globs: Sequence[Glob]) -> Iterator[tuple[Path, bool]]:
+        """Every directory that a glob names or leads through, and whether one names it."""
+        pending = [(root, 0, [(glob, glob.start) for glob in globs])]
+        while pending:
+            directory, depth, reached = pending.pop()
+            yield directory, any(len(glob.segments) in positions for glob, positions in reached)
+            leading = [(glob, used) for glob, used in reached if min(used) < len(glob.segments)]
+            if not leading or depth == MAX_DEPTH:
+                continue
+            with os.scandir(directory) as entries:
+                below = [entry for entry in entries if entry.is_dir(follow_symlinks=self.links)]
+            for entry in below:
+                link = entry.is_symlink()
+                steps = [(glob, glob.step(used, entry.name, link=link)) for glob, used in leading]
+                following = [(glob, used) for glob, used in steps if used]
+                if following and entry.name not in self.skipped:
+                    pending.append((Path(entry.path), depth + 1, following))
