@@ -136,6 +136,15 @@ def test_a_version_file_may_be_of_many_kinds(tmp_path: Path, text: str, version:
     assert versions.in_file(path) == version
 
 
+@pytest.mark.parametrize("text", [f'version = "1.1.{"1" * 200_000}', f"v1.2.3-{'1.' * 200_000}"])
+def test_no_version_file_takes_long(tmp_path: Path, text: str) -> None:
+    """R51"""
+    path = tmp_path / "VERSION"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match="holds no version"):
+        versions.in_file(path)
+
+
 def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, VERSION="soon\n", go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match="VERSION holds no version"):

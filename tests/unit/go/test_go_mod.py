@@ -150,3 +150,13 @@ def test_hashes_are_added_in_the_order_of_go() -> None:
     ]
     assert edit.known_sums(made)["b.c/z", "v1.0.0"] == Sums("h1:z=", "h1:zm=")
     assert ("b.c/d", "v1.2.0") not in edit.known_sums(made + "not a line of it\n")
+
+
+def test_no_edit_takes_long() -> None:
+    """R51: of a module with a requirement and a replacement in each of thousands of lines."""
+    count = 3_000
+    requires = "\ta.b/d v1.0.0\n" * count
+    replaces = "replace a.b/d => ./d\n" * count
+    found = mod(f"module a.b/c\nrequire (\n{requires})\n{replaces}")
+    made = edit.released(found, {"a.b/d": "v1.0.1"}, missing=[], local=found.replaces)
+    assert made == f"module a.b/c\nrequire (\n{requires.replace('1.0.0', '1.0.1')})\n"

@@ -52,6 +52,14 @@ def test_why_a_package_was_not_built(
     assert (error.log, str(LOG) in error.hint) == (lines, True)
 
 
+@pytest.mark.parametrize("text", ["[ERROR]", "[ERROR] on project ", "[ERROR] on project a"])
+def test_no_line_of_a_log_takes_long(tmp_path: Path, text: str) -> None:
+    """R51"""
+    lines = (text * (64 * 1024 // len(text)),) * 3
+    error = not_built(a_package(tmp_path), CommandFailed("`mvn` ended with 1", log=lines), LOG)
+    assert "`mvn` ended with 1" in str(error)
+
+
 def test_a_build_that_deploys_nothing_says_so(tmp_path: Path) -> None:
     error = not_built(a_package(tmp_path), None, LOG)
     assert "deployed no a-1.0.pom" in str(error)

@@ -42,6 +42,7 @@ EQUAL = (
     ("1x", "1-x"),
     ("1..1", "1.0.1"),
     ("1.0-rc1", "1.0.rc1"),
+    ("1-ga1-a-1", "1-1-a-1"),  # an "a" right before a digit, but not one by itself
 )
 
 
@@ -79,6 +80,20 @@ def test_versions_that_are_the_same(one: str, other: str) -> None:
 def test_ranges(requirement: str, version: str, holds: bool) -> None:
     assert versions.is_range(requirement)
     assert versions.contains(requirement, version) is holds
+
+
+@pytest.mark.parametrize("version", ["a.1.", "a1", "1.", "0-", ".", "a.1a"])
+def test_no_version_takes_long(version: str) -> None:
+    """R51"""
+    long = version * 5_000
+    assert versions.in_order([f"{long}.2", long, f"{long}.1"])[0] == long
+
+
+def test_no_range_takes_long() -> None:
+    """R51"""
+    assert versions.contains("[1]," * 20_000, "2") is False
+    with pytest.raises(ValueError, match="no version range"):
+        versions.contains(f"[1,{' ' * 20_000}x", "1")
 
 
 @pytest.mark.parametrize("text", ["[1.0", "1.0]", "[1.0,2.0", "[a,b,c]"])

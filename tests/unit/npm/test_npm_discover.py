@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOP = {"private": True, "workspaces": ["packages/*"]}
+# Lists of lists: nine lines for nine billion sevens.
+ALIASES = "a0: &a0 [7]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
 CORE = {"name": "@acme/core", "version": "1.0.0"}
 
 
@@ -201,9 +205,13 @@ def test_bad_manifests_are_one_clear_line(tmp_path: Path, document: object, word
         ("catalog: 7", "catalog 'default' is 7"),
         ("catalogs: [7]", "catalog 'catalogs' is [7]"),
         ("catalogs: {x: 7}", "catalog 'x' is 7"),
+        (f"{ALIASES}catalog: {{a: *a9}}", "catalog 'default' is {'a': "),
+        (f"{ALIASES}catalog: *a9", "catalog 'default' is "),
+        (f"{ALIASES}packages: [*a9]", "packages is "),
     ],
 )
 def test_bad_pnpm_workspaces_are_one_clear_line(tmp_path: Path, text: str, words: str) -> None:
+    """R51: also where a few aliases stand for gigabytes."""
     assert words in str(refusal(write(tmp_path, {"pnpm-workspace.yaml": text})))
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import itertools
 import json
+from html.parser import HTMLParser
 
 import pytest
 from packaging.version import Version
@@ -49,6 +51,48 @@ def test_html_pages_are_read(kind: str) -> None:
     )
 
 
+def test_what_is_no_tag_holds_no_links() -> None:
+    body = b"""<!-- <a href="no-1.tar.gz"> --><!--><a href=a-1.tar.gz#sha256=ab data-x>1</a>
+    <p title='<a href="no-2.tar.gz">'></p><abbr href="no-3.tar.gz"><a title=">" href='a-2.tar.gz'>
+    <a href="a-3.tar.gz?x=1&amp;y=2"/>< a href="no-4.tar.gz"><a
+    HREF = "a-4.tar.gz" href="no-7.tar.gz"><a href="no-5.tar.gz" data-x"""
+    names = [file.filename for file in parse(body, "text/html")]
+    assert names == ["a-1.tar.gz", "a-2.tar.gz", "a-3.tar.gz", "a-4.tar.gz"]
+
+
+ENDLESS = (
+    "<!--", "<!--a--", "<!", "<?", "</a ", "<", "<a ", "<a\n", "<a/", "<a href", '<a href="',
+    "<a href='", "<a x='\"", "<a b=", "<a =", "<p <", "<![CDATA[", "<script>", "&",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_no_page_takes_long(text: str) -> None:
+    """R51: each of these kept a reader that starts over busy for minutes."""
+    body = (text * (256 * 1024 // len(text))).encode()
+    assert {file.digest for file in parse(body, "text/html")} <= {""}
+
+
+def test_pages_are_read_as_html_parser_reads_them() -> None:
+    class Links(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.extend(value for name, value in attrs if (tag, name) == ("a", "href") and value)
+
+    for spaces, quote, more in itertools.product(
+        ("", " ", "\n\t"),
+        ("", "'", '"'),
+        ("", " data-yanked", " data-requires-python='>=3.8'", "/"),
+    ):
+        target = "../a-1.tar.gz#sha256=ab"
+        attribute = f"href{spaces}={spaces}{quote}{target}{quote}"
+        page = f"<html><!-- a > b --><a{spaces or ' '}{attribute}{more}{spaces}>a</a ><br/></html>"
+        found: list[str] = []
+        Links().feed(page)
+        if quote or more != "/":
+            assert found == [target]
+            assert parse(page.encode(), "text/html") == (Listed("a-1.tar.gz", "sha256:ab"),)
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -88,6 +132,13 @@ def test_anything_else_is_no_page(body: bytes, kind: str) -> None:
         ("acme_core-latest-py3-none-any.whl", None),
         ("acme_core.whl", None),
         ("", None),
+        # R51: tags that stand for a billion others, and numbers that Python refuses to read.
+        (
+            f"acme-1.0-{'.'.join('a' * 999)}-{'.'.join('b' * 999)}-{'.'.join('c' * 999)}.whl",
+            ("acme", Version("1.0"), "bdist_wheel"),
+        ),
+        (f"acme-{'9' * 5000}.tar.gz", None),
+        (f"acme-{'9' * 5000}-py3-none-any.whl", None),
     ],
 )
 def test_names_tell_what_a_file_is(filename: str, release: object) -> None:

@@ -103,8 +103,12 @@ class SparseRegistry:
         ANSWERS.explain(response, what, redact=self._redact)
         self._seen.add(package.id.name)
         try:
-            return sparse_index.published(
-                response.content, package, url=self._page(package, endpoints)
+            # Beside the loop: the file has a line for every version there ever was.
+            return await asyncio.to_thread(
+                sparse_index.published,
+                response.content,
+                package,
+                url=self._page(package, endpoints),
             )
         except ValueError as error:
             raise Transient(f"{what}: not a file of a sparse index ({error})") from error

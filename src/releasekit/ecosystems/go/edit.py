@@ -49,22 +49,28 @@ def released(
         if require.path in versions and require.version != versions[require.path]
     ]
     edits += [(start, end, "") for start, end in _removed(mod, {it.line.start for it in local})]
-    text = mod.text
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
+    pieces, position = [], 0
+    for start, end, new in sorted(edits):
+        pieces += [mod.text[position:start], new]
+        position = end
+    text = "".join([*pieces, mod.text[position:]])
     return _with_requirements(text, {path: versions[path] for path in missing})
 
 
 def _removed(mod: GoMod, starts: set[int]) -> list[tuple[int, int]]:
     """The spans of these lines; of a block that only has such lines, the whole."""
-    spans = set()
+    blocks: dict[tuple[int, int], set[int]] = {}
     for line in mod.lines:
-        if line.start not in starts:
-            continue
-        siblings = {it.start for it in mod.lines if it.block == line.block}
-        whole = line.block is not None and siblings <= starts
-        spans.add(line.block if whole and line.block else (line.start, line.end))
-    return sorted(spans)
+        if line.block is not None:
+            blocks.setdefault(line.block, set()).add(line.start)
+    whole = {block for block, lines in blocks.items() if lines <= starts}
+    return sorted(
+        {
+            line.block if line.block in whole else (line.start, line.end)
+            for line in mod.lines
+            if line.start in starts
+        }
+    )
 
 
 def _with_requirements(text: str, versions: Mapping[str, str]) -> str:

@@ -49,6 +49,7 @@ _TELLING: Final = (
     re.compile(r"^!.*(?=\[(?:remote )?rejected\])"),
 )
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
+_MAX_LINE: Final = 2_000
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -111,8 +112,9 @@ class Remote:
 
 def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     """What a failed git command means; its messages are all it tells."""
-    text = "\n".join([*error.log, str(error)])
-    words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(error.log)) or str(error)))
+    log = [line[:_MAX_LINE] for line in error.log]
+    text = "\n".join([*log, str(error)])
+    words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(log)) or str(error)))
     message = f"{what}: {words}"
     if _NEVER_SENT.search(text):
         return Transient(message)

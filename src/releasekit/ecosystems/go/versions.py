@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # `const Version = "1.2.3"`, `"version": "1.2.3"`, `version = "1.2.3"`.
 _ASSIGNED: Final = re.compile(
-    r"""\bversion["']?\s*(?::=|=|:)\s*["'`](v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*)["'`]""",
+    r"""\bversion["']?\s*(?::=|=|:)\s*["'`](v?[0-9]+\.[0-9]+\.[0-9][0-9A-Za-z.+-]*)["'`]""",
     re.IGNORECASE,
 )
 

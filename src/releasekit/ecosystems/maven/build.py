@@ -33,6 +33,7 @@ JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
 _LEFT_OUT: Final = frozenset({".git", "node_modules"})
 _ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): (?P<why>.*)")
 _MAX_REASON: Final = 300
+_MAX_LINE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +165,9 @@ def not_built(package: Package, failure: CommandFailed | None, log: Path) -> Bui
             hint=f"A profile or a plugin may skip its deployment. {hint}",
         )
     reasons = {
-        match["artifact"]: match["why"] for line in failure.log if (match := _ERROR.search(line))
+        match["artifact"]: match["why"]
+        for line in failure.log
+        if (match := _ERROR.search(line[:_MAX_LINE]))
     }
     why = reasons.get(layout.split(package)[1])
     if why is not None:

@@ -79,13 +79,14 @@ def read(path: Path) -> Element:
 class _Reader:
     def __init__(self) -> None:
         # As UTF-8 whatever it declares: `read` accepts nothing else.
-        self._parser = expat.ParserCreate("UTF-8", namespace_separator="\n")
+        self._parser = expat.ParserCreate("UTF-8")
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.StartElementHandler = self._open
         self._parser.EndElementHandler = self._close
         self._parser.CharacterDataHandler = self._characters
         self._top = Element("")
         self._open_elements = [self._top]
+        self._texts: list[list[str]] = [[]]
         self._count = 0
 
     def read(self, data: bytes) -> Element:
@@ -102,18 +103,20 @@ class _Reader:
         self._count += 1
         if self._count > MAX_ELEMENTS or len(self._open_elements) > MAX_DEPTH:
             raise ValueError("it has too many elements, or they are nested too deeply")
-        element = Element(name.rpartition("\n")[2])
+        # Without its prefix. expat would put the whole URL of a namespace before each of its tags.
+        element = Element(name.rpartition(":")[2])
         self._open_elements[-1].children.append(element)
         self._open_elements.append(element)
+        self._texts.append([])
 
     def _characters(self, text: str) -> None:
-        element = self._open_elements[-1]
-        if not element.text:
-            element.start = self._parser.CurrentByteIndex
-        element.text += text
+        if not self._texts[-1]:
+            self._open_elements[-1].start = self._parser.CurrentByteIndex
+        self._texts[-1].append(text)
 
     def _close(self, _name: str) -> None:
         element = self._open_elements.pop()
         element.end = self._parser.CurrentByteIndex
+        element.text = "".join(self._texts.pop())
         if not element.text:
             element.start = element.end

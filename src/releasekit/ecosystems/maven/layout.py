@@ -108,7 +108,7 @@ def checksum(data: bytes, algorithm: str) -> bytes:
 
 def digest(page: bytes) -> str:
     """The hexadecimal digest in such a file, which may name the file too; raises ValueError."""
-    word = page[:1024].split()[0].decode("ascii", "replace").lower() if page.split() else ""
+    word = b"".join(page[:1024].split()[:1]).decode("ascii", "replace").lower()
     if not word or set(word) - set("0123456789abcdef"):
         raise ValueError("not a checksum")
     return word

@@ -5,7 +5,6 @@ https://maven.apache.org/repositories/metadata.html
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven.document import Element
     from releasekit.model import Package
 
-_ORDER: Final = cmp_to_key(versions.compare)
 _PAGE: Final = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <metadata>
@@ -55,7 +53,7 @@ def merged(page: bytes | None, package: Package, *, now: datetime) -> bytes | No
 
 def render(package: Package, found: Collection[str], *, now: datetime) -> bytes:
     """A page that names these versions."""
-    ordered = sorted(found, key=_ORDER)
+    ordered = versions.in_order(found)
     releases = [version for version in ordered if not versions.is_snapshot(version)]
     group, artifact = layout.split(package)
     return _PAGE.format(

@@ -110,7 +110,10 @@ class Repository:
         path = layout.home(sending.package) / layout.METADATA
         known = await self._reader.get(sending.package, path)
         try:
-            page = metadata.merged(known, sending.package, now=datetime.now(UTC))
+            # Beside the loop: it holds every version there ever was.
+            page = await asyncio.to_thread(
+                metadata.merged, known, sending.package, now=datetime.now(UTC)
+            )
         except ValueError as error:
             raise Rejected(
                 f"{sending.what}: {self._url}{path} is no metadata of Maven ({error})",

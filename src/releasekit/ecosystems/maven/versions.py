@@ -7,7 +7,11 @@ https://maven.apache.org/enforcer/enforcer-rules/versionRanges.html
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Pre-releases in their order, the release itself (""), and what comes after it.
 _QUALIFIERS: Final = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
@@ -15,7 +19,7 @@ _RELEASE: Final = _QUALIFIERS.index("")
 _ALIASES: Final = {"ga": "", "final": "", "release": "", "cr": "rc"}
 _SHORT: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
 _TOKEN: Final = re.compile(r"\d+|[^\d.\-_]+|[.\-_]")
-_INTERVAL: Final = re.compile(r"([\[(])\s*([^,\[\]()]*?)\s*(?:(,)\s*([^,\[\]()]*?)\s*)?([\])])")
+_INTERVAL: Final = re.compile(r"\s*([\[(])([^,\[\]()]*)(?:(,)([^,\[\]()]*))?([\])])\s*,?")
 
 # A number, or a qualifier with its rank and its name.
 Item = tuple[int, int, str]
@@ -34,18 +38,18 @@ def is_range(version: str) -> bool:
 
 def contains(requirement: str, version: str) -> bool:
     """Whether a range holds a version. Raises ValueError for what is no range."""
-    rest, found = requirement.strip(), False
-    while rest:
-        match = _INTERVAL.match(rest)
+    text, position, found = requirement.strip(), 0, False
+    while position < len(text):
+        match = _INTERVAL.match(text, position)
         if match is None:
             raise ValueError(f"{requirement!r} is no version range")
         found = found or _holds(match, version)
-        rest = rest[match.end() :].lstrip().removeprefix(",").lstrip()
+        position = match.end()
     return found
 
 
 def _holds(interval: re.Match[str], version: str) -> bool:
-    opening, low, comma, high, closing = interval.groups()
+    opening, low, comma, high, closing = (each.strip() for each in interval.groups(default=""))
     if not comma:
         return compare(version, low) == 0
     above = not low or compare(version, low) >= (0 if opening == "[" else 1)
@@ -54,7 +58,15 @@ def _holds(interval: re.Match[str], version: str) -> bool:
 
 def compare(one: str, other: str) -> int:
     """-1, 0 or 1."""
-    left, right = _tokens(one), _tokens(other)
+    return _compare(_tokens(one), _tokens(other))
+
+
+def in_order(versions: Iterable[str]) -> list[str]:
+    key = cmp_to_key(_compare)
+    return sorted(versions, key=lambda version: key(_tokens(version)))
+
+
+def _compare(left: list[Token], right: list[Token]) -> int:
     for number in range(max(len(left), len(right))):
         a = left[number] if number < len(left) else _padding(right[number])
         b = right[number] if number < len(right) else _padding(left[number])
@@ -87,20 +99,12 @@ def _tokens(version: str) -> list[Token]:
             separator, before = ("-" if text == "_" else text), ""
             continue
         if before and before.isdigit() != text.isdigit():
+            if before in _SHORT:  # a1, b1 and m1 are alpha-1 and so on; a alone is not
+                found[-1] = (found[-1][0], _item(_SHORT[before]))
             separator = "-"  # so is the change from digits to letters and back
         found.append((separator, _item(text)))
         before = text
-    return _trimmed(_short_forms(version.lower(), found))
-
-
-def _short_forms(version: str, tokens: list[Token]) -> list[Token]:
-    """a1, b1 and m1 are alpha-1 and so on; a alone is not."""
-    for number in range(len(tokens) - 1):
-        name = tokens[number][1][2]
-        following = tokens[number + 1][1]
-        if name in _SHORT and following[0] == 1 and re.search(rf"{name}\d", version):
-            tokens[number] = (tokens[number][0], _item(_SHORT[name]))
-    return tokens
+    return _trimmed(found)
 
 
 def _item(text: str) -> Item:

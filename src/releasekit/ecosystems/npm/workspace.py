@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -61,7 +62,8 @@ def _pnpm(root: Path) -> Workspace:
 
 def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
     if not isinstance(patterns, list) or not all(isinstance(it, str) and it for it in patterns):
-        raise ConfigError(f"{where} is {patterns!r}", hint="Write a list of globs.")
+        # Not in full: with YAML's aliases a small file stands for any amount of text.
+        raise ConfigError(f"{where} is {reprlib.repr(patterns)}", hint="Write a list of globs.")
     return tuple(globs.parse(patterns, where=where))
 
 
@@ -73,8 +75,12 @@ def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[s
         tables["default"] = document["catalog"]
     found: dict[str, Mapping[str, str]] = {}
     for name, entries in tables.items():
-        if not isinstance(entries, dict):
-            raise ConfigError(f"{path}: catalog {name!r} is {entries!r}, not a table of ranges")
+        if not isinstance(entries, dict) or any(
+            isinstance(spec, list | dict) for spec in entries.values()
+        ):
+            raise ConfigError(
+                f"{path}: catalog {name!r} is {reprlib.repr(entries)}, not a table of ranges"
+            )
         found[str(name)] = {str(key): str(spec) for key, spec in entries.items()}
     return found
 

@@ -147,11 +147,14 @@ class PackageIndex:
             return None
         what = f"{package.id} {package.version}: {response.request.url}"
         ANSWERS.explain(response, what, redact=self._redact)
+        kind = response.headers.get("Content-Type", "")
         try:
-            listed = simple_index.parse(response.content, response.headers.get("Content-Type", ""))
+            # Beside the loop: there are pages of a hundred thousand files.
+            listed = await asyncio.to_thread(simple_index.parse, response.content, kind)
         except ValueError as error:
             raise Transient(f"{what}: not a page of a simple index ({error})") from error
-        return simple_index.published(listed, package, url=self._project_url(package))
+        url = self._project_url(package)
+        return await asyncio.to_thread(simple_index.published, listed, package, url=url)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         call = _Call(package, await self._login.get(package))

@@ -5,20 +5,15 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.version import Version
 
 from releasekit.errors import Rejected
 from releasekit.model import Published
@@ -38,6 +33,13 @@ HEADERS: Final = {
     # A page cached on the way would hide a release that is there, or show one that is not.
     "Cache-Control": "no-cache, max-age=0",
 }
+
+# A tag or a comment. What has been matched is not given back, so that no page takes long.
+_OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
+_ATTRIBUTE: Final = re.compile(
+    r"[\s/]*+(?P<name>[^\s/>=]++)(?:\s*+=\s*+"
+    r"""(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'|(?P<bare>[^\s>"'][^\s>]*+)))?+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,15 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
 
 def release_of(filename: str) -> tuple[str, Version, str] | None:
     """Canonical name, version and "bdist_wheel" or "sdist"; None for any other file."""
+    parts = filename.removesuffix(".whl").split("-")
     try:
-        if filename.endswith(".whl"):
-            name, version, _, _ = parse_wheel_filename(filename)
-            return canonicalize_name(name), version, "bdist_wheel"
+        if filename.endswith(".whl") and len(parts) in {5, 6}:
+            # Not by parse_wheel_filename: tags of a few kilobytes stand for billions of others.
+            return canonicalize_name(parts[0]), Version(parts[1]), "bdist_wheel"
         name, version = parse_sdist_filename(filename)
-    except (InvalidSdistFilename, InvalidWheelFilename, InvalidVersion):
+    except ValueError:
         return None
-    return canonicalize_name(name), version, "sdist"
+    return name, version, "sdist"
 
 
 def _digest(hashes: dict[str, str]) -> str:
@@ -115,23 +118,30 @@ def _from_json(body: bytes) -> Iterable[Listed]:
         )
 
 
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.targets: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "a":
-            self.targets.extend(value for name, value in attrs if name == "href" and value)
-
-
 def _from_html(body: bytes) -> Iterable[Listed]:
-    links = _Links()
-    links.feed(body.decode("utf-8", "replace"))
-    links.close()
-    for target in links.targets:
+    for target in _links(body.decode("utf-8", "replace")):
         # The text of a link is for people: where it leads to is what a client downloads.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
         yield Listed(filename, _digest({algorithm: value}) if separator else "")
+
+
+def _links(text: str) -> Iterable[str]:
+    """Where the links of a page lead, in one pass: html.parser starts over for each tag or comment
+    that has no end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
+    """
+    position = 0
+    while position >= 0 and (opening := _OPENING.search(text, position)):
+        if opening["tag"] is None:
+            position = text.find("-->", opening.start() + 2)
+            continue
+        position, target = opening.end(), ""
+        while attribute := _ATTRIBUTE.match(text, position):
+            position = attribute.end()
+            if attribute["name"].lower() == "href":
+                value = attribute["double"] or attribute["single"] or attribute["bare"]
+                target = target or value or ""
+        position = text.find(">", position)
+        if target and opening["tag"].lower() == "a" and position >= 0:
+            yield html.unescape(target)
