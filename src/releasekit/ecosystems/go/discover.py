@@ -122,8 +122,7 @@ def _directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
     work = root / "go.work"
     listed = work.is_file()
     if listed:
-        uses = gomod.parse_work(gomod.read(work), str(work)).uses
-        found = [_used(root, work, use) for use in uses]
+        found = [_used(root, work, use) for use in gomod.used(gomod.read(work), str(work))]
     else:
         found = sorted(_nested(root))
     modules: list[Path] = []

@@ -20,7 +20,7 @@ _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>[ \t\r]+)
-    | (?P<comment>//.*)
+    | //.*
     | "(?P<quoted>(?:[^"\\]|\\.)*)"
     | `(?P<raw>[^`]*)`
     | (?P<arrow>=>)
@@ -46,7 +46,6 @@ class Line:
 
     verb: str
     arguments: tuple[Token, ...]
-    comment: str
     start: int
     end: int
     block: tuple[int, int] | None = None
@@ -60,18 +59,13 @@ class Line:
 class Require:
     path: str
     version: str
-    indirect: bool
     at: Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """`target_version` is empty for a directory."""
-
     path: str
-    version: str
     target: str
-    target_version: str
     line: Line
 
 
@@ -83,12 +77,6 @@ class GoMod:
     requires: tuple[Require, ...]
     replaces: tuple[Replace, ...]
     lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoWork:
-    uses: tuple[str, ...]
-    replaces: tuple[Replace, ...]
 
 
 def read(path: Path) -> str:
@@ -116,12 +104,9 @@ def parse_mod(text: str, where: str) -> GoMod:
     )
 
 
-def parse_work(text: str, where: str) -> GoWork:
-    lines = tuple(_lines(text, where))
-    return GoWork(
-        uses=tuple(line.words[0] for line in lines if line.verb == "use" and line.words),
-        replaces=tuple(_replace(line, where) for line in lines if line.verb == "replace"),
-    )
+def used(text: str, where: str) -> tuple[str, ...]:
+    """The directories a go.work uses; raises ConfigError for what is no go.work."""
+    return tuple(line.words[0] for line in _lines(text, where) if line.verb == "use" and line.words)
 
 
 def is_directory(target: str) -> bool:
@@ -132,29 +117,15 @@ def is_directory(target: str) -> bool:
 def _require(line: Line, where: str) -> Require:
     if len(line.words) != 2:
         raise ConfigError(f"{where}: `require {' '.join(line.words)}`; write a path and a version")
-    return Require(
-        path=line.words[0],
-        version=line.words[1],
-        indirect=re.match(r"//\s*indirect\b", line.comment) is not None,
-        at=line.arguments[1],
-    )
+    return Require(path=line.words[0], version=line.words[1], at=line.arguments[1])
 
 
 def _replace(line: Line, where: str) -> Replace:
     words = line.words
-    if "=>" not in words or words.index("=>") not in {1, 2} or len(words) - words.index("=>") > 3:
+    arrow = words.index("=>") if "=>" in words else 0
+    if arrow not in {1, 2} or len(words) - arrow not in {2, 3}:
         raise ConfigError(f"{where}: `replace {' '.join(words)}`; write `replace OLD => NEW`")
-    arrow = words.index("=>")
-    new = words[arrow + 1 :]
-    if not new:
-        raise ConfigError(f"{where}: `replace {' '.join(words)}`; write `replace OLD => NEW`")
-    return Replace(
-        path=words[0],
-        version=words[1] if arrow == 2 else "",
-        target=new[0],
-        target_version=new[1] if len(new) == 2 else "",
-        line=line,
-    )
+    return Replace(path=words[0], target=words[arrow + 1], line=line)
 
 
 def _lines(text: str, where: str) -> list[Line]:
@@ -165,28 +136,26 @@ def _lines(text: str, where: str) -> list[Line]:
     for number, physical in enumerate(_PHYSICAL.findall(text), start=1):
         start, end = offset, offset + len(physical)
         offset = end
-        tokens, comment = _tokens(physical, start, f"{where}:{number}")
+        tokens = _tokens(physical, start, f"{where}:{number}")
         words = [token.text for token in tokens]
         if not words:
             continue
         if verb and words == [")"]:
-            found += [replace(it, block=(opened, end)) for it in inside]
+            found += [replace(line, block=(opened, end)) for line in inside]
             verb = ""
         elif verb:
-            inside.append(
-                Line(verb=verb, arguments=tuple(tokens), comment=comment, start=start, end=end)
-            )
+            inside.append(Line(verb=verb, arguments=tuple(tokens), start=start, end=end))
         elif words[1:] == ["("]:
             verb, opened, inside = words[0], start, []
         elif words[1:] != ["(", ")"]:
             rest = tuple(tokens[1:])
-            found.append(Line(verb=words[0], arguments=rest, comment=comment, start=start, end=end))
+            found.append(Line(verb=words[0], arguments=rest, start=start, end=end))
     if verb:
         raise ConfigError(f"{where}: `{verb} (` has no closing parenthesis")
     return found
 
 
-def _tokens(physical: str, start: int, where: str) -> tuple[list[Token], str]:
+def _tokens(physical: str, start: int, where: str) -> list[Token]:
     tokens: list[Token] = []
     position = 0
     line = physical.rstrip("\n")
@@ -195,10 +164,8 @@ def _tokens(physical: str, start: int, where: str) -> tuple[list[Token], str]:
         if match is None:
             raise ConfigError(f"{where}: {line[position:].strip()!r} is not understood")
         position = match.end()
-        if match["comment"] is not None:
-            return tokens, match["comment"].rstrip("\r")
-        if match["space"] is None:
+        if match["space"] is None and not match[0].startswith("//"):
             text = match["quoted"] if match["quoted"] is not None else match["raw"]
             shown = match[0] if text is None else text
             tokens.append(Token(shown, start + match.start(), start + match.end()))
-    return tokens, ""
+    return tokens
