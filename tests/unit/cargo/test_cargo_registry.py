@@ -258,8 +258,8 @@ def test_a_page_that_is_no_index_is_no_verdict(tmp_path: Path, body: bytes) -> N
 @pytest.mark.parametrize(
     ("response", "error", "words"),
     [
-        (httpx.Response(200, text="<html>"), Transient, "not the configuration of an index"),
-        (httpx.Response(200, json=[]), Transient, "not the configuration of an index"),
+        (httpx.Response(200, text="<html>"), Transient, "config.json: not JSON"),
+        (httpx.Response(200, json=[]), Transient, "config.json: not a JSON object"),
         (httpx.Response(200, json={"dl": "x"}), Rejected, "api"),
         (httpx.Response(200, json={"api": "http://example.org"}), Rejected, "https"),
         (httpx.Response(404), Rejected, "HTTP 404"),

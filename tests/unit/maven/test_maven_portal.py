@@ -138,8 +138,8 @@ def test_a_refusal_is_told_and_cleared_away(root: Path, errors: object, words: s
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (httpx.Response(200, text="<html>"), "no JSON"),
-        (httpx.Response(200, text="[]"), "no object"),
+        (httpx.Response(200, text="<html>"), "not JSON"),
+        (httpx.Response(200, text="[]"), "not a JSON object"),
         (httpx.Response(200, json={"deploymentState": "SLEEPING"}), "SLEEPING"),
     ],
 )

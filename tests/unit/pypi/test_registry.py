@@ -296,7 +296,7 @@ def test_a_server_that_is_down_is_left_alone(tmp_path: Path) -> None:
 
     async def use(registry: Registry) -> list[float | None]:
         assert isinstance(registry, PackageIndex)
-        registry._circuit = Circuit("it", pause_s=60.0)  # longer than this takes anywhere
+        registry._server.circuit = Circuit("it", pause_s=60.0)  # longer than this takes anywhere
         waits = []
         for _ in range(7):
             assert await registry.lookup(PACKAGE) is None

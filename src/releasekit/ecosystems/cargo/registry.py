@@ -7,7 +7,6 @@ https://doc.rust-lang.org/cargo/reference/registry-index.html
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,10 +18,9 @@ from releasekit.ecosystems.cargo.answers import ANSWERS
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
+from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import ConfigError, Rejected, Transient
 from releasekit.host import contents
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, request_with_retry, send
 from releasekit.http.origins import require_safe
 from releasekit.model import Action
 
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PlannedPackage, Published
 
-# crates.io reads the whole package before it answers.
-_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
 # What cargo takes for "there is no such crate".
 # https://doc.rust-lang.org/cargo/reference/registry-index.html#nonexistent-crates
 _ABSENT: Final = frozenset({404, 410, 451})
@@ -58,15 +54,10 @@ class SparseRegistry:
 
     def __init__(self, config: Config, services: Services, destination: Destination) -> None:
         self._destination = destination
-        self._http = services.http
-        self._redact = services.credentials.redact
+        self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
+        uploads = httpx.URL(destination.api or destination.index)
+        self._server = Server(uploads, ANSWERS, config, services)
         self._login = login.choose(config, services, destination)
-        self._policy = RetryPolicy(
-            config.max_retries,
-            config.retry_base_delay_s,
-            circuit=Circuit(destination.index),
-        )
-        self._circuit = Circuit(destination.api or destination.index)
         self._endpoints: Endpoints | None = None
         self._asking = asyncio.Lock()
         self._seen: set[str] = set()
@@ -100,7 +91,7 @@ class SparseRegistry:
         if response.status_code in _ABSENT:
             return None
         what = f"{what}: {response.request.url}"
-        ANSWERS.explain(response, what, redact=self._redact)
+        self._index.explain(response, what)
         self._seen.add(package.id.name)
         try:
             # Beside the loop: the file has a line for every version there ever was.
@@ -126,7 +117,7 @@ class SparseRegistry:
         for artifact in artifacts:
             response = await self._send(package, artifact, endpoints.api)
             try:
-                ANSWERS.accept(response, f"{what}: {artifact.filename}", redact=self._redact)
+                self._server.accept(response, f"{what}: {artifact.filename}")
             except Transient as error:
                 if response.status_code == 429:
                     asked_s = error.retry_after or 0.0
@@ -146,18 +137,18 @@ class SparseRegistry:
         return response
 
     async def _put(self, api: httpx.URL, body: bytes, token: Secret) -> httpx.Response:
-        request = self._http.build_request(
+        request = self._server.http.build_request(
             "PUT",
-            api.copy_with(path=f"{api.path.rstrip('/')}/api/v1/crates/new"),
+            below(api, "api/v1/crates/new"),
             content=body,
             headers={
                 "Authorization": token.reveal(),
                 "Accept": "application/json",
                 "Content-Type": "application/octet-stream",
             },
-            timeout=_UPLOAD_TIMEOUT,
+            timeout=UPLOAD_TIMEOUT,
         )
-        return await send(self._http, request, circuit=self._circuit)
+        return await self._server.send(request)
 
     async def _asked(self, what: str) -> Endpoints:
         """What config.json says; asked for once, and not at all of crates.io."""
@@ -175,30 +166,21 @@ class SparseRegistry:
         if response.status_code == 401:
             response = await self._get("config.json", token=self._login.for_reading())
         what = f"{what}: {response.request.url}"
-        ANSWERS.explain(response, what, redact=self._redact)
+        document = self._index.document(response, what)
         try:
-            document = json.loads(response.content)
-            api = document.get("api") or ""
-            private = document.get("auth-required") is True
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise Transient(f"{what}: not the configuration of an index") from error
-        try:
-            url = require_safe(str(api), name=f"{response.request.url}: api")
+            url = require_safe(str(document.get("api") or ""), name=f"{response.request.url}: api")
         except ConfigError as error:
             raise Rejected(
                 f"{what}: {error}", hint="Only a registry with an `api` takes uploads."
             ) from error
-        return Endpoints(url, private)
+        return Endpoints(url, private=document.get("auth-required") is True)
 
     async def _get(self, path: str, *, token: Secret | None) -> httpx.Response:
         # A page cached on the way would hide a release that is there, or show one that is not.
         headers = {"Cache-Control": "no-cache", "Accept": "text/plain, application/json"}
         if token is not None:
             headers["Authorization"] = token.reveal()
-        url = f"{self._destination.index}{path}"
-        return await request_with_retry(
-            self._http, "GET", url, headers=headers, policy=self._policy
-        )
+        return await self._index.read(httpx.URL(f"{self._destination.index}{path}"), headers)
 
     def _for_reading(self, endpoints: Endpoints) -> Secret | None:
         return self._login.for_reading() if endpoints.private else None

@@ -7,16 +7,16 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Final
 
+import httpx
+
 from releasekit.aio import gather_all
 from releasekit.ecosystems.go import module_zip, paths, release
+from releasekit.ecosystems.shared.answers import Answers
+from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Rejected, Transient
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, check, request_with_retry
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
-    import httpx
-
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Package
@@ -33,12 +33,8 @@ class Proxy:
     """
 
     def __init__(self, url: str, config: Config, services: Services) -> None:
-        require_safe(url, name="go-proxy")
         self.url = f"{url.rstrip('/')}/"
-        self._http = services.http
-        self._policy = RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=Circuit(self.url)
-        )
+        self._server = Server(require_safe(self.url, name="go-proxy"), Answers(), config, services)
 
     async def read(self, package: Package) -> dict[str, str]:
         """File → digest, of those files it has; the first request makes it fetch the version."""
@@ -82,10 +78,10 @@ class Proxy:
 
     async def _get(self, url: str, package: Package) -> httpx.Response | None:
         """None where it has nothing there: 404 and 410 say so."""
-        response = await request_with_retry(self._http, "GET", url, policy=self._policy)
+        response = await self._server.read(httpx.URL(url))
         if response.status_code in {404, 410}:
             return None
-        return check(response, f"{package.id} {package.version}: {url}")
+        return self._server.explain(response, f"{package.id} {package.version}: {url}")
 
 
 def _info(answer: httpx.Response, package: Package) -> bytes:

@@ -18,10 +18,10 @@ from releasekit.ecosystems.maven import bundle
 from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.maven.login import Login
 from releasekit.ecosystems.maven.reading import Reader
+from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Rejected, Transient
 from releasekit.host import durable
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, one_line, request_with_retry, send
+from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
@@ -55,16 +55,12 @@ class Portal:
         services: Services,
         packaging: Callable[[Package], str],
     ) -> None:
-        self._url = require_safe(url, name="maven-registry")
+        address = require_safe(url, name="maven-registry")
+        self._server = Server(address, ANSWERS, config, services)
         self._automatic = options.publishing == "automatic"
         self._login = Login.of(config, services.credentials, url)
-        self._http = services.http
         self._redact = services.credentials.redact
         self._state = config.state_directory
-        self._circuit = Circuit(url)
-        self._policy = RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=self._circuit
-        )
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
         # It is open to all, and not where the credentials are for.
         nobody = Login(str(where), "", None)
@@ -72,7 +68,7 @@ class Portal:
 
     @property
     def url(self) -> str:
-        return str(self._url)
+        return str(self._server.url)
 
     def check_credentials(self) -> None:
         self._login.check()
@@ -115,7 +111,7 @@ class Portal:
             path = Path(scratch) / "bundle.zip"
             await uncancellable(asyncio.to_thread(bundle.write, path, release))
             with path.open("rb") as file:
-                request = self._http.build_request(
+                request = self._server.http.build_request(
                     "POST",
                     self._endpoint("upload"),
                     params={
@@ -126,26 +122,25 @@ class Portal:
                     headers=self._login.header("Bearer"),
                     timeout=_UPLOAD_TIMEOUT,
                 )
-                response = await send(self._http, request, circuit=self._circuit)
+                response = await self._server.send(request)
         names = ", ".join(sorted(str(package.id) for package in release))
         what = f"the deployment of {one_line(names, 200)}"
-        if not ANSWERS.accept(response, what, redact=self._redact):
+        if not self._server.accept(response, what):
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.text.strip()
         if not identifier or len(identifier) > 100 or not identifier.isprintable():
-            raise Transient(f"{what}: {self._url} gave it no usable id", ambiguous=True)
+            raise Transient(f"{what}: {self.url} gave it no usable id", ambiguous=True)
         self._record(digest, identifier)
         return identifier
 
     async def _publish(self, identifier: str) -> None:
-        request = self._http.build_request(
+        request = self._server.http.build_request(
             "POST",
             self._endpoint(f"deployment/{identifier}"),
             headers=self._login.header("Bearer"),
         )
-        response = await send(self._http, request, circuit=self._circuit)
-        what = f"publishing deployment {identifier}"
-        ANSWERS.explain(response, what, redact=self._redact)
+        response = await self._server.send(request)
+        self._server.explain(response, f"publishing deployment {identifier}")
 
     async def _status(self, identifier: str) -> State | None:
         """None for a deployment the portal does not know."""
@@ -157,24 +152,14 @@ class Portal:
             case None:
                 return None
             case _:
-                raise Transient(f"{self._url}: deployment {identifier} is in state {state!r}")
+                raise Transient(f"{self.url}: deployment {identifier} is in state {state!r}")
 
     async def _asked(self, identifier: str) -> dict[str, object] | None:
         url = self._endpoint("status").copy_with(params={"id": identifier})
-        response = await request_with_retry(
-            self._http, "POST", url, headers=self._login.header("Bearer"), policy=self._policy
-        )
+        response = await self._server.read(url, self._login.header("Bearer"), method="POST")
         if response.status_code == 404:
             return None
-        what = f"deployment {identifier}"
-        ANSWERS.explain(response, what, redact=self._redact)
-        try:
-            answer = json.loads(response.content)
-        except (ValueError, RecursionError) as error:
-            raise Transient(f"{what}: the portal's answer is no JSON ({error})") from error
-        if not isinstance(answer, dict):
-            raise Transient(f"{what}: the portal's answer is no object")
-        return answer
+        return self._server.document(response, f"deployment {identifier}")
 
     async def _refused(self, identifier: str) -> Rejected:
         """With the portal's own words, after which the deployment is of no use to anybody."""
@@ -185,22 +170,21 @@ class Portal:
             f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
             for purl, said in found
         )
-        request = self._http.build_request(
+        request = self._server.http.build_request(
             "DELETE",
             self._endpoint(f"deployment/{identifier}"),
             headers=self._login.header("Bearer"),
         )
-        await send(self._http, request, circuit=self._circuit)
+        await self._server.send(request)
         return Rejected(
-            f"{self._url} refused the release: "
+            f"{self.url} refused the release: "
             f"{one_line(self._redact(words), 600) or 'it gives no reason'}",
             hint="Central wants sources, javadoc and signatures: [maven] sources, javadoc and "
             "sign = true. https://central.sonatype.org/publish/requirements/",
         )
 
     def _endpoint(self, path: str) -> httpx.URL:
-        base = self._url.path.rstrip("/")
-        return self._url.copy_with(path=f"{base}/api/v1/publisher/{path}")
+        return self._server.at(f"api/v1/publisher/{path}")
 
     def _recorded(self, digest: str) -> str:
         """The deployment an earlier call made of this release; empty when there is none."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.answers import ANSWERS
+from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Transient
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, request_with_retry
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -39,15 +38,10 @@ class Reader:
         services: Services,
         packaging: Callable[[Package], str],
     ) -> None:
-        self._url = url
+        self._server = Server(url, ANSWERS, config, services)
         self._login = login
         self._packaging = packaging
-        self._http = services.http
-        self._redact = services.credentials.redact
         self._built = config.state_directory / "dist" / "maven"
-        self._policy = RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=Circuit(str(url))
-        )
 
     async def lookup(self, package: Package) -> Published | None:
         """The files of a release by their checksums: the POM, the main artifact, and whatever else
@@ -85,16 +79,14 @@ class Reader:
     async def get(self, package: Package, path: PurePosixPath) -> bytes | None:
         """A file's bytes; None when it is surely absent. Raises Transient, Denied, Rejected."""
         url = self.place(path)
-        response = await request_with_retry(
-            self._http, "GET", url, headers=self._headers(), policy=self._policy
-        )
+        response = await self._server.read(url, self._headers())
         if response.status_code in _ABSENT:
             return None
         what = f"{package.id} {package.version}: {url}"
-        return ANSWERS.explain(response, what, redact=self._redact).content
+        return self._server.explain(response, what).content
 
     def place(self, path: PurePosixPath) -> httpx.URL:
-        return self._url.copy_with(path=f"{self._url.path.rstrip('/')}/{path}")
+        return self._server.at(str(path))
 
     async def _checksums(self, package: Package, names: Iterable[str]) -> list[str]:
         return await gather_all(self._checksum(package, name) for name in names)
@@ -109,7 +101,7 @@ class Reader:
             return f"sha1:{layout.digest(page)}" if page is not None else ""
         except ValueError as error:
             raise Transient(
-                f"{package.id} {package.version}: {name}.sha1 on {self._url} is {error}"
+                f"{package.id} {package.version}: {name}.sha1 on {self._server.url} is {error}"
             ) from error
 
     async def _hash(self, package: Package, name: str) -> str:

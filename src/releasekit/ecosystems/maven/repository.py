@@ -10,16 +10,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import httpx
-
 from releasekit.ecosystems.maven import layout, metadata
 from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.maven.reading import Reader
 from releasekit.ecosystems.shared.answers import most_telling
+from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import PackageError, Rejected
 from releasekit.host import contents
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import send
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
     from releasekit.host.contents import Contents
     from releasekit.model import Artifact, Package, Published
 
-# The server may scan a large file before it answers.
-_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
 _CHUNK: Final = 1024 * 1024
 
 
@@ -51,9 +46,7 @@ class Repository:
     ) -> None:
         self._url = require_safe(url, name="maven-registry")
         self._login = login
-        self._http = services.http
-        self._redact = services.credentials.redact
-        self._circuit = Circuit(url)
+        self._server = Server(self._url, ANSWERS, config, services)
         self._reader = Reader(
             self._url, login, config=config, services=services, packaging=packaging
         )
@@ -146,9 +139,9 @@ class Repository:
         replace: bool = False,
     ) -> bool:
         size = len(body) if isinstance(body, bytes) else body.artifact.size
-        request = self._http.build_request(
+        request = self._server.http.build_request(
             "PUT",
-            self._reader.place(path),
+            self._server.at(str(path)),
             content=body if isinstance(body, bytes) else _chunks(body),
             headers={
                 **self._login.header(),
@@ -156,11 +149,11 @@ class Repository:
                 "Content-Length": str(size),
                 "Content-Type": "application/octet-stream",
             },
-            timeout=_UPLOAD_TIMEOUT,
+            timeout=UPLOAD_TIMEOUT,
         )
         async with self._slots:
-            response = await send(self._http, request, circuit=self._circuit)
-        return ANSWERS.accept(response, f"{sending.what}: {path.name}", redact=self._redact)
+            response = await self._server.send(request)
+        return self._server.accept(response, f"{sending.what}: {path.name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,22 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
-
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.npm import Inputs, document, login, tags
 from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, message_of, request_with_retry, send
 from releasekit.http.origins import require_safe
 from releasekit.model import Published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import httpx
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Registry, Services
@@ -41,7 +40,6 @@ _ABBREVIATED: Final = {
     "Cache-Control": "no-cache",
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8",
 }
-_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
 
 
 def make(config: Config, services: Services, options: Options) -> Registry:
@@ -61,19 +59,13 @@ class NpmRegistry:
     """npmjs.com, or a server that speaks as it does. Implements `interface.Registry`."""
 
     def __init__(self, config: Config, services: Services, url: httpx.URL) -> None:
-        self._root = url
         self._config = config
-        self._http = services.http
-        self._redact = services.credentials.redact
+        self._server = Server(url, ANSWERS, config, services)
         self._login = login.choose(config, services, url)
-        self._circuit = Circuit(str(url))
-        self._policy = RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=self._circuit
-        )
 
     @property
     def url(self) -> str:
-        return str(self._root)
+        return str(self._server.url)
 
     def check_credentials(self) -> None:
         self._login.check()
@@ -81,7 +73,7 @@ class NpmRegistry:
     async def lookup(self, package: Package) -> Published | None:
         response = await self._read(package, package.version, headers=_FRESH)
         if response.status_code == 200:
-            entry: Any = self._json(response, package)
+            entry: Any = self._server.document(response, _asked(response, package))
         else:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
@@ -104,15 +96,17 @@ class NpmRegistry:
         token = await self._login.get(package)
         contained = await uncancellable(asyncio.to_thread(_contained, package, artifact))
         tag = await self._tag(package, contained.manifest)
-        tarball = str(self._at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz"))
+        tarball = str(
+            self._server.at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz")
+        )
         entry = document.published(package, contained, tarball=tarball, digests=artifact.digests)
         access = self._config.own(Inputs).access or _access(contained.manifest)
         body = await uncancellable(
             asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
         )
-        request = self._http.build_request(
+        request = self._server.http.build_request(
             "PUT",
-            self._at(escaped(package.id.name)),
+            self._server.at(escaped(package.id.name)),
             content=body,
             headers={
                 "Authorization": f"Bearer {token.reveal()}",
@@ -120,13 +114,13 @@ class NpmRegistry:
                 "Accept": "*/*",
                 "npm-command": "publish",
             },
-            timeout=_UPLOAD_TIMEOUT,
+            timeout=UPLOAD_TIMEOUT,
         )
-        response = await send(self._http, request, circuit=self._circuit)
+        response = await self._server.send(request)
         if response.status_code == 409:
             await self._conflict(package, response)
         else:
-            ANSWERS.accept(response, _what(package), redact=self._redact)
+            self._server.accept(response, _what(package))
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
         given = tags.given(self._config.own(Inputs).tag, manifest, where=_what(package))
@@ -146,13 +140,15 @@ class NpmRegistry:
         verdaccio where a refused upload has left its tarball behind.
         """
         if await self.lookup(package) is None:
-            words = message_of(response, redact=self._redact)
+            words = self._server.words(response)
             raise Transient(f"{_what(package)}: HTTP 409 {words}", ambiguous=True)
 
     async def _packument(self, package: Package) -> Mapping[str, Any]:
         """Empty when there is no such package."""
         response = await self._read(package, headers=_ABBREVIATED)
-        return {} if response.status_code == 404 else self._json(response, package)
+        if response.status_code == 404:
+            return {}
+        return self._server.document(response, _asked(response, package))
 
     async def _read(
         self, package: Package, *path: str, headers: Mapping[str, str]
@@ -161,27 +157,14 @@ class NpmRegistry:
         token = self._login.for_reading()
         if token is not None:
             sent["Authorization"] = f"Bearer {token.reveal()}"
-        url = self._at("/".join([escaped(package.id.name), *path]))
-        return await request_with_retry(self._http, "GET", url, headers=sent, policy=self._policy)
-
-    def _json(self, response: httpx.Response, package: Package) -> dict[str, Any]:
-        what = f"{_what(package)}: {response.request.url}"
-        ANSWERS.explain(response, what, redact=self._redact)
-        try:
-            found = response.json()
-        except (ValueError, RecursionError) as error:
-            raise Transient(f"{what}: not JSON ({error})") from error
-        if not isinstance(found, dict):
-            raise Transient(f"{what}: not a document of a registry")
-        return found
-
-    def _at(self, path: str) -> httpx.URL:
-        return self._root.copy_with(path=f"{self._root.path.rstrip('/')}/{path}")
+        return await self._server.read(
+            self._server.at("/".join([escaped(package.id.name), *path])), sent
+        )
 
     def _page_url(self, package: Package) -> str:
-        if self._root.host == "registry.npmjs.org":
+        if self._server.url.host == "registry.npmjs.org":
             return f"https://www.npmjs.com/package/{package.id.name}/v/{package.version}"
-        return str(self._at(package.id.name))
+        return str(self._server.at(package.id.name))
 
 
 def escaped(name: str) -> str:
@@ -191,6 +174,10 @@ def escaped(name: str) -> str:
 
 def _what(package: Package) -> str:
     return f"{package.id} {package.version}"
+
+
+def _asked(response: httpx.Response, package: Package) -> str:
+    return f"{_what(package)}: {response.request.url}"
 
 
 def _contained(package: Package, artifact: Artifact) -> document.Contained:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
-import httpx
-
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
@@ -21,15 +19,16 @@ from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.ecosystems.shared.answers import most_telling
 from releasekit.ecosystems.shared.login import pair
+from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import PackageError, PlanError, Transient
 from releasekit.host import contents
-from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, request_with_retry, send
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import httpx
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Registry, Services
@@ -44,8 +43,6 @@ _INDEXES: Final = {
     "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",
 }
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
-# The registry may unpack and check a large file before it answers.
-_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
 
 
 def make(config: Config, services: Services) -> Registry:
@@ -97,14 +94,10 @@ class PackageIndex:
 
     def __init__(self, config: Config, services: Services, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
-        self._http = services.http
-        self._redact = services.credentials.redact
+        self._server = Server(endpoints.upload, ANSWERS, config, services)
+        self._index = Server(endpoints.index, ANSWERS, config, services)
         self._login = login.choose(config, services, endpoints.upload)
         self._user = login.user_of(config, self._login)
-        self._circuit = Circuit(str(endpoints.upload))
-        self._policy = RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=Circuit(str(endpoints.index))
-        )
         # A package takes one upload slot and has several files. With as many requests as slots
         # there are never more than `concurrency` uploads under way, however one counts them.
         self._slots = asyncio.Semaphore(config.concurrency)
@@ -140,13 +133,13 @@ class PackageIndex:
         response = await self._page(package, asked.index)
         if response.status_code == 404 and _is_devpi(response) and not asked.index_given:
             # Its index is not where others have theirs: https://devpi.net/docs/
-            index = _below(asked.upload, "+simple/")
+            index = below(asked.upload, "+simple/")
             self._endpoints = replace(asked, index=index, index_given=True)
             response = await self._page(package, index)
         if response.status_code == 404 or self._is_elsewhere(response):
             return None
         what = f"{package.id} {package.version}: {response.request.url}"
-        ANSWERS.explain(response, what, redact=self._redact)
+        self._index.explain(response, what)
         kind = response.headers.get("Content-Type", "")
         try:
             # Beside the loop: there are pages of a hundred thousand files.
@@ -170,7 +163,7 @@ class PackageIndex:
         try:
             with contents.opened(artifact) as file:
                 response = await self._send(file, call)
-            ANSWERS.accept(response, what, redact=self._redact)
+            self._server.accept(response, what)
         except PackageError as error:
             return error
         return None
@@ -185,7 +178,7 @@ class PackageIndex:
         return response
 
     async def _post(self, file: Contents, form: Form, token: Secret) -> httpx.Response:
-        request = self._http.build_request(
+        request = self._server.http.build_request(
             "POST",
             self._endpoints.upload,
             data=form,
@@ -197,10 +190,10 @@ class PackageIndex:
                 )
             },
             headers={"Authorization": self._basic(token)},
-            timeout=_UPLOAD_TIMEOUT,
+            timeout=UPLOAD_TIMEOUT,
         )
         async with self._slots:
-            return await send(self._http, request, circuit=self._circuit)
+            return await self._server.send(request)
 
     async def _page(self, package: Package, index: httpx.URL) -> httpx.Response:
         headers = dict(simple_index.HEADERS)
@@ -209,10 +202,7 @@ class PackageIndex:
         token = self._login.for_reading()
         if token is not None and same_origin(index, self._endpoints.upload):
             headers["Authorization"] = self._basic(token)
-        url = _below(index, f"{package.id.name}/")
-        return await request_with_retry(
-            self._http, "GET", url, headers=headers, policy=self._policy
-        )
+        return await self._index.read(below(index, f"{package.id.name}/"), headers)
 
     def _basic(self, token: Secret) -> str:
         return f"Basic {pair(self._user, token)}"
@@ -228,12 +218,8 @@ class PackageIndex:
         index = self._endpoints.index
         if index.host in _PUBLIC:
             return f"https://{index.host}/project/{package.id.name}/{package.version}/"
-        return str(_below(index, f"{package.id.name}/"))
+        return str(below(index, f"{package.id.name}/"))
 
 
 def _is_devpi(response: httpx.Response) -> bool:
     return "X-DEVPI-API-VERSION" in response.headers
-
-
-def _below(url: httpx.URL, path: str) -> httpx.URL:
-    return url.copy_with(path=f"{url.path.rstrip('/')}/{path}")

@@ -1,0 +1,77 @@
+"""One server of a registry: how it is asked, and how its answers are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from releasekit.errors import Transient
+from releasekit.http import client
+from releasekit.http.circuit import Circuit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.shared.answers import Answers
+
+# It may unpack, check and scan a large file before it answers.
+UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
+
+
+class Server:
+    """`http` makes requests for `send`. Once the server is down, all that is asked of it fails."""
+
+    def __init__(
+        self, url: httpx.URL, answers: Answers, config: Config, services: Services
+    ) -> None:
+        self.url = url
+        self.http = services.http
+        self.circuit = Circuit(str(url))
+        self._answers = answers
+        self._redact = services.credentials.redact
+        self._policy = client.RetryPolicy(
+            config.max_retries, config.retry_base_delay_s, circuit=self.circuit
+        )
+
+    def at(self, path: str) -> httpx.URL:
+        """`path` below the server's own."""
+        return below(self.url, path)
+
+    async def read(
+        self, url: httpx.URL, headers: Mapping[str, str] | None = None, *, method: str = "GET"
+    ) -> httpx.Response:
+        """Retried; every answer whose status is not worth another attempt, 404 included."""
+        return await client.request_with_retry(
+            self.http, method, url, headers=headers, policy=self._policy
+        )
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        """One attempt, for the scheduler to retry."""
+        return await client.send(self.http, request, circuit=self.circuit)
+
+    def accept(self, response: httpx.Response, what: str) -> bool:
+        return self._answers.accept(response, what, redact=self._redact)
+
+    def explain(self, response: httpx.Response, what: str) -> httpx.Response:
+        return self._answers.explain(response, what, redact=self._redact)
+
+    def words(self, response: httpx.Response) -> str:
+        return client.message_of(response, redact=self._redact)
+
+    def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
+        """The JSON object of a success; Transient for anything else that is one."""
+        self.explain(response, what)
+        try:
+            found = response.json()
+        except (ValueError, RecursionError) as error:
+            raise Transient(f"{what}: not JSON ({error})") from error
+        if not isinstance(found, dict):
+            raise Transient(f"{what}: not a JSON object")
+        return found
+
+
+def below(url: httpx.URL, path: str) -> httpx.URL:
+    return url.copy_with(path=f"{url.path.rstrip('/')}/{path}")
