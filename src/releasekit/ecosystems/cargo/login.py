@@ -1,17 +1,35 @@
-"""As whom an upload goes out: a token, or this workflow itself."""
+"""As whom an upload goes out: a token, or this job's identity, exchanged for a token of crates.io.
+
+https://crates.io/docs/trusted-publishing and, for the requests,
+https://github.com/rust-lang/crates-io-auth-action
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.cargo.trusted_publishing import Exchange
+import httpx
+
+from releasekit.ecosystems.cargo.answers import said
 from releasekit.ecosystems.shared import login
-from releasekit.errors import MissingCredentials
+from releasekit.ecosystems.shared.trusted_publishing import Exchange
+from releasekit.errors import Denied, MissingCredentials, PackageError
+from releasekit.http.client import one_line, send
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
+    from releasekit.http.credentials import Secret
+    from releasekit.http.identity import Minted
+
+LIFETIME_S: Final = 30 * 60.0
+_REGISTER: Final = (
+    "Register this repository, workflow file and environment for each crate: "
+    "https://crates.io/crates/CRATE/settings/new-trusted-publisher. A crate that is not on "
+    "crates.io yet needs `cargo-token` the first time."
+)
 
 
 def choose(config: Config, services: Services, destination: Destination) -> login.Login:
@@ -30,7 +48,46 @@ def choose(config: Config, services: Services, destination: Destination) -> logi
             hint=hint,
         )
 
-    trusted = login.Trusted(Exchange.of(destination.api, config, services)) if trusting else None
+    url = httpx.URL(f"{destination.api}/api/v1/trusted_publishing/tokens")
+    trusted = login.Trusted(CratesIoExchange(url, config, services)) if trusting else None
     return login.choose(
         config, services, "RELEASEKIT_CARGO_TOKEN", trusted=trusted, missing=missing
     )
+
+
+class CratesIoExchange(Exchange):
+    """With the API at `url`; the tokens are revoked at the end."""
+
+    def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
+        super().__init__(url, config, services)
+        self._minted: list[Secret] = []
+
+    async def audience(self) -> str:
+        return self._url.host
+
+    def request(self, token: Secret) -> httpx.Request:
+        return self._http.build_request("POST", self._url, json={"jwt": token.reveal()})
+
+    def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
+        if not 400 <= response.status_code < 404:
+            return None
+        words = one_line(self._credentials.redact(said(response)))
+        return Denied(f"{self.what} is refused: {words or response.status_code}", hint=_REGISTER)
+
+    def lifetime_s(self, _response: httpx.Response) -> float:
+        return LIFETIME_S
+
+    async def mint(self) -> Minted:
+        minted = await super().mint()
+        self._minted.append(minted.token)
+        return minted
+
+    async def revoke(self) -> None:
+        """Every token that was made; whether it works or not, each ends by itself."""
+        while self._minted:
+            token = self._minted.pop()
+            request = self._http.build_request(
+                "DELETE", self._url, headers={"Authorization": f"Bearer {token.reveal()}"}
+            )
+            with contextlib.suppress(PackageError):
+                await send(self._http, request)

@@ -1,12 +1,17 @@
-"""As whom an upload goes out: a token, or this workflow itself."""
+"""As whom an upload goes out: a token, or this job's identity, exchanged for a token.
+
+https://docs.npmjs.com/trusted-publishers and
+https://github.com/npm/cli/blob/latest/lib/utils/oidc.js
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm import trusted_publishing
 from releasekit.ecosystems.shared import login
-from releasekit.errors import MissingCredentials
+from releasekit.ecosystems.shared.trusted_publishing import Exchange
+from releasekit.errors import Denied, MissingCredentials
+from releasekit.http.client import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,12 +20,23 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.npm.trusted_publishing import Exchange
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
 _VARIABLE: Final = "RELEASEKIT_NPM_TOKEN"
 _PUBLISHERS: Final = frozenset({"registry.npmjs.org"})
+_PERMISSION: Final = (
+    "give the job that publishes this permission:\n"
+    "    permissions:\n"
+    "      contents: read\n"
+    "      id-token: write"
+)
+_REGISTER: Final = (
+    "Add this workflow as the package's trusted publisher: "
+    "https://www.npmjs.com/package/{name}/access. The package has to exist (publish its first "
+    "version with a token), the runner has to be GitHub's own, and `repository.url` in its "
+    "package.json has to be this repository."
+)
 
 
 class Trusted(login.Login):
@@ -40,13 +56,48 @@ def choose(config: Config, services: Services, url: httpx.URL) -> login.Login:
     def missing() -> MissingCredentials:
         hint = "Set it to an access token that may publish (input `npm-token`)."
         if trusting:
-            hint = f"{hint} For trusted publishing, {trusted_publishing.PERMISSION}"
+            hint = f"{hint} For trusted publishing, {_PERMISSION}"
         return MissingCredentials(
             f"npm: no credentials for {url}: {_VARIABLE} is not set", hint=hint
         )
 
-    def exchange(package: Package) -> Exchange:
-        return trusted_publishing.Exchange(url, config, services, package)
+    def exchange(package: Package) -> PackageExchange:
+        return PackageExchange(url, config, services, package)
 
     trusted = Trusted(exchange) if trusting else None
     return login.choose(config, services, _VARIABLE, trusted=trusted, missing=missing)
+
+
+class PackageExchange(Exchange):
+    """The token publishes one package."""
+
+    def __init__(
+        self, url: httpx.URL, config: Config, services: Services, package: Package
+    ) -> None:
+        super().__init__(url, config, services)
+        self._package = package
+
+    @property
+    def what(self) -> str:
+        return f"{self._package.id} {self._package.version}: {super().what}"
+
+    async def audience(self) -> str:
+        return f"npm:{self._url.host}"
+
+    def request(self, token: Secret) -> httpx.Request:
+        name = self._package.id.name.replace("/", "%2f")
+        path = f"{self._url.path.rstrip('/')}/-/npm/v1/oidc/token/exchange/package/{name}"
+        return self._http.build_request(
+            "POST",
+            self._url.copy_with(path=path),
+            headers={"Authorization": f"Bearer {token.reveal()}"},
+        )
+
+    def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
+        if response.status_code not in {400, 401, 403, 404, 422}:
+            return None
+        words = message_of(response, redact=self._credentials.redact)
+        return Denied(
+            f"{self.what}: HTTP {response.status_code} {words}",
+            hint=_REGISTER.format(name=self._package.id.name),
+        )
