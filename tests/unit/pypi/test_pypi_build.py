@@ -305,7 +305,7 @@ def test_what_was_built_has_to_be_what_was_planned(root: Path) -> None:
         assert "made version-2.0.tar.gz, but version 1.0 was planned" in messages["version"]
         assert "made other-1.0.tar.gz, but name 1.0 was planned" in messages["name"]
         assert "could not be built" in messages["file"]
-        assert "Invalid wheel filename" in messages["files"]
+        assert "'x.whl' is not the name of a wheel" in messages["files"]
 
     running(root, body)
 
@@ -319,7 +319,8 @@ def build_sdist(directory, settings=None):
     write(root, "a", more=more)
 
     async def body(workspace: Workspace) -> None:
-        assert "a-1.tgz" in str(await workspace.failed("a"))
+        message = str(await workspace.failed("a"))
+        assert "'a-1.tgz' is not the name of a source distribution" in message
 
     running(root, body)
 

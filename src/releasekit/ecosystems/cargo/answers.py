@@ -20,33 +20,25 @@ _DENIED: Final = (
 _WRONG_PLACE: Final = (
     "`cargo-registry` is the URL of a sparse index (https://index.crates.io/), without `sparse+`."
 )
-_HINTS: Final = (
-    (
-        "verified email address",
-        "Verify one at https://crates.io/settings/profile; nothing was published.",
+_HINTS: Final = {
+    "verified email address": (
+        "Verify one at https://crates.io/settings/profile; nothing was published."
     ),
-    (
-        "too many new crates",
-        (
-            "crates.io takes 5 new crates, then one every 10 minutes. Ask help@crates.io for more: "
-            "https://crates.io/docs/rate-limits"
-        ),
+    "too many new crates": (
+        "crates.io takes 5 new crates, then one every 10 minutes. Ask help@crates.io for more: "
+        "https://crates.io/docs/rate-limits"
     ),
-    (
-        "too many updates",
-        "crates.io takes 30 new versions, then one a minute: https://crates.io/docs/rate-limits",
+    "too many updates": (
+        "crates.io takes 30 new versions, then one a minute: https://crates.io/docs/rate-limits"
     ),
-    ("not be an owner", "Have an owner invite you: cargo owner --add USER CRATE."),
-    ("an owner", "The token belongs to somebody who does not own this crate."),
-    (
-        "missing or empty metadata",
-        (
-            "Write what is missing into [package], or [workspace.package]: "
-            "https://doc.rust-lang.org/cargo/reference/publishing.html"
-        ),
+    "not be an owner": "Have an owner invite you: cargo owner --add USER CRATE.",
+    "an owner": "The token belongs to somebody who does not own this crate.",
+    "missing or empty metadata": (
+        "Write what is missing into [package], or [workspace.package]: "
+        "https://doc.rust-lang.org/cargo/reference/publishing.html"
     ),
-    ("Trusted Publishing tokens do not support creating new crates", "Use cargo-token once."),
-)
+    "Trusted Publishing tokens do not support creating new crates": "Use cargo-token once.",
+}
 
 
 def said(response: httpx.Response) -> str:

@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo import crate_file, sparse_index
-from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, index_line
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
@@ -70,12 +69,11 @@ def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, 
     file = root / _files(package) / crate_file.filename(package.id.name, package.version)
     if any(line["vers"] == package.version for line in lines) or not file.exists():
         return lines
-    members = {it.on.name for it in package.dependencies if it.on.ecosystem == ECOSYSTEM}
     with file.open("rb") as content:
         checksum = digests(content, "sha256")["sha256"]
         content.seek(0)
         crate = crate_file.read(content, package.id.name, package.version)
-    return [*lines, index_line(crate, checksum, Home("", members))]
+    return [*lines, index_line(crate, checksum, Home.of("", package))]
 
 
 def _json(document: dict[str, Any]) -> bytes:

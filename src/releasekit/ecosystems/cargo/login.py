@@ -13,7 +13,6 @@ import httpx
 
 from releasekit.ecosystems.cargo.answers import said
 from releasekit.ecosystems.shared import login
-from releasekit.ecosystems.shared.trusted_publishing import Exchange
 from releasekit.errors import Denied, MissingCredentials, PackageError
 from releasekit.http.client import one_line, send
 
@@ -55,7 +54,7 @@ def choose(config: Config, services: Services, destination: Destination) -> logi
     )
 
 
-class CratesIoExchange(Exchange):
+class CratesIoExchange(login.Exchange):
     """With the API at `url`; the tokens are revoked at the end."""
 
     def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:

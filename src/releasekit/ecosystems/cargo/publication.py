@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.ecosystems.cargo.requirement import normalised
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from releasekit.ecosystems.cargo.crate_file import CrateFile
+    from releasekit.model import Package
 
 # The name of crates.io wherever an index URL is asked for, whichever protocol is spoken.
 # https://doc.rust-lang.org/cargo/reference/registry-index.html (dependencies: registry)
@@ -36,6 +37,12 @@ class Home:
 
     index: str
     members: Collection[str]
+
+    @classmethod
+    def of(cls, index: str, package: Package) -> Self:
+        """With the packages that `package` needs from its workspace."""
+        needed = (dependency.on for dependency in package.dependencies)
+        return cls(index, {on.name for on in needed if on.ecosystem == package.id.ecosystem})
 
     def registry_of(self, package: str, named: str | None) -> str | None:
         """None means "the same registry", while in a manifest no registry means crates.io.

@@ -15,7 +15,6 @@ import httpx
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.answers import ANSWERS
-from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
@@ -126,7 +125,7 @@ class SparseRegistry:
         pace.taken(package.id.name)
 
     async def _send(self, package: Package, artifact: Artifact, api: httpx.URL) -> httpx.Response:
-        home = Home(self._destination.manifest_index, _members(package))
+        home = Home.of(self._destination.manifest_index, package)
         with contents.opened(artifact) as file:
             # Beside the loop, and never left behind with the descriptor closed under it.
             body = await uncancellable(asyncio.to_thread(_body, file, package, home))
@@ -189,10 +188,6 @@ class SparseRegistry:
         if self._destination.is_crates_io:
             return f"{self._destination.api}/crates/{package.id.name}/{package.version}"
         return str(endpoints.api)
-
-
-def _members(package: Package) -> frozenset[str]:
-    return frozenset(it.on.name for it in package.dependencies if it.on.ecosystem == ECOSYSTEM)
 
 
 def _body(file: Contents, package: Package, home: Home) -> bytes:

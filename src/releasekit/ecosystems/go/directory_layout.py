@@ -10,7 +10,8 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import module_zip, paths, release, semver
+from releasekit.ecosystems.go import module_zip, paths, release
+from releasekit.ecosystems.go.versions import parse_version
 from releasekit.errors import PackageError
 from releasekit.model import Published
 
@@ -33,7 +34,7 @@ class ProxyDirectory:
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         versions = _listed(root / _versions(package))
-        page = "".join(f"{version}\n" for version in sorted(versions, key=semver.parse))
+        page = "".join(f"{version}\n" for version in sorted(versions, key=parse_version))
         yield _versions(package) / "list", page.encode()
 
     def read(self, root: Path, package: Package) -> Published | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import semver
+from releasekit.ecosystems.go.versions import parse_version
 from releasekit.errors import PlanError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def check(mod: GoMod, versions: Mapping[str, str]) -> None:
     """Raises PlanError for a requirement above the planned version: nobody could satisfy it."""
     for require in mod.requires:
         planned = versions.get(require.path)
-        if planned is not None and semver.parse(require.version) > semver.parse(planned):
+        if planned is not None and parse_version(require.version) > parse_version(planned):
             raise PlanError(
                 f"go:{mod.module} requires {require.path} {require.version}, but the workspace has "
                 f"{planned}",
@@ -122,7 +122,7 @@ def raised(
     for other, sums in needed:
         known = known_sums(sums)
         for path, version in ((it.path, it.version) for it in other.requires):
-            if path in versions and semver.parse(version) > semver.parse(versions[path]):
+            if path in versions and parse_version(version) > parse_version(versions[path]):
                 versions[path] = version
                 found[path] = (version, known.get((path, version)))
     return found
@@ -131,4 +131,4 @@ def raised(
 def _order(line: str) -> tuple[str, Version, str]:
     path, version, *_ = [*line.split(), "", ""]
     base, slash, name = version.partition("/")
-    return path, semver.parse(base), slash + name
+    return path, parse_version(base), slash + name

@@ -10,7 +10,7 @@ import unicodedata
 from pathlib import PurePosixPath
 from typing import Final
 
-from releasekit.ecosystems.go import semver
+from releasekit.ecosystems.go.versions import is_release_version, parse_version
 
 _ELEMENT: Final = re.compile(r"[A-Za-z0-9._~-]+")
 _HOST: Final = re.compile(r"[a-z0-9.-]+")
@@ -53,9 +53,9 @@ def trouble_with_path(path: str) -> str:
 
 def trouble_with_version(path: str, version: str) -> str:
     """What to write instead, where path and version do not go together; empty where they do."""
-    if not semver.is_release_version(version):
+    if not is_release_version(version):
         return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
-    major = semver.parse(version).release[0]
+    major = parse_version(version).release[0]
     if gopkg := _GOPKG_IN.fullmatch(path):
         if int(gopkg["major"]) == major:
             return ""

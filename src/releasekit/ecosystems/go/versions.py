@@ -1,11 +1,14 @@
-"""Where the version of a module is written: go.mod has no place for it."""
+"""Versions as Go writes them, `v1.2.3`, and where that of a module is written: go.mod has no place
+for it. https://go.dev/ref/mod#versions
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.go import gomod, semver
+from releasekit.ecosystems.go import gomod
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,11 +16,28 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go.options import Options
 
+# https://go.dev/ref/mod#pseudo-versions
+_PSEUDO: Final = re.compile(r".*[.-](?:[0-9]+\.)*[0-9]{14}-[0-9A-Fa-f]{12}")
+_NONE: Final = Version((-1, 0, 0))
 # `const Version = "1.2.3"`, `"version": "1.2.3"`, `version = "1.2.3"`.
 _ASSIGNED: Final = re.compile(
     r"""\bversion["']?\s*(?::=|=|:)\s*["'`](v?[0-9]+\.[0-9]+\.[0-9][0-9A-Za-z.+-]*)["'`]""",
     re.IGNORECASE,
 )
+
+
+def parse_version(version: str) -> Version:
+    """For sorting and comparing, by precedence; what is no version comes first."""
+    try:
+        return Version.parse(version.removeprefix("v")) if version.startswith("v") else _NONE
+    except ValueError:
+        return _NONE
+
+
+def is_release_version(version: str) -> bool:
+    """Whether a tag may have this version: no build metadata, no pseudo-version."""
+    parsed = parse_version(version)
+    return parsed is not _NONE and not parsed.build and _PSEUDO.fullmatch(version) is None
 
 
 def of(module: str, directory: Path, root: Path, options: Options) -> str:
@@ -51,7 +71,7 @@ def refuse_unknown(options: Options, known: set[str]) -> None:
 def in_file(path: Path) -> str:
     """The version a file holds: its only line, or the first value of a `version`."""
     text = gomod.read(path).strip()
-    if semver.is_release_version(_with_v(text)):
+    if is_release_version(_with_v(text)):
         return text
     match = _ASSIGNED.search(text)
     if match is None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.maven import layout, metadata
 from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.maven.reading import Reader
-from releasekit.ecosystems.shared.answers import most_telling
+from releasekit.ecosystems.shared.answers import all_stored
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
-from releasekit.errors import PackageError, Rejected
+from releasekit.errors import Rejected
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from pathlib import PurePosixPath
 
     from releasekit.config.config import Config
@@ -73,8 +73,10 @@ class Repository:
         held = await self._reader.held(package, [artifact.filename for artifact in artifacts])
         sending = _Sending(package, held)
         pom = layout.pom(package)
-        await _all(
-            self._store_with_checksums(sending, it) for it in artifacts if it.filename != pom
+        await all_stored(
+            self._store_with_checksums(sending, artifact)
+            for artifact in artifacts
+            if artifact.filename != pom
         )
         for artifact in artifacts:
             if artifact.filename == pom and await self._store(sending, artifact):
@@ -127,7 +129,7 @@ class Repository:
             return self._put(sending, path.with_name(f"{path.name}.{name}"), page, replace=True)
 
         *others, last = layout.ALGORITHMS
-        await _all(put(name) for name in others)
+        await all_stored(put(name) for name in others)
         await put(last)
 
     async def _put(
@@ -171,14 +173,3 @@ class _Sending:
 async def _chunks(file: Contents) -> AsyncIterator[bytes]:
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk
-
-
-async def _all(calls: Iterable[Coroutine[None, None, object]]) -> None:
-    """Side by side, and none is cut off in mid-air because another one failed."""
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    errors = [result for result in results if isinstance(result, BaseException)]
-    for error in errors:
-        if not isinstance(error, PackageError):
-            raise error
-    if errors:
-        raise most_telling([e for e in errors if isinstance(e, PackageError)])

@@ -37,7 +37,7 @@ _BY_STATUS: Final = {
 }
 ANSWERS: Final = Answers(
     exists=_EXISTS,
-    hints=(("one-time pass", _BYPASS), ("two-factor", _BYPASS)),
+    hints={"one-time pass": _BYPASS, "two-factor": _BYPASS},
     by_status=_BY_STATUS,
     denied=frozenset({404}),
     moved="npm-registry",

@@ -46,8 +46,8 @@ class PackumentDirectory:
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         known = _packument(root, package)
         path = root / _tarballs(package) / filename(package)
-        versions = dict(_table(known, "versions"))
-        found = dict(_table(known, "dist-tags"))
+        versions = dict(document.table(known, "versions"))
+        found = dict(document.table(known, "dist-tags"))
         if package.version not in versions:
             versions[package.version] = entry = self._entry(package, path)
             given = tags.given(self._tag, entry, where=str(path))
@@ -64,10 +64,10 @@ class PackumentDirectory:
 
     def read(self, root: Path, package: Package) -> Published | None:
         page = root / package.id.name
-        entry = _table(_packument(root, package), "versions").get(package.version)
+        entry = document.table(_packument(root, package), "versions").get(package.version)
         if entry is None:
             return None
-        digest = document.digest_of(_table(entry, "dist"))
+        digest = document.digest_of(document.table(entry, "dist"))
         return Published(files={filename(package): digest}, url=page.as_uri())
 
     def _entry(self, package: Package, path: Path) -> dict[str, Any]:
@@ -94,8 +94,3 @@ def _packument(root: Path, package: Package) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{package.id.name} is no packument")  # noqa: TRY004
     return found
-
-
-def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = parent.get(key)
-    return value if isinstance(value, dict) else {}

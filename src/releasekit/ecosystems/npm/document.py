@@ -124,6 +124,12 @@ def digest_of(dist: Mapping[str, Any]) -> str:
     return f"sha1:{shasum.lower()}" if isinstance(shasum, str) and shasum else ""
 
 
+def table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Empty where there is none."""
+    value = parent.get(key)
+    return value if isinstance(value, dict) else {}
+
+
 def _normalized(document: Mapping[str, Any], top: set[str]) -> dict[str, Any]:
     """Spelled in the one way that every client reads.
 
@@ -134,8 +140,7 @@ def _normalized(document: Mapping[str, Any], top: set[str]) -> dict[str, Any]:
         found["bin"] = {str(found.get("name")).rpartition("/")[2]: found["bin"]}
     if "bundledDependencies" in found:
         found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
-    scripts = found.get("scripts")
-    scripts = scripts if isinstance(scripts, dict) else {}
+    scripts = table(found, "scripts")
     native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
     if native and not {"install", "preinstall"} & scripts.keys():
         found |= {"scripts": {**scripts, "install": "node-gyp rebuild"}, "gypfile": True}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared import login
-from releasekit.ecosystems.shared.trusted_publishing import Exchange
 from releasekit.errors import Denied, MissingCredentials
 from releasekit.http.client import message_of
 
@@ -42,7 +41,7 @@ _REGISTER: Final = (
 class Trusted(login.Login):
     """A token for one package at a time, made from this job's identity for each upload."""
 
-    def __init__(self, exchange: Callable[[Package], Exchange]) -> None:
+    def __init__(self, exchange: Callable[[Package], login.Exchange]) -> None:
         self._exchange = exchange
 
     async def get(self, package: Package) -> Secret:
@@ -68,7 +67,7 @@ def choose(config: Config, services: Services, url: httpx.URL) -> login.Login:
     return login.choose(config, services, _VARIABLE, trusted=trusted, missing=missing)
 
 
-class PackageExchange(Exchange):
+class PackageExchange(login.Exchange):
     """The token publishes one package."""
 
     def __init__(

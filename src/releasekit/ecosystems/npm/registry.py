@@ -77,10 +77,10 @@ class NpmRegistry:
         else:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
-            entry = _table(packument, "versions").get(package.version)
+            entry = document.table(packument, "versions").get(package.version)
         if not isinstance(entry, dict):
             return None
-        digest = document.digest_of(_table(entry, "dist"))
+        digest = document.digest_of(document.table(entry, "dist"))
         if not digest:
             raise Rejected(
                 f"{_what(package)}: {self.url} shows it without a digest, so nobody can tell which "
@@ -132,7 +132,7 @@ class NpmRegistry:
             # Whatever became of this question, nothing was uploaded.
             error.ambiguous = False
             raise
-        latest = str(_table(packument, "dist-tags").get(tags.LATEST, ""))
+        latest = str(document.table(packument, "dist-tags").get(tags.LATEST, ""))
         return tags.choose(package.version, given="", latest=latest)
 
     async def _conflict(self, package: Package, response: httpx.Response) -> None:
@@ -193,10 +193,5 @@ def _body(
 
 
 def _access(manifest: Mapping[str, Any]) -> str:
-    access = _table(manifest, "publishConfig").get("access")
+    access = document.table(manifest, "publishConfig").get("access")
     return access if access in {"public", "restricted"} else ""
-
-
-def _table(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = parent.get(key)
-    return value if isinstance(value, dict) else {}

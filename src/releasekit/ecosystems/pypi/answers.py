@@ -30,53 +30,36 @@ _WRONG_PLACE: Final = (
     "`pypi-index` the one that pip installs from."
 )
 # https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
-_HINTS: Final = (
-    (
-        "previously used by a file that has since been deleted",
-        "A filename is never taken twice, deleted or not: publish under another version.",
+_HINTS: Final = {
+    "previously used by a file that has since been deleted": (
+        "A filename is never taken twice, deleted or not: publish under another version."
     ),
-    (
-        "Uploading new files to releases older than",
-        "The release can no longer be completed: publish under another version.",
+    "Uploading new files to releases older than": (
+        "The release can no longer be completed: publish under another version."
     ),
-    (
-        "Too many new projects created",
-        (
-            "The registry limits how many projects one user creates in an hour. Run again later: "
-            "what is published stays. Projects that begin as a pending trusted publisher are not "
-            "limited: "
-            "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
-        ),
+    "Too many new projects created": (
+        "The registry limits how many projects one user creates in an hour. Run again later: "
+        "what is published stays. Projects that begin as a pending trusted publisher are not "
+        "limited: "
+        "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
     ),
-    (
-        "Non-user identities cannot create new projects",
-        (
-            "Add a pending trusted publisher for exactly this project name: "
-            "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
-        ),
+    "Non-user identities cannot create new projects": (
+        "Add a pending trusted publisher for exactly this project name: "
+        "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
     ),
-    (
-        "OIDC scoped token is not valid for project",
-        (
-            "Add this workflow as a trusted publisher of this project too: "
-            "https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
-        ),
+    "OIDC scoped token is not valid for project": (
+        "Add this workflow as a trusted publisher of this project too: "
+        "https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
     ),
-    (
-        "Invalid or non-existent authentication information",
-        (
-            "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
-            "this very registry: pypi.org and test.pypi.org do not share accounts."
-        ),
+    "Invalid or non-existent authentication information": (
+        "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
+        "this very registry: pypi.org and test.pypi.org do not share accounts."
     ),
-    (
-        "allowed to upload to project",
-        (
-            "The token belongs to somebody who does not maintain this project, or is limited to "
-            "another one."
-        ),
+    "allowed to upload to project": (
+        "The token belongs to somebody who does not maintain this project, or is limited to "
+        "another one."
     ),
-)
+}
 _BY_STATUS: Final = {401: _DENIED, 403: _DENIED, 404: _WRONG_PLACE, 405: _WRONG_PLACE}
 ANSWERS: Final = Answers(
     taken=frozenset({409}),

@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-
 from releasekit.ecosystems.pypi.conversation import Answer, Request
 from releasekit.ecosystems.pypi.environment import Requirements
+from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 from releasekit.host.streams import last_lines
@@ -64,8 +58,8 @@ class Builder:
             if not wheel:
                 request = replace(request, operation="wheel", source=partial / sdist)
                 wheel = (await self._ask(request, project, wheels)).wheel
-            _check_sdist(sdist, project)
-            _check_wheel(wheel, project)
+            _check(sdist, "sdist", project)
+            _check(wheel, "bdist_wheel", project)
         return tuple(artifacts.digested(into / name, *_DIGESTS) for name in (sdist, wheel))
 
     async def metadata(self, project: Project, *, wheels: Mapping[str, Path]) -> str:
@@ -115,24 +109,13 @@ class Builder:
         return log
 
 
-def _check_sdist(filename: str, project: Project) -> None:
-    try:
-        name, version = parse_sdist_filename(filename)
-    except InvalidSdistFilename as error:
-        raise BuildFailed(f"pypi:{project.name}: {error}") from error
-    _check(filename, name, str(version), project)
-
-
-def _check_wheel(filename: str, project: Project) -> None:
-    try:
-        name, version, _, _ = parse_wheel_filename(filename)
-    except InvalidWheelFilename as error:
-        raise BuildFailed(f"pypi:{project.name}: {error}") from error
-    _check(filename, name, str(version), project)
-
-
-def _check(filename: str, name: str, version: str, project: Project) -> None:
-    if (name, version) != (project.name, project.version or version):
+def _check(filename: str, kind: str, project: Project) -> None:
+    release = release_of(filename)
+    if release is None or release[2] != kind:
+        what = "a wheel" if kind == "bdist_wheel" else "a source distribution"
+        raise BuildFailed(f"pypi:{project.name}: {filename!r} is not the name of {what}")
+    name, version, _ = release
+    if (name, str(version)) != (project.name, project.version or str(version)):
         raise BuildFailed(
             f"pypi:{project.name}: the build made {filename}, but {project.name} "
             f"{project.version} was planned",

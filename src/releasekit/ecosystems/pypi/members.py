@@ -47,5 +47,5 @@ def members(
 def _check_literal(directory: Path, excluded: bool, where: str) -> None:
     if directory.is_dir() and (excluded or (directory / MANIFEST).is_file()):
         return
-    what = f"has no {MANIFEST}" if directory.is_dir() else "is not a directory"
+    what = "has no pyproject.toml" if directory.is_dir() else "is not a directory"
     raise ConfigError(f"{where} {what}", hint="Remove the entry, or correct the path.")

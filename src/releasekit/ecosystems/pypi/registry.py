@@ -17,10 +17,10 @@ from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
-from releasekit.ecosystems.shared.answers import most_telling
+from releasekit.ecosystems.shared.answers import all_stored
 from releasekit.ecosystems.shared.login import pair
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
-from releasekit.errors import PackageError, PlanError, Transient
+from releasekit.errors import PlanError, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
@@ -151,22 +151,13 @@ class PackageIndex:
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         call = _Call(package, await self._login.get(package))
-        # Side by side, and none is cut off in mid-air because another one failed.
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._store(artifact, call)) for artifact in artifacts]
-        errors = [error for task in tasks if (error := task.result()) is not None]
-        if errors:
-            raise most_telling(errors)
+        await all_stored(self._store(artifact, call) for artifact in artifacts)
 
-    async def _store(self, artifact: Artifact, call: _Call) -> PackageError | None:
+    async def _store(self, artifact: Artifact, call: _Call) -> None:
+        with contents.opened(artifact) as file:
+            response = await self._send(file, call)
         what = f"{call.package.id} {call.package.version}: {artifact.filename}"
-        try:
-            with contents.opened(artifact) as file:
-                response = await self._send(file, call)
-            self._server.accept(response, what)
-        except PackageError as error:
-            return error
-        return None
+        self._server.accept(response, what)
 
     async def _send(self, file: Contents, call: _Call) -> httpx.Response:
         async with call.turn:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.shared import trusted_publishing
+from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
@@ -82,7 +82,7 @@ def not_offered(upload: httpx.URL, environment: Mapping[str, str]) -> MissingCre
     )
 
 
-class Exchange(trusted_publishing.Exchange):
+class Exchange(login.Exchange):
     """With the index that takes uploads at `url`."""
 
     async def audience(self) -> str:

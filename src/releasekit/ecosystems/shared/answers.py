@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     import httpx
 
@@ -31,7 +32,7 @@ class Answers:
 
     taken: frozenset[int] = frozenset()
     exists: tuple[tuple[int, str], ...] = ()
-    hints: tuple[tuple[str, str], ...] = ()
+    hints: Mapping[str, str] = field(default_factory=dict)
     by_status: Mapping[int, str] = field(default_factory=dict)
     denied: frozenset[int] = frozenset()
     moved: str = ""
@@ -75,11 +76,30 @@ class Answers:
 
     def _hint(self, response: httpx.Response) -> str:
         words = self._words(response)
-        fitting = (hint for text, hint in self.hints if text.lower() in words)
+        fitting = (hint for text, hint in self.hints.items() if text.lower() in words)
         return next(fitting, self.by_status.get(response.status_code, ""))
 
     def _words(self, response: httpx.Response) -> str:
         return (self.said(response) or message_of(response)).lower()
+
+
+async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
+    """Side by side, and none is cut off in mid-air because another one failed; raises one error for
+    all of them.
+    """
+
+    async def error_of(upload: Awaitable[object]) -> PackageError | None:
+        try:
+            await upload
+        except PackageError as error:
+            return error
+        return None
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(error_of(upload)) for upload in uploads]
+    errors = [error for task in tasks if (error := task.result()) is not None]
+    if errors:
+        raise most_telling(errors)
 
 
 def most_telling(errors: Sequence[PackageError]) -> PackageError:
