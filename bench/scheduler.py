@@ -27,7 +27,13 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "src"), str(ROOT / "tests")]
 
 from bench.scheduler_charts import charts, table
-from bench.scheduler_references import level_by_level, list_schedule, longest_paths, lower_bound
+from bench.scheduler_references import (
+    dependents_of,
+    level_by_level,
+    list_schedule,
+    longest_paths,
+    lower_bound,
+)
 
 from releasekit.graph import DependencyGraph
 from releasekit.scheduler import Scheduler
@@ -72,10 +78,7 @@ async def yield_once(_name: str) -> None:
 
 async def bare_loop(edges: Edges, publish: Callable[[str], Awaitable[None]]) -> None:
     """The least that can run a graph in order: no priorities, retries, time-outs, or outcomes."""
-    dependents: dict[str, list[str]] = {name: [] for name in edges}
-    for name, dependencies in edges.items():
-        for dependency in dependencies:
-            dependents[dependency].append(name)
+    dependents = dependents_of(edges)
     unmet = {name: len(dependencies) for name, dependencies in edges.items()}
     ready = deque(name for name, count in unmet.items() if not count)
     tasks: set[asyncio.Task[None]] = set()

@@ -12,12 +12,20 @@ Edges = Mapping[str, frozenset[str]]
 Seconds = Mapping[str, float]
 
 
+def dependents_of(edges: Edges) -> dict[str, list[str]]:
+    """Every name with those that depend on it directly."""
+    dependents: dict[str, list[str]] = {name: [] for name in edges}
+    for name, dependencies in edges.items():
+        for dependency in dependencies:
+            dependents[dependency].append(name)
+    return dependents
+
+
 def longest_paths(edges: Edges, durations: Seconds) -> dict[str, float]:
     """From the start of each package to the end of the last that waits for it."""
-    graph = DependencyGraph.from_edges(edges)
-    dependents = graph.dependents()
+    dependents = dependents_of(edges)
     longest: dict[str, float] = {}
-    for name in reversed(graph.order):
+    for name in reversed(DependencyGraph.from_edges(edges).order):
         below = max((longest[d] for d in dependents[name]), default=0.0)
         longest[name] = durations[name] + below
     return longest
@@ -38,7 +46,7 @@ def list_schedule(
     priority: Callable[[str], float],
 ) -> float:
     """A free slot goes to the ready package with the smallest priority; ties as they got ready."""
-    dependents = DependencyGraph.from_edges(edges).dependents()
+    dependents = dependents_of(edges)
     unmet = {name: len(dependencies) for name, dependencies in edges.items()}
     arrival = itertools.count()
     ready = [(priority(n), next(arrival), n) for n in sorted(edges) if not unmet[n]]

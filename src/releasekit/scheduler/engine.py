@@ -73,7 +73,7 @@ class Scheduler:
     @gc_paused()
     def from_graph(  # noqa: PLR0913 - the public face: every option by its name
         cls,
-        graph: DependencyGraph,
+        graph: DependencyGraph[str],
         publishable: Collection[str] | None = None,
         *,
         concurrency: int = 5,
