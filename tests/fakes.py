@@ -27,6 +27,7 @@ from releasekit.model import (
     Published,
     Result,
 )
+from releasekit.release.phases import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.state.journal import Journal
 from releasekit.state.locks import make_state_directory
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 URL = "https://registry.example/"
 DECLARED = Declared.of(ECOSYSTEMS)
 TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
+AT_ONCE = Polling(first_pause_s=0.0, ambiguity_window_s=0.02)
 
 
 def package_id(name: str) -> PackageId:
@@ -260,7 +262,12 @@ def released(
         journal = Journal.open(settings.state_directory, run_id="run")
         journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
         release = ReleaseRun(
-            placed, {"fake": target}, config=settings, journal=journal, watch=lambda _: None
+            placed,
+            {"fake": target},
+            config=settings,
+            journal=journal,
+            watch=lambda _: None,
+            polling=AT_ONCE,
         )
         during(release)
         await release.run()

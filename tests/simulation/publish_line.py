@@ -23,7 +23,7 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
-from releasekit.release.phases import LAST_POLL_S
+from releasekit.release.phases import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.scheduler.attempts import SPREAD
 from releasekit.state.history import fold
@@ -211,7 +211,7 @@ def check(process: Process, *, forgotten: bool = True) -> None:
     require(set(results) == set(world.by_name), "not every package is accounted for")
     require(process.peak <= process.limit, "peak", process.peak)
     if process.stops_at_s is not None:
-        latest_s = process.stops_at_s + CANCEL_GRACE_S + LAST_POLL_S
+        latest_s = process.stops_at_s + CANCEL_GRACE_S + POLLING.last_poll_s
         require(process.ended_s <= latest_s, "asked to stop, and ended", process.ended_s, latest_s)
     world.settle_landings(world.now_s)
     for result in results.values():

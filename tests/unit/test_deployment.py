@@ -12,7 +12,6 @@ from fakes import FakeEcosystem, FakeRegistry, package, plan, released
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Result
-from releasekit.release import phases
 from releasekit.state.journal import read
 
 if TYPE_CHECKING:
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
 CORE = package("core")
 APP = package("app", "core")
 CLI = package("cli", "app")
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.02)
 
 
 @dataclass

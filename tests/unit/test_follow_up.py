@@ -6,14 +6,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pytest
-
 from fakes import FakeEcosystem, FakeRegistry, package, plan, released
 from releasekit import report
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Report, Result
-from releasekit.release import phases
+from releasekit.release.phases import BY_HAND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +21,6 @@ if TYPE_CHECKING:
 
 CORE = package("core")
 APP = package("app", "core")
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
 
 
 @dataclass
@@ -113,7 +106,7 @@ def test_a_failure_leaves_the_package_published_and_is_told(tmp_path: Path) -> N
     assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
     core = results["core"]
     assert core.reason.endswith("shows our bytes; but its postpublish script ended with 3")
-    assert core.hint == f"{phases.BY_HAND} See log."
+    assert core.hint == f"{BY_HAND} See log."
     assert core.log == ("no",)
     told = report.summary(
         Report(run_id="r", plan_digest="", commit="", started_at="", duration_s=1.0,
@@ -170,7 +163,7 @@ def test_a_run_that_is_stopped_says_what_it_owes(tmp_path: Path) -> None:
     assert published
     for name in published:
         assert "its postpublish script did not run to the end" in results[name].reason
-        assert phases.BY_HAND in results[name].hint
+        assert BY_HAND in results[name].hint
 
 
 def test_a_dry_run_follows_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, target
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
-from releasekit.release import phases
+from releasekit.release.phases import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.state.journal import Entry, Journal, read
 from releasekit.state.locks import make_state_directory
@@ -28,10 +28,9 @@ LONE = package("lone")
 LOST = Transient("the connection broke", ambiguous=True)
 BUSY = Transient("503", retry_after=0.0)
 
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.0)
+AT_ONCE = Polling(first_pause_s=0.0)
+SOON = Polling(first_pause_s=0.001)
+UNDECIDED_SOON = Polling(first_pause_s=0.001, ambiguity_window_s=0.0)
 
 
 @dataclass
@@ -43,6 +42,7 @@ class Line:
     ecosystem: FakeEcosystem = field(default_factory=FakeEcosystem)
     events: list[Event] = field(default_factory=list)
     during: Callable[[ReleaseRun], None] = lambda release: None
+    polling: Polling = AT_ONCE
 
     def run(self, made: Plan, **changes: object) -> dict[str, Result]:
         return asyncio.run(self._run(made, **changes))
@@ -71,6 +71,7 @@ class Line:
             config=settings,
             journal=journal,
             watch=self.events.append,
+            polling=self.polling,
         )
         self.during(release)
         await release.run()
@@ -229,12 +230,9 @@ def test_the_last_attempts_lost_answer_is_looked_up(line: Line) -> None:
     assert {r.outcome for r in results.values()} == {Outcome.PUBLISHED}
 
 
-def test_an_upload_nobody_can_decide_is_unknown(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_upload_nobody_can_decide_is_unknown(line: Line) -> None:
     """R16"""
-    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.polling = UNDECIDED_SOON
     line.registry.lost["core"] = LOST
     line.registry.deaf["core"] = Transient("the index does not answer")
     results = line.run(plan(CORE, APP), max_retries=0)
@@ -247,11 +245,10 @@ def test_an_upload_nobody_can_decide_is_unknown(
 
 @pytest.mark.parametrize(("begun", "outcome"), [(True, Outcome.UNKNOWN), (False, Outcome.FAILED)])
 def test_what_an_earlier_run_began_is_not_failed_without_an_answer(
-    line: Line, monkeypatch: pytest.MonkeyPatch, begun: bool, outcome: Outcome
+    line: Line, begun: bool, outcome: Outcome
 ) -> None:
     """R16: bytes of a run that was killed may have arrived."""
-    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.polling = UNDECIDED_SOON
     line.registry.faults["core"] = [Denied("403: not yours")]
     line.registry.deaf["core"] = Transient("the index does not answer")
     made = plan(CORE)
@@ -279,12 +276,9 @@ def test_a_refused_upload_may_be_somebody_elses(line: Line) -> None:
     assert "sha256:beef" in result.reason
 
 
-def test_a_lost_answer_is_remembered_by_later_attempts(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_answer_is_remembered_by_later_attempts(line: Line) -> None:
     """R16"""
-    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.polling = UNDECIDED_SOON
     line.registry.faults["core"] = [None, BUSY, BUSY]
     line.registry.lost["core"] = LOST
     line.registry.lag["core"] = 10_000
@@ -292,12 +286,9 @@ def test_a_lost_answer_is_remembered_by_later_attempts(
     assert (result.outcome, result.attempts) == (Outcome.UNKNOWN, 3)
 
 
-def test_an_end_is_on_record_only_when_it_is_final(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_end_is_on_record_only_when_it_is_final(line: Line) -> None:
     """R4: the last poll_once of a run that is ending finds what had been given up."""
-    monkeypatch.setattr(phases, "AMBIGUITY_WINDOW_S", 0.0)
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.polling = UNDECIDED_SOON
     line.registry.lost["core"] = LOST
     line.registry.lag["core"] = 2
     result = line.run(plan(CORE), max_retries=0, failure_policy="stop")["core"]
@@ -396,9 +387,9 @@ def test_a_stop_at_once_leaves_the_upload_unknown(line: Line) -> None:
     assert "interrupted" in results["core"].reason
 
 
-def test_an_upload_without_an_answer_times_out(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_without_an_answer_times_out(line: Line) -> None:
     """R15"""
-    monkeypatch.setattr(phases, "FIRST_PAUSE_S", 0.001)
+    line.polling = SOON
     line.registry.hang = {"core"}
     result = line.run(plan(CORE), max_retries=0, task_timeout_s=0.01)["core"]
     assert result.outcome is Outcome.UNKNOWN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
@@ -32,12 +33,25 @@ if TYPE_CHECKING:
     from releasekit.release.life import PackageRun
     from releasekit.state.journal import Journal
 
-FIRST_PAUSE_S = 0.25
-LONGEST_PAUSE_S = 5.0
-# How long to look for a package whose last upload ended without an answer.
-AMBIGUITY_WINDOW_S = 20.0
-LAST_POLL_S = 0.75
+    Companions = Callable[[PackageRun], Sequence[PackageRun]]
+
 BY_HAND = "It is published, and no later run does this again: do by hand what is left of it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polling:
+    """How a registry is asked whether it shows a package: with pauses that grow from the first to
+    the longest, for `ambiguity_window_s` when the upload ended without an answer, and once more,
+    for `last_poll_s`, when the run is being ended.
+    """
+
+    first_pause_s: float = 0.25
+    longest_pause_s: float = 5.0
+    ambiguity_window_s: float = 20.0
+    last_poll_s: float = 0.75
+
+
+POLLING = Polling()
 
 
 class Phases:
@@ -50,13 +64,13 @@ class Phases:
         config: Config,
         journal: Journal,
         watch: Callable[[Event], None],
-        companions: Callable[[PackageRun], Sequence[PackageRun]],
+        polling: Polling,
     ) -> None:
         self._targets = targets
         self._config = config
         self._journal = journal
         self._watch = watch
-        self._companions = companions
+        self._polling = polling
         # Who goes along with whom is decided, and done, one upload after the other.
         self._turns = {name: asyncio.Lock() for name in targets}
         self._began = asyncio.get_running_loop().time()
@@ -105,9 +119,9 @@ class Phases:
             )
             return {package.id: error for package in packages}
 
-    async def upload(self, runs: Sequence[PackageRun]) -> None:
+    async def upload(self, runs: Sequence[PackageRun], *, companions: Companions) -> None:
         """Send what the registry lacks of packages that go out together, usually of one; returns
-        too when only `confirm` can tell how it went.
+        too when only `confirm` can tell how it went. `companions` are those that go along.
 
         Raises Transient for another attempt, any other PackageError for the last word.
         """
@@ -118,7 +132,7 @@ class Phases:
             run.attempts += 1
         try:
             with self._span("upload", *runs):
-                await self._send(runs)
+                await self._send(runs, companions)
         except PackageError as error:
             if isinstance(error, Transient) and runs[0].attempts <= self._config.max_retries:
                 raise
@@ -147,13 +161,13 @@ class Phases:
             pass  # the upload's own error tells more
         return run.visible
 
-    async def _send(self, runs: Sequence[PackageRun]) -> None:
+    async def _send(self, runs: Sequence[PackageRun], companions_of: Companions) -> None:
         target = self._targets[runs[0].id.ecosystem]
         if target.deployment is None or target.whole:
             await self._send_missing(target, runs)
             return
         async with self._turns[runs[0].id.ecosystem]:
-            companions = self._companions(runs[0])
+            companions = companions_of(runs[0])
             try:
                 await self._send_missing(target, runs, companions)
             except Rejected as error:
@@ -222,8 +236,10 @@ class Phases:
         a package (`task-timeout`; less when the upload's own answer was lost).
         """
         registry = self._registry(run)
-        patience_s = min(self._config.task_timeout_s, AMBIGUITY_WINDOW_S if run.ambiguity else 1e9)
-        deadline, pause_s = self.now_s() + patience_s, FIRST_PAUSE_S
+        polling, patience_s = self._polling, self._config.task_timeout_s
+        if run.ambiguity:
+            patience_s = min(patience_s, polling.ambiguity_window_s)
+        deadline, pause_s = self.now_s() + patience_s, polling.first_pause_s
         try:
             with self._span("confirm", run):
                 while trouble := await self.poll_once(run):
@@ -234,7 +250,7 @@ class Phases:
                             hint="Run the same command again later: it asks the registry first.",
                         )
                     await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+                    pause_s = min(pause_s * 1.5, polling.longest_pause_s)
         except PackageError as error:
             run.error = error
             raise
@@ -282,7 +298,7 @@ class Phases:
     async def last_poll(self, run: PackageRun) -> None:
         """For a package whose run is being ended before it could be confirmed."""
         with contextlib.suppress(TimeoutError, PackageError):
-            async with asyncio.timeout(LAST_POLL_S):
+            async with asyncio.timeout(self._polling.last_poll_s):
                 await self.poll_once(run)
 
     def _apply_lookup(self, run: PackageRun) -> list[Artifact]:

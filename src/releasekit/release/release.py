@@ -10,7 +10,7 @@ from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, DependencyKind, Event, Outcome, PackageId
 from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results
-from releasekit.release.phases import Phases
+from releasekit.release.phases import POLLING, Phases, Polling
 from releasekit.scheduler import Scheduler, Task
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ReleaseRun:
     `watch` is told of everything that happens, as it happens.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a release works with, by name
         self,
         plan: Plan,
         targets: Mapping[str, Target],
@@ -79,6 +79,7 @@ class ReleaseRun:
         config: Config,
         journal: Journal,
         watch: Callable[[Event], None],
+        polling: Polling = POLLING,
     ) -> None:
         self._plan = plan
         self._targets = targets
@@ -90,9 +91,7 @@ class ReleaseRun:
         self._journal = journal
         self._watch = watch
         self._runs = {planned.package.id: PackageRun.of(planned) for planned in plan.packages}
-        self._phases = Phases(
-            targets, config=config, journal=journal, watch=watch, companions=self._companions
-        )
+        self._phases = Phases(targets, config=config, journal=journal, watch=watch, polling=polling)
         self._jobs: dict[str, Callable[[], Awaitable[None]]] = {}
         self._told: set[PackageId] = set()
         self._ending = ""
@@ -204,7 +203,7 @@ class ReleaseRun:
         for run in runs:
             if run.planned.action is Action.REFUSE:
                 run.error = PackageError(run.planned.reason)
-        await self._phases.upload(runs)
+        await self._phases.upload(runs, companions=self._companions)
 
     async def _confirm(self, run: PackageRun) -> None:
         await self._phases.confirm(run)
