@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -175,6 +175,18 @@ class Outcome(StrEnum):
 
 
 Phase = Literal["build", "upload", "confirm", "follow-up"]
+
+
+class Node(NamedTuple):
+    """One task of a release, as text `upload pypi:acme-core`; of several packages, named after the
+    first.
+    """
+
+    phase: Phase
+    package: PackageId
+
+    def __str__(self) -> str:
+        return f"{self.phase} {self.package}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

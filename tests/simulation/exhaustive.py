@@ -4,12 +4,12 @@ order of events, outcome, and kill in between."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from releasekit.model import Outcome
 from releasekit.priority import PriorityQueue
-from releasekit.scheduler.frontier import State, Task
+from releasekit.scheduler.task import Task
 from simulation.specification import Pair, World
 
 if TYPE_CHECKING:
@@ -61,23 +61,26 @@ def width(graph: Graph) -> int:
     )
 
 
-def capture(real: Frontier) -> Snapshot:
+def capture(real: Frontier[str]) -> Snapshot:
     """All that later decisions can depend on, whatever way it came about."""
     nodes = tuple((n.name, n.unmet, n.remaining, n.state, n.leaving, n.bars) for n in real._by_rank)
     lanes = tuple(
         (tuple(sorted(lane.ready)), frozenset(lane.running)) for lane in real._lanes.values()
     )
     outcomes = tuple(sorted(real._outcomes.items()))
-    return nodes, lanes, outcomes, real.paused, real._stopping
+    return nodes, lanes, outcomes, real.paused, real._stopping, real._completing
 
 
-def restore(real: Frontier, snapshot: Snapshot) -> None:
-    nodes, lanes, outcomes, real.paused, real._stopping = snapshot  # type: ignore[assignment]
+def restore(real: Frontier[str], snapshot: Snapshot) -> None:
+    nodes, lanes, outcomes, real.paused, real._stopping, real._completing = snapshot  # type: ignore[assignment]
     for node, saved in zip(real._by_rank, nodes, strict=True):  # type: ignore[call-overload]
         _, node.unmet, node.remaining, node.state, node.leaving, node.bars = saved
     for lane, (ready, running) in zip(real._lanes.values(), lanes, strict=True):  # type: ignore[call-overload]
         lane.ready = PriorityQueue(ready)
         lane.running = set(running)
+        if real._sequential:
+            first = next(iter(real._lanes.values()))
+            lane.ready, lane.running = first.ready, first.running
     real._outcomes = dict(outcomes)  # type: ignore[call-overload]
 
 
@@ -88,6 +91,19 @@ def ends(pair: Pair) -> Iterator[Move]:
         yield "failed", name
     if not pair.world.stopping:
         yield "cancel", ""
+
+
+def marks(pair: Pair) -> Iterator[Move]:
+    """And somebody else does anything; whatever ends twice; the run is cancelled strictly."""
+    yield from retries(pair)
+    for name in pair.world.tasks:
+        yield "done", name
+        if isinstance(pair.world.states[name], Outcome):
+            yield "failed", name
+    for name in sorted(pair.world.running):
+        if not pair.real.may_run(name):
+            yield "give_back", name
+    yield "strict", ""
 
 
 def retries(pair: Pair) -> Iterator[Move]:
@@ -113,8 +129,10 @@ def removals(pair: Pair) -> Iterator[Move]:
 
 
 def everything(pair: Pair) -> Iterator[Move]:
-    """And the run pauses."""
+    """And the run pauses, and somebody else does anything."""
     yield from removals(pair)
+    for name in pair.world.tasks:
+        yield "done", name
     yield from (move for move in retries(pair) if move[0] not in {"published", "failed", "cancel"})
     yield ("resume" if pair.world.paused else "pause"), ""
 
@@ -122,8 +140,10 @@ def everything(pair: Pair) -> Iterator[Move]:
 def perform(pair: Pair, move: Move) -> None:
     kind, name = move
     match kind:
-        case "cancel":
-            pair.cancel()
+        case "cancel" | "strict":
+            pair.cancel(frozenset() if kind == "strict" else None)
+        case "done":
+            pair.mark_done(name)
         case "defer":
             pair.defer(name)
         case "give_back":
@@ -139,16 +159,28 @@ def perform(pair: Pair, move: Move) -> None:
     pair.take()
 
 
-def explore(graph: Graph, limit: int, moves: Moves) -> int:
+def explore(
+    graph: Graph,
+    limit: int,
+    moves: Moves,
+    *,
+    confirms: Collection[str] = (),
+    sequential: bool = False,
+) -> int:
     """The number of states, each of them checked. A kill may come in any of them: what is published
-    then is all that the next run knows.
+    then is all that the next run knows. `confirms` are in a lane that completes what was done.
     """
-    tasks = {name: Task(name, after=after, weight=WEIGHTS[name]) for name, after in graph.items()}
+    tasks = {
+        name: Task(name, "confirm" if name in confirms else "publish", after, WEIGHTS[name])
+        for name, after in graph.items()
+    }
+    lanes: dict[str, int | None] = {"publish": limit, "confirm": None}
+    completing = frozenset({"confirm"})
     seen: set[Snapshot] = set()
     done_sets = {frozenset[str]()}
     roots = [frozenset[str]()]
     while roots:
-        pair = Pair(tasks, {"publish": limit}, roots.pop())
+        pair = Pair(tasks, lanes, roots.pop(), completing=completing, sequential=sequential)
         pair.take()
         start = capture(pair.real)
         seen.add(start)
@@ -176,5 +208,4 @@ def explore(graph: Graph, limit: int, moves: Moves) -> int:
 def _assert_alive(pair: Pair) -> None:
     """Unless it is over, something runs or waits for its time, and so the run goes on."""
     if not pair.real.finished and not pair.world.paused:
-        states = set(pair.world.states.values())
-        assert states & {State.RUNNING, State.WAITING}, "stuck"
+        assert pair.world.running or pair.world.waiting, "stuck"

@@ -7,7 +7,7 @@ import logging
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from simulation.exhaustive import ends, everything, explore, graphs, retries, width
+from simulation.exhaustive import ends, everything, explore, graphs, marks, retries, width
 from simulation.simulate import simulate
 from simulation.test_properties import (
     Histories,
@@ -34,6 +34,10 @@ def judge() -> None:
         for graph in graphs(size):
             for limit in range(1, width(graph) + 1):
                 explore(graph, limit, moves)
+    for graph in graphs(3):
+        for sequential in (False, True):
+            later = [name for name, after in graph.items() if after]
+            explore(graph, 1, marks, confirms=later, sequential=sequential)
     run_state_machine_as_test(Histories, settings=FEW)
     for seed in range(200, SEEDS):
         simulate(seed)

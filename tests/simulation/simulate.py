@@ -7,98 +7,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(root / "src"), str(root / "tests")]
 
-from releasekit.errors import Rejected, Transient, Undecided
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
 from releasekit.scheduler import RunResult, Scheduler, Task
+from simulation.scenario import (
+    BASE_DELAY_S,
+    CANCELS,
+    COMPLETING,
+    ERRORS,
+    FINAL,
+    OWN_CANCEL,
+    TIMEOUT_S,
+    Scenario,
+    draw,
+)
 from simulation.specification import BAD, GOOD
 from simulation.virtual_loop import VirtualLoop, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-LANES: dict[str, int | None] = {"build": 2, "upload": 3, "confirm": None}
-TIMEOUT_S = 20.0
-BASE_DELAY_S = 2.0
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """All that happens to a run, drawn before it starts: a seed is a scenario."""
-
-    seed: int
-    tasks: dict[str, Task]
-    lanes: dict[str, int | None]
-    max_retries: int
-    done: frozenset[str]
-    behaviours: dict[tuple[str, int], tuple[str, float]]
-    events: list[tuple[float, str, str]]
-    outer_timeout_s: float | None
-
-    @property
-    def strict(self) -> bool:
-        return "publish" not in self.lanes
-
-
-ANY_END = ("ok",) * 12 + ("error",) * 3 + ("transient", "after", "rejected", "undecided", "hang")
-ROUGH_END = (*ANY_END, "itself", "foreign", "late", "at once", "at once", "busy")
-ERRORS: dict[str, Callable[[], BaseException]] = {
-    "error": lambda: ConnectionError("reset"),
-    "transient": lambda: Transient("busy"),
-    "after": lambda: Transient("busy", retry_after=45.0),
-    "rejected": lambda: Rejected("not welcome"),
-    "undecided": lambda: Undecided("may be there"),
-    "itself": asyncio.CancelledError,
-}
-FINAL = {"Rejected", "Undecided"}
-OWN_CANCEL = {"itself", "foreign", "hang"}
-STRICT = {"error": "transient", "itself": "rejected"}
-
-
-def draw(seed: int) -> Scenario:
-    rng = random.Random(seed)
-    strict = rng.random() < 0.4
-    lanes: dict[str, int | None] = dict(LANES) if strict else {"publish": rng.randint(1, 4)}
-    names = rng.sample("abcdefghijklmnop", rng.randint(1, 9))
-    tasks: dict[str, Task] = {}
-    for at, name in enumerate(names):
-        after = rng.sample(names[:at], min(at, rng.choice((0, 0, 1, 1, 2, 3))))
-        weight = rng.choice((1.0, 1.0, 2.0, 5.0))
-        tasks[name] = Task(name, rng.choice(sorted(lanes)), frozenset(after), weight)
-    retries = rng.randint(0, 2)
-    ends = ROUGH_END if rng.random() < 0.5 else ANY_END
-    behaviours = {}
-    for name in (*names, "new0", "new1", "new2"):
-        for attempt in range(1, retries + 2):
-            end = rng.choice(ends)
-            end = STRICT.get(end, end) if strict else end
-            behaviours[name, attempt] = (end, rng.choice((0.0, 0.5, 1.0, 1.0, 3.0, rng.random())))
-    calm = rng.random() < 0.3
-    events = [] if calm else _events(rng, names)
-    outer = rng.choice((None,) * 9 + (rng.uniform(0.0, 12.0),))
-    done = frozenset(n for n in names if not strict and rng.random() < 0.07)
-    return Scenario(seed, tasks, lanes, retries, done, behaviours, events, outer)
-
-
-def _events(rng: random.Random, names: list[str]) -> list[tuple[float, str, str]]:
-    events: list[tuple[float, str, str]] = []
-    for at in range(rng.randint(0, 4)):
-        kind = rng.choice(("pause", "remove", "bar", "add", "add", "cancel", "grace", "lane"))
-        when = rng.choice((0.0, 1.0, rng.uniform(0.0, 10.0)))
-        events.append((when, kind, f"new{at % 3}" if kind == "add" else rng.choice(names)))
-        if kind == "pause":
-            events.append((when + rng.choice((0.001, 1.0, 30.0)), "resume", ""))
-    return events
 
 
 @dataclass
@@ -107,8 +42,8 @@ class Auditor:
 
     scenario: Scenario
     loop: VirtualLoop
-    scheduler: Scheduler = field(init=False)
-    tasks: dict[str, Task] = field(init=False)
+    scheduler: Scheduler[str] = field(init=False)
+    tasks: dict[str, Task[str]] = field(init=False)
     running: set[str] = field(default_factory=set)
     attempts: dict[str, int] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
@@ -117,6 +52,9 @@ class Auditor:
     order: list[str] = field(default_factory=list)
     barred: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
+    marked: set[str] = field(default_factory=set)
+    failed_after_cancel: set[str] = field(default_factory=set)
+    completing: frozenset[str] = COMPLETING
     deadlines: dict[str, float] = field(default_factory=dict)
     paused: bool = False
     cancelled: bool = False
@@ -136,7 +74,7 @@ class Auditor:
     async def publish(self, name: str) -> None:
         task, attempt = self.tasks[name], self.attempts.get(name, 0) + 1
         self.rule(not self.paused, f"{name} started while paused")
-        self.rule(not self.cancelled, f"{name} started after cancel")
+        self.rule(self.may_start(name), f"{name} started after cancel")
         self.rule(name not in self.running, f"{name} runs twice")
         self.rule(name not in self.outcomes, f"{name} started after its end")
         self.rule(name not in self.removed, f"{name} started after its removal")
@@ -148,9 +86,10 @@ class Auditor:
             self.rule(self.satisfied(dependency), f"{name} started before {dependency}")
         self.attempts[name] = attempt
         self.running.add(name)
-        busy = sum(self.tasks[other].lane == task.lane for other in self.running)
-        limit = self.scenario.lanes[task.lane]
-        self.rule(limit is None or busy <= limit, f"{busy} in lane {task.lane}")
+        self.rule(self.free(task.lane) >= 0, f"too many in lane {task.lane}")
+        if self.scenario.sequential and not self.scenario.events:
+            first = next(other for other in self.tasks if self.could_run(other))
+            self.rule(name == first, f"{name} started before {first}")
         self.note(f"start {name} #{attempt}")
         end, seconds = self.scenario.behaviours[name, attempt]
         start_s = self.loop.time()
@@ -162,6 +101,8 @@ class Auditor:
             raise
         finally:
             self.note(f"end {name} {end} {self.ends[name]}")
+            if self.cancelled and name not in self.deadlines and self.ends[name] != "published":
+                self.failed_after_cancel.add(name)
             self.running.discard(name)
             self.last_end = self.loop.time()
             self.rule(self.last_end <= start_s + TIMEOUT_S + 1e-6, f"{name} had no time-out")
@@ -191,6 +132,31 @@ class Auditor:
         outcome = self.outcomes.get(name)
         return outcome in GOOD or (outcome is Outcome.REMOVED and name not in self.barred)
 
+    def may_start(self, name: str) -> bool:
+        """Unless the run was cancelled, or what is done is completed by it."""
+        task = self.tasks[name]
+        completes = task.lane in self.completing and bool(task.after)
+        done = all(self.outcomes.get(dependency) in GOOD for dependency in task.after)
+        return not self.cancelled or (completes and done)
+
+    def could_run(self, name: str) -> bool:
+        """Whether all it waits for has happened, and it has not ended."""
+        waits = self.loop.time() < self.not_before.get(name, 0.0)
+        if name in self.outcomes or waits or not self.may_start(name):
+            return False
+        return all(self.satisfied(dependency) for dependency in self.tasks[name].after)
+
+    def free(self, lane: str) -> float:
+        """Slots that a task of this lane could have."""
+        holding, limit = set(self.running), self.scenario.lanes[lane]
+        if self.scenario.sequential:
+            now_s = self.loop.time()
+            waiting = {n for n, at in self.not_before.items() if at > now_s}
+            return 1 - len(holding | (waiting - self.outcomes.keys()))
+        if limit is None:
+            return math.inf
+        return limit - sum(self.tasks[other].lane == lane for other in holding)
+
     # What an observer is told.
 
     def started(self, name: str, attempt: int) -> None:
@@ -208,7 +174,8 @@ class Auditor:
     def settled(self, name: str, outcome: Outcome, reason: str) -> None:
         self.note(f"settled {name} {outcome} {reason}")
         self.rule(name not in self.outcomes, f"{name} settled twice")
-        self.rule(name not in self.running, f"{name} settled while running")
+        running = name in self.running and name not in self.marked
+        self.rule(not running, f"{name} settled while running")
         self.outcomes[name] = outcome
         self.order.append(name)
         if not self.paused:
@@ -237,17 +204,36 @@ class Auditor:
                         self.barred.add(name)
                 self._must_end(name, 0.0)
                 self.scheduler.remove_package(name, block_dependents=kind == "bar")
+            case "mark":
+                if name not in self.outcomes:
+                    self.marked.add(name)
+                    self._must_end(name, 0.0)
+                self.scheduler.mark_done(name)
             case "add":
                 if len(self.outcomes) < len(self.tasks):  # else there is nothing to add to
                     self._add(name)
             case _:
-                self.cancelled = True
-                grace_s = {"cancel": 0.0, "grace": 2.0, "lane": 4.0}[kind]
-                lanes = {"upload", "publish"} if kind == "lane" else None
-                for other in self.running:
-                    spared = lanes is None or self.tasks[other].lane in lanes
-                    self._must_end(other, grace_s if spared else 0.0)
-                self.scheduler.cancel(grace_s=grace_s, lanes=lanes)
+                self._cancel(kind)
+
+    def _cancel(self, kind: str) -> None:
+        grace_s, lanes = CANCELS.get(kind, (None, None))
+        self.cancelled, self.paused = True, False
+        spared = frozenset[str]() if grace_s == 0.0 else lanes
+        if spared is not None:
+            self.completing &= spared
+        for other in self.running:
+            if spared is not None and self.tasks[other].lane not in spared:
+                self._must_end(other, 0.0)
+            elif grace_s is not None:
+                self._must_end(other, grace_s)
+        if grace_s:
+            self.loop.call_later(grace_s, self._grace_is_over)
+        self.scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=f"cancelled by {kind}")
+
+    def _grace_is_over(self) -> None:
+        self.completing = frozenset()
+        for other in self.running:
+            self._must_end(other, 0.0)
 
     def _add(self, name: str) -> None:
         if name in self.tasks:
@@ -268,19 +254,14 @@ class Auditor:
         """
         for name in self.running & self.deadlines.keys():
             self.rule(self.loop.time() <= self.deadlines[name], f"{name} was to be cancelled")
-        if self.paused or self.cancelled:
+        if self.paused:
             return
         for name, task in self.tasks.items():
-            waits = self.loop.time() < self.not_before.get(name, 0.0)
-            if name in self.outcomes or name in self.running or waits:
-                continue
-            if all(self.satisfied(dependency) for dependency in task.after):
-                busy = sum(self.tasks[other].lane == task.lane for other in self.running)
-                limit = self.scenario.lanes[task.lane]
-                self.rule(limit is not None and busy >= limit, f"{name} is ready, a slot is free")
+            if name not in self.running and self.could_run(name):
+                self.rule(self.free(task.lane) <= 0, f"{name} is ready, a slot is free")
 
 
-def build(scenario: Scenario, auditor: Auditor) -> Scheduler:
+def build(scenario: Scenario, auditor: Auditor) -> Scheduler[str]:
     rng = random.Random(scenario.seed)
     if scenario.strict:
         return Scheduler.from_tasks(
@@ -289,6 +270,8 @@ def build(scenario: Scenario, auditor: Auditor) -> Scheduler:
             max_retries=scenario.max_retries,
             retry_base_delay=BASE_DELAY_S,
             task_timeout=TIMEOUT_S,
+            completing=COMPLETING,
+            sequential=scenario.sequential,
             observer=auditor,
             rng=rng,
         )
@@ -308,7 +291,7 @@ def build(scenario: Scenario, auditor: Auditor) -> Scheduler:
     )
 
 
-async def _main(loop: VirtualLoop, auditor: Auditor) -> RunResult | None:
+async def _main(loop: VirtualLoop, auditor: Auditor) -> RunResult[str] | None:
     scenario = auditor.scenario
     auditor.tasks = dict(scenario.tasks)
     auditor.scheduler = build(scenario, auditor)
@@ -333,7 +316,7 @@ async def _main(loop: VirtualLoop, auditor: Auditor) -> RunResult | None:
     return result
 
 
-def _judge(auditor: Auditor, result: RunResult) -> None:
+def _judge(auditor: Auditor, result: RunResult[str]) -> None:
     """Does every package have the one outcome that its own end and its dependencies give it?"""
     rule = auditor.rule
     rule(dict(result.outcomes) == auditor.outcomes, "observer and result differ")
@@ -342,34 +325,42 @@ def _judge(auditor: Auditor, result: RunResult) -> None:
     rule(sorted(buckets) == sorted(auditor.tasks), "not exactly one bucket each")
     rule(result.published == [n for n in auditor.order if n in result.published], "order")
     rule(dict(result.attempts) == auditor.attempts, "attempts")
-    for name, task in auditor.tasks.items():
-        outcome = result.outcomes[name]
-        ended = auditor.ends.get(name)
-        bad = [d for d in task.after if result.outcomes[d] in BAD or d in _walls(auditor, result)]
-        if outcome is Outcome.BLOCKED:
-            rule(bad and ended is None, f"{name} is blocked by nothing")
-            rule(result.reasons[name].startswith("blocked by"), f"{name}: {result.reasons[name]}")
-        elif outcome is Outcome.ALREADY_PUBLISHED:
-            rule(name in auditor.scenario.done, f"{name} was not there")
-        else:
-            rule(not bad or outcome is Outcome.REMOVED, f"{name} should be blocked by {bad}")
-        rule((outcome is Outcome.PUBLISHED) == (ended == "published"), f"{name}: {ended} {outcome}")
-        if outcome is Outcome.REMOVED:
-            rule(name in auditor.removed, f"nobody removed {name}")
-        if outcome is Outcome.CANCELLED:
-            rule(auditor.cancelled, f"nobody cancelled {name}")
-        rule((outcome is Outcome.UNKNOWN) == (ended == "Undecided"), f"{name}: {ended} {outcome}")
-        if outcome is Outcome.FAILED and ended == "CancelledError":
-            rule(_last_end(auditor, name) in OWN_CANCEL, f"{name} failed, but was cancelled")
-        if outcome is Outcome.FAILED and not auditor.cancelled:
-            hung = _last_end(auditor, name) == "hang"
-            cut = auditor.scenario.strict and ended == "CancelledError" and not hung
-            final = ended in FINAL or cut
-            exhausted = auditor.attempts[name] == auditor.scenario.max_retries + 1
-            rule(final or exhausted, f"{name} failed with attempts left after {ended}")
+    for name in auditor.marked:
+        rule(result.outcomes[name] is Outcome.ALREADY_PUBLISHED, f"{name} was marked as done")
+    for name in auditor.tasks.keys() - auditor.marked:
+        _judge_one(auditor, result, name)
 
 
-def _walls(auditor: Auditor, result: RunResult) -> set[str]:
+def _judge_one(auditor: Auditor, result: RunResult[str], name: str) -> None:
+    rule, task, outcome = auditor.rule, auditor.tasks[name], result.outcomes[name]
+    ended = auditor.ends.get(name)
+    bad = [d for d in task.after if result.outcomes[d] in BAD or d in _walls(auditor, result)]
+    if outcome is Outcome.BLOCKED:
+        rule(bad and ended is None, f"{name} is blocked by nothing")
+        rule(result.reasons[name].startswith("blocked by"), f"{name}: {result.reasons[name]}")
+    elif outcome is Outcome.ALREADY_PUBLISHED:
+        rule(name in auditor.scenario.done, f"{name} was not there")
+    else:
+        rule(not bad or outcome is Outcome.REMOVED, f"{name} should be blocked by {bad}")
+    rule((outcome is Outcome.PUBLISHED) == (ended == "published"), f"{name}: {ended} {outcome}")
+    if outcome is Outcome.REMOVED:
+        rule(name in auditor.removed, f"nobody removed {name}")
+    if outcome is Outcome.CANCELLED:
+        rule(auditor.cancelled, f"nobody cancelled {name}")
+        rule(result.reasons[name].startswith("cancelled by "), f"{name}: {result.reasons[name]}")
+        rule(name not in auditor.failed_after_cancel, f"{name} had failed by itself")
+    rule((outcome is Outcome.UNKNOWN) == (ended == "Undecided"), f"{name}: {ended} {outcome}")
+    if outcome is Outcome.FAILED and ended == "CancelledError":
+        rule(_last_end(auditor, name) in OWN_CANCEL, f"{name} failed, but was cancelled")
+    if outcome is Outcome.FAILED and not auditor.cancelled:
+        hung = _last_end(auditor, name) == "hang"
+        cut = auditor.scenario.strict and ended == "CancelledError" and not hung
+        final = ended in FINAL or cut
+        exhausted = auditor.attempts[name] == auditor.scenario.max_retries + 1
+        rule(final or exhausted, f"{name} failed with attempts left after {ended}")
+
+
+def _walls(auditor: Auditor, result: RunResult[str]) -> set[str]:
     return {n for n in auditor.barred if result.outcomes[n] is Outcome.REMOVED}
 
 
@@ -377,12 +368,12 @@ def _last_end(auditor: Auditor, name: str) -> str:
     return auditor.scenario.behaviours[name, auditor.attempts[name]][0]
 
 
-def simulate(seed: int, *, order: int | None = None) -> tuple[Auditor, RunResult | None]:
+def simulate(seed: int, *, order: int | None = None) -> tuple[Auditor, RunResult[str] | None]:
     """`order` draws the wake-ups anew and leaves the scenario as it is."""
     scenario = draw(seed)
     audits: list[Auditor] = []
 
-    async def main(loop: VirtualLoop) -> RunResult | None:
+    async def main(loop: VirtualLoop) -> RunResult[str] | None:
         audits.append(Auditor(scenario, loop))
         return await _main(loop, audits[0])
 

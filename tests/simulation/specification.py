@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.model import Outcome
-from releasekit.scheduler.frontier import Frontier, State, Task
+from releasekit.scheduler.frontier import Frontier
+from releasekit.scheduler.task import State, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 BAD = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
 GOOD = frozenset({Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED})
@@ -21,8 +22,10 @@ GOOD = frozenset({Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED})
 class World:
     """`tasks` have dependencies first. `fates` are the ends that came from outside."""
 
-    tasks: dict[str, Task]
+    tasks: dict[str, Task[str]]
     lanes: dict[str, int | None]
+    completing: frozenset[str] = frozenset()
+    sequential: bool = False
     fates: dict[str, Outcome] = field(default_factory=dict)
     barred: set[str] = field(default_factory=set)
     leaving: set[str] = field(default_factory=set)
@@ -36,6 +39,8 @@ class World:
         return World(
             dict(self.tasks),
             self.lanes,
+            self.completing,
+            self.sequential,
             dict(self.fates),
             set(self.barred),
             set(self.leaving),
@@ -59,17 +64,23 @@ class World:
                 states[name] = Outcome.BLOCKED
             elif not all(isinstance(state, Outcome) for state in below.values()):
                 states[name] = State.PENDING
-            elif self.stopping:
+            elif self.stopping and not self._completes(task, below.values()):
                 states[name] = Outcome.CANCELLED
             else:
                 states[name] = State.WAITING if name in self.waiting else State.READY
         return states
+
+    def _completes(self, task: Task[str], below: Collection[State | Outcome]) -> bool:
+        """Whether it may still start after a cancel: it goes on with what was done before."""
+        return task.lane in self.completing and len(below) > 0 and set(below) <= GOOD
 
     def _blocks(self, name: str, state: State | Outcome) -> bool:
         return state in BAD or (state is Outcome.REMOVED and name in self.barred)
 
     def priorities(self, states: dict[str, State | Outcome]) -> dict[str, tuple[float, str]]:
         """Of all that has no outcome; the smaller goes first."""
+        if self.sequential:
+            return {name: (place, name) for place, name in enumerate(self.tasks)}
         longest: dict[str, float] = {}
         for name in reversed(self.tasks):
             if isinstance(states[name], State):
@@ -78,23 +89,29 @@ class World:
                 )
         return {name: (-length, name) for name, length in longest.items()}
 
-    def room(self, lane: str) -> int:
-        limit = self.lanes[lane]
-        busy = sum(self.tasks[name].lane == lane for name in self.running)
+    def pools(self) -> list[tuple[int | None, set[str]]]:
+        """Slots, and the lanes that share them."""
+        if self.sequential:
+            return [(1, set(self.lanes))]
+        return [(limit, {lane}) for lane, limit in self.lanes.items()]
+
+    def room(self, limit: int | None, lanes: set[str]) -> int:
+        holding = self.running | self.waiting if self.sequential else self.running
+        busy = sum(self.tasks[name].lane in lanes for name in holding)
         return len(self.tasks) if limit is None else limit - busy
 
     def startable(self) -> set[str]:
-        """What a take has to give out now: of each lane's ready tasks the first by priority."""
+        """What a take has to give out now: for each slot, the first by priority that is ready."""
         states = self.states
-        if self.paused or self.stopping or State.READY not in states.values():
+        if self.paused or State.READY not in states.values():
             return set()
         priorities = self.priorities(states)
         chosen: set[str] = set()
-        for lane in self.lanes:
+        for limit, lanes in self.pools():
             ready = [n for n, s in states.items() if s is State.READY]
-            ready = [n for n in ready if self.tasks[n].lane == lane]
+            ready = [n for n in ready if self.tasks[n].lane in lanes]
             ready.sort(key=priorities.__getitem__)
-            chosen.update(ready[: max(0, self.room(lane))])
+            chosen.update(ready[: max(0, self.room(limit, lanes))])
         return chosen
 
 
@@ -103,13 +120,18 @@ class Pair:
 
     def __init__(
         self,
-        tasks: dict[str, Task],
+        tasks: dict[str, Task[str]],
         lanes: dict[str, int | None],
         done: frozenset[str] = frozenset(),
+        *,
+        completing: frozenset[str] = frozenset(),
+        sequential: bool = False,
     ) -> None:
-        self.real = Frontier(tasks.values(), lanes=lanes, done=done)
+        self.real = Frontier(
+            tasks.values(), lanes=lanes, done=done, completing=completing, sequential=sequential
+        )
         fates = dict.fromkeys((n for n in tasks if n in done), Outcome.ALREADY_PUBLISHED)
-        self.world = World(dict(tasks), lanes, fates)
+        self.world = World(dict(tasks), lanes, completing, sequential, fates)
         self.check()
 
     def check(self) -> dict[str, State | Outcome]:
@@ -119,10 +141,10 @@ class Pair:
         for name, state in expected.items():
             known = State.SETTLED if isinstance(state, Outcome) else state
             assert self.real.state(name) is known, (name, state)
-        for lane, limit in self.world.lanes.items():
-            assert limit is None or self.world.room(lane) >= 0, ("limit", lane)
+        for limit, lanes in self.world.pools():
+            assert limit is None or self.world.room(limit, lanes) >= 0, ("limit", lanes)
+        assert self.real.paused == self.world.paused, "paused"
         assert self.real.finished == (len(outcomes) == len(expected)), "finished"
-        assert self.real.stopping == self.world.stopping, "stopping"
         self.world.states = expected
         return expected
 
@@ -141,8 +163,9 @@ class Pair:
 
     def defer(self, name: str) -> None:
         def pause() -> None:
-            if self.world.stopping or name in self.world.leaving:
-                self._ended(name, Outcome.CANCELLED)
+            fate = self.world.states[name]
+            if self.world.stopping or name in self.world.leaving or isinstance(fate, Outcome):
+                self._ended(name, Outcome.FAILED)
             else:
                 self.world.running.discard(name)
                 self.world.waiting.add(name)
@@ -151,7 +174,7 @@ class Pair:
 
     def give_back(self, name: str) -> None:
         def back() -> None:
-            if self.world.stopping or name in self.world.leaving:
+            if name in self.world.leaving:
                 self._ended(name, Outcome.CANCELLED)
             else:
                 self.world.running.discard(name)
@@ -163,12 +186,24 @@ class Pair:
         self.world.waiting.discard(name)
         self.check()
 
-    def cancel(self) -> None:
+    def cancel(self, spared: frozenset[str] | None = None) -> None:
         def stop() -> None:
-            self.world.stopping = True
+            self.world.paused, self.world.stopping = False, True
+            if spared is not None:
+                self.world.completing &= spared
+            for name in self.world.waiting:
+                self.world.fates[name] = Outcome.CANCELLED
             self.world.waiting.clear()
 
-        self._changed(self.real.cancel(), stop)
+        self._changed(self.real.cancel(spared), stop)
+
+    def mark_done(self, name: str) -> None:
+        def done() -> None:
+            if not isinstance(self.world.states[name], Outcome):
+                self.world.waiting.discard(name)
+                self.world.fates[name] = Outcome.ALREADY_PUBLISHED
+
+        self._changed(self.real.mark_done(name), done)
 
     def remove(self, name: str, *, block: bool) -> None:
         def leave() -> None:
@@ -184,7 +219,7 @@ class Pair:
 
         self._changed(self.real.remove(name, block_dependents=block), leave)
 
-    def add(self, task: Task) -> None:
+    def add(self, task: Task[str]) -> None:
         self._changed(self.real.add(task), lambda: self.world.tasks.update({task.name: task}))
 
     def pause(self, *, paused: bool) -> None:
@@ -192,9 +227,11 @@ class Pair:
         self.check()
 
     def _ended(self, name: str, outcome: Outcome) -> None:
+        self.world.running.discard(name)
+        if isinstance(self.world.states[name], Outcome):
+            return
         if name in self.world.leaving and outcome in {Outcome.FAILED, Outcome.CANCELLED}:
             outcome = Outcome.REMOVED
-        self.world.running.discard(name)
         self.world.fates[name] = outcome
 
     def _changed(self, settled: list[str], change: Callable[[], None]) -> None:

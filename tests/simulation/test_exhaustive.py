@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from simulation.exhaustive import (
@@ -10,6 +12,7 @@ from simulation.exhaustive import (
     everything,
     explore,
     graphs,
+    marks,
     removals,
     retries,
     width,
@@ -33,6 +36,18 @@ def test_retries_removals_and_pauses_at_every_moment(size: int, moves: Moves) ->
     for graph in graphs(size):
         for limit in range(1, width(graph) + 1):
             assert explore(graph, limit, moves) > 0
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_what_others_do_and_what_is_completed_after_a_cancel(size: int, sequential: bool) -> None:
+    """R41, R42: with anything that waits for something in a lane that completes."""
+    for graph in graphs(size):
+        later = [name for name, after in graph.items() if after]
+        for count in range(len(later) + 1):
+            for confirms in itertools.combinations(later, count):
+                explored = explore(graph, 1, marks, confirms=confirms, sequential=sequential)
+                assert explored > 0
 
 
 def test_the_graphs_are_all_there_are() -> None:

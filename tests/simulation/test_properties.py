@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from releasekit.model import Outcome
 from releasekit.priority import PriorityQueue
-from releasekit.scheduler.frontier import State, Task
+from releasekit.scheduler.task import State, Task
 from simulation.specification import Pair
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ WEIGHTS = st.sampled_from([0.0, 0.5, 1.0, 1.0, 3.0])
 
 
 @st.composite
-def task_lists(draw: st.DrawFn, *, largest: int = 12) -> list[Task]:
+def task_lists(draw: st.DrawFn, *, largest: int = 12) -> list[Task[str]]:
     """Names in an order that says nothing about the edges."""
     names = draw(st.permutations([f"n{at}" for at in range(draw(st.integers(0, largest)))]))
-    tasks: list[Task] = []
+    tasks: list[Task[str]] = []
     for at, name in enumerate(names):
         after = draw(st.frozensets(st.sampled_from(names[:at]), max_size=4)) if at else frozenset()
         lane = draw(st.sampled_from(sorted(LANES)))
@@ -36,11 +36,17 @@ def task_lists(draw: st.DrawFn, *, largest: int = 12) -> list[Task]:
 class Histories(RuleBasedStateMachine):
     """Every step is compared with the specification, by `Pair`."""
 
-    @initialize(tasks=task_lists(), data=st.data())
-    def begin(self, tasks: list[Task], data: st.DataObject) -> None:
+    @initialize(tasks=task_lists(), data=st.data(), sequential=st.booleans())
+    def begin(self, tasks: list[Task[str]], data: st.DataObject, *, sequential: bool) -> None:
         names = [task.name for task in tasks]
         done = data.draw(st.frozensets(st.sampled_from(names))) if names else frozenset[str]()
-        self.pair = Pair({task.name: task for task in tasks}, LANES, done)
+        self.pair = Pair(
+            {task.name: task for task in tasks},
+            LANES,
+            done,
+            completing=frozenset({"confirm"}),
+            sequential=sequential,
+        )
         self.added = itertools.count()
 
     def some(self, data: st.DataObject, names: set[str]) -> str:
@@ -80,6 +86,11 @@ class Histories(RuleBasedStateMachine):
     def remove(self, data: st.DataObject, *, block: bool) -> None:
         self.pair.remove(self.some(data, set(self.pair.world.tasks)), block=block)
 
+    @precondition(lambda self: self.pair.world.tasks)
+    @rule(data=st.data())
+    def mark_done(self, data: st.DataObject) -> None:
+        self.pair.mark_done(self.some(data, set(self.pair.world.tasks)))
+
     @rule(data=st.data(), weight=WEIGHTS, lane=st.sampled_from(sorted(LANES)))
     def add(self, data: st.DataObject, weight: float, lane: str) -> None:
         known = sorted(self.pair.world.tasks)
@@ -91,9 +102,9 @@ class Histories(RuleBasedStateMachine):
         self.pair.pause(paused=paused)
 
     @precondition(lambda self: self.pair.world.running)
-    @rule()
-    def cancel(self) -> None:
-        self.pair.cancel()
+    @rule(spared=st.sampled_from([None, frozenset({"confirm"}), frozenset[str]()]))
+    def cancel(self, spared: frozenset[str] | None) -> None:
+        self.pair.cancel(spared)
 
     def teardown(self) -> None:
         """However it stands, it can be brought to its end, and then everything has an outcome."""
@@ -122,7 +133,7 @@ TestHistories.settings = settings(
 @given(task_lists(largest=20), st.data())
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_outcomes_do_not_depend_on_the_order_of_ends(
-    tasks: list[Task], data: st.DataObject
+    tasks: list[Task[str]], data: st.DataObject
 ) -> None:
     """R5: two runs in which the same packages fail, in different orders and with other limits."""
     names = [task.name for task in tasks]

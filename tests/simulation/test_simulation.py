@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from simulation.simulate import draw, simulate
+from simulation.scenario import draw
+from simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +57,19 @@ def test_a_seed_is_a_run() -> None:
 def test_the_runs_see_everything_that_may_happen() -> None:
     seen = "\n".join("\n".join(simulate(seed)[0].trace) for seed in range(300))
     for what in (
-        *("retry", "pause", "resume", "remove", "bar", "add", "cancel", "grace", "lane"),
+        *(
+            "retry",
+            "pause",
+            "resume",
+            "remove",
+            "bar",
+            "add",
+            "cancel",
+            "grace",
+            "lane",
+            "finish",
+            "mark",
+        ),
         *("blocked by", "removed", "failed", "unknown", "cancelled", "already-published"),
         *("hang", "late", "itself", "foreign", "busy", "CancelledError"),
     ):

@@ -6,18 +6,19 @@ import pytest
 
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.model import Outcome
-from releasekit.scheduler.frontier import Frontier, State, Task
+from releasekit.scheduler.frontier import Frontier
+from releasekit.scheduler.task import State, Task
 
 LANES: dict[str, int | None] = {"publish": 2}
 
 
 def frontier(
-    *tasks: Task, lanes: dict[str, int | None] | None = None, done: tuple[str, ...] = ()
-) -> Frontier:
+    *tasks: Task[str], lanes: dict[str, int | None] | None = None, done: tuple[str, ...] = ()
+) -> Frontier[str]:
     return Frontier(tasks, lanes=lanes or LANES, done=done)
 
 
-def task(name: str, *after: str, weight: float = 1.0, lane: str = "publish") -> Task:
+def task(name: str, *after: str, weight: float = 1.0, lane: str = "publish") -> Task[str]:
     return Task(name, lane, frozenset(after), weight)
 
 
@@ -100,7 +101,7 @@ def test_what_is_done_is_not_waited_for() -> None:
         (task("n", lane="side"), ValueError, "lane 'side'"),
     ],
 )
-def test_what_cannot_be_added(added: Task, error: type[Exception], text: str) -> None:
+def test_what_cannot_be_added(added: Task[str], error: type[Exception], text: str) -> None:
     """R11"""
     with pytest.raises(error, match=text):
         frontier(task("a")).add(added)
@@ -141,7 +142,6 @@ def test_nothing_happens_to_what_has_ended() -> None:
     front.settle("a", Outcome.PUBLISHED)
     assert front.remove("a") == []
     assert front.cancel() == []
-    assert front.stopping
     assert front.outcomes == {"a": Outcome.PUBLISHED}
 
 
@@ -196,3 +196,125 @@ def test_cancel_settles_what_waits_for_a_running_task_after_it() -> None:
     assert front.cancel() == []
     assert front.settle("a", Outcome.PUBLISHED) == ["a", "b"]
     assert front.outcomes["b"] is Outcome.CANCELLED
+
+
+def test_only_what_completes_something_starts_after_cancel() -> None:
+    """R41"""
+    lanes: dict[str, int | None] = {"upload": 2, "confirm": None}
+    front = Frontier(
+        [
+            task("up a", lane="upload"),
+            task("up b", lane="upload"),
+            task("up c", lane="upload"),
+            task("see a", "up a", lane="confirm"),
+            task("see b", "up b", lane="confirm"),
+            task("see c", "up c", lane="confirm"),
+        ],
+        lanes=lanes,
+        completing={"confirm"},
+    )
+    assert front.take() == ["up a", "up b"]
+    assert front.cancel() == ["up c", "see c"]
+    front.settle("up a", Outcome.PUBLISHED)
+    assert front.take() == ["see a"]
+    assert front.settle("up b", Outcome.FAILED) == ["up b", "see b"]
+    assert front.outcomes["see b"] is Outcome.BLOCKED
+    assert front.may_run("see a")
+    front.cancel(())
+    assert not front.may_run("see a")
+    assert front.give_back("see a") == ["see a"]
+    assert front.outcomes["see a"] is Outcome.CANCELLED
+
+
+def test_a_failure_after_cancel_is_one() -> None:
+    """R41"""
+    front = frontier(task("a"), task("b", "a"))
+    front.take()
+    front.cancel()
+    assert front.defer("a") == ["a", "b"]
+    assert front.outcomes == {"a": Outcome.FAILED, "b": Outcome.BLOCKED}
+
+
+def test_cancel_ends_a_pause() -> None:
+    """R10"""
+    front = frontier(task("a"))
+    front.paused = True
+    front.cancel()
+    assert not front.paused
+
+
+def test_what_somebody_else_has_done_is_waited_for_no_longer() -> None:
+    """R41"""
+    front = frontier(task("a"), task("b", "a"), task("c", "b"))
+    assert front.mark_done("b") == ["b"]
+    assert front.take() == ["a", "c"]
+    assert front.mark_done("b") == []
+    assert front.outcomes == {"b": Outcome.ALREADY_PUBLISHED}
+
+
+@pytest.mark.parametrize("end", ["settle", "defer", "give_back"])
+def test_what_is_marked_as_done_holds_its_slot_until_its_attempt_ends(end: str) -> None:
+    """R2, R41"""
+    front = frontier(task("a"), task("b", "a"), lanes={"publish": 1})
+    front.take()
+    assert front.mark_done("a") == ["a"]
+    assert front.take() == []
+    ends = {
+        "settle": lambda: front.settle("a", Outcome.UNKNOWN),
+        "defer": lambda: front.defer("a"),
+        "give_back": lambda: front.give_back("a"),
+    }
+    assert ends[end]() == []
+    assert front.outcomes == {"a": Outcome.ALREADY_PUBLISHED}
+    assert front.take() == ["b"]
+
+
+def test_a_task_is_settled_once() -> None:
+    """R4, R41"""
+    front = frontier(task("a"), task("b"), lanes={"publish": 1})
+    front.take()
+    assert front.settle("a", Outcome.FAILED) == ["a"]
+    assert front.settle("a", Outcome.PUBLISHED) == []
+    assert front.mark_done("a") == []
+    assert front.outcomes == {"a": Outcome.FAILED}
+    with pytest.raises(ValueError, match="b is READY, not RUNNING"):
+        front.settle("b", Outcome.PUBLISHED)
+
+
+def test_only_what_is_part_of_the_run_can_be_done() -> None:
+    with pytest.raises(PlanError, match="ghost is not part of this run"):
+        frontier(task("a")).mark_done("ghost")
+
+
+def test_a_sequence_has_one_slot_for_all_lanes_and_keeps_the_order_given() -> None:
+    """R42"""
+    lanes: dict[str, int | None] = {"build": 1, "upload": 1, "confirm": None}
+    tasks = [
+        task("x", lane="build"),
+        task("y", "x", lane="upload"),
+        task("z", "y", lane="confirm"),
+        task("a", lane="build", weight=9.0),
+        task("b", "a", lane="upload", weight=9.0),
+    ]
+    front = Frontier(tasks, lanes=lanes, sequential=True)
+    for name in "xyzab":
+        assert front.take() == [name]
+        assert front.take() == []
+        front.settle(name, Outcome.PUBLISHED)
+    assert front.finished
+
+
+def test_in_a_sequence_a_task_that_backs_off_keeps_its_turn() -> None:
+    """R42"""
+    front = Frontier([task("a"), task("b"), task("c")], lanes=LANES, sequential=True)
+    front.take()
+    front.defer("a")
+    assert front.take() == []
+    front.wake("a")
+    assert front.take() == ["a"]
+    front.defer("a")
+    front.remove("a")
+    assert front.take() == ["b"]
+    front.add(task("0"))
+    front.settle("b", Outcome.PUBLISHED)
+    assert front.take() == ["c"]

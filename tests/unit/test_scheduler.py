@@ -2,31 +2,34 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.errors import PlanError, Rejected, Transient, Undecided, UnknownDependency
 from releasekit.graph import DependencyGraph
-from releasekit.model import Outcome
+from releasekit.model import Node, Outcome, PackageId
 from releasekit.scheduler import RunResult, Scheduler, Task
 from simulation.virtual_loop import VirtualLoop, run
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from releasekit.priority import Key
+
     Publish = Callable[[str], Awaitable[object]]
 
 CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
 
 
-def seed_api(edges: dict[str, list[str]], **options: object) -> Scheduler:
+def seed_api(edges: dict[str, list[str]], **options: object) -> Scheduler[str]:
     graph = DependencyGraph.from_edges(edges)
     return Scheduler.from_graph(graph, rng=random.Random(1), **options)  # type: ignore[arg-type]
 
 
-def outcome(scheduler: Scheduler, publish: Publish) -> tuple[RunResult, float]:
-    async def main(loop: VirtualLoop) -> tuple[RunResult, float]:
+def outcome(scheduler: Scheduler[str], publish: Publish) -> tuple[RunResult[str], float]:
+    async def main(loop: VirtualLoop) -> tuple[RunResult[str], float]:
         result = await scheduler.run(publish_fn=publish)
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return result, loop.time()
@@ -192,7 +195,7 @@ def test_a_cancellation_from_within_is_a_failure() -> None:
         raise asyncio.CancelledError
 
     result, _ = outcome(seed_api(CHAIN, max_retries=2), publish)
-    assert result.failed == {"a": "cancelled from within"}
+    assert result.failed == {"a": "its attempt was cancelled, and not by this run"}
     assert result.attempts == {"a": 3}
 
 
@@ -284,21 +287,88 @@ def test_pause_holds_back_starts_and_retries() -> None:
     assert starts == [0, 50, 50]
 
 
-def test_cancel_settles_everything_at_once() -> None:
+def test_cancel_lets_what_runs_come_to_its_end_and_skips_the_rest() -> None:
+    """R10, R41"""
+    edges: dict[str, list[str]] = {"a": [], "b": ["a"], "c": [], "d": [], "e": ["d"], "f": []}
+    scheduler = seed_api(edges, concurrency=4, max_retries=3, retry_base_delay=60.0)
+
+    async def publish(name: str) -> None:
+        if name == "c":
+            raise Transient("busy", retry_after=60.0)
+        if name == "a":
+            asyncio.get_running_loop().call_later(1, scheduler.cancel)
+        await asyncio.sleep(60 if name == "a" else 5)
+        if name == "d":
+            raise Transient("reset")
+
+    result, took_s = outcome(scheduler, publish)
+    assert took_s == 60
+    assert result.published == ["f", "a"]
+    assert result.failed == {"d": "reset"}
+    assert result.attempts == {"a": 1, "c": 1, "d": 1, "f": 1}
+    assert result.reasons == {
+        "b": "cancelled by a call of `cancel`",
+        "c": "cancelled by a call of `cancel`; its last attempt: busy",
+        "d": "reset",
+        "e": "blocked by d (failed)",
+    }
+
+
+def test_cancel_without_grace_settles_everything_at_once() -> None:
     """R10"""
     scheduler = seed_api({"a": [], "b": ["a"], "c": []}, max_retries=3, retry_base_delay=60.0)
 
     async def publish(name: str) -> None:
         if name == "c":
             raise Transient("busy", retry_after=60.0)
-        asyncio.get_running_loop().call_later(1, scheduler.cancel)
+        asyncio.get_running_loop().call_later(
+            1, lambda: scheduler.cancel(grace_s=0.0, reason="cancelled by the test")
+        )
         await asyncio.sleep(60)
 
     result, took_s = outcome(scheduler, publish)
     assert took_s == 1
     assert set(result.outcomes.values()) == {Outcome.CANCELLED}
-    assert result.reasons["b"] == "cancelled"
-    assert result.reasons["c"] == "cancelled; its last attempt: busy"
+    assert result.reasons == {
+        "a": "cancelled by the test, in the middle of an attempt",
+        "b": "cancelled by the test",
+        "c": "cancelled by the test; its last attempt: busy",
+    }
+    assert result.errors.keys() == {"c"}
+
+
+def test_of_two_cancels_the_stricter_holds_and_each_names_what_it_ended() -> None:
+    """R41"""
+    scheduler = seed_api({"a": [], "b": []}, concurrency=1)
+
+    async def publish(name: str) -> None:
+        loop = asyncio.get_running_loop()
+        scheduler.cancel(reason="cancelled mildly")
+        loop.call_later(1, lambda: scheduler.cancel(grace_s=0.0, reason="cancelled at once"))
+        loop.call_later(2, scheduler.cancel)
+        await asyncio.sleep(60)
+
+    result, took_s = outcome(scheduler, publish)
+    assert took_s == 1
+    assert result.reasons == {
+        "a": "cancelled at once, in the middle of an attempt",
+        "b": "cancelled mildly",
+    }
+
+
+def test_an_attempt_that_answers_an_interruption_with_a_passing_error_is_cancelled() -> None:
+    scheduler = seed_api({"a": []}, max_retries=3)
+
+    async def publish(name: str) -> None:
+        asyncio.get_running_loop().call_later(1, lambda: scheduler.cancel(grace_s=0.0))
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise ConnectionError("closed") from None
+
+    result, _ = outcome(scheduler, publish)
+    assert result.outcomes == {"a": Outcome.CANCELLED}
+    assert result.reasons["a"].endswith("in the middle of an attempt; its last attempt: closed")
 
 
 def test_cancel_before_the_run() -> None:
@@ -392,7 +462,8 @@ def test_pause_comes_in_time_for_what_was_just_chosen() -> None:
     assert [at for _, at in starts] == [0, 9]
 
 
-def test_cancelled_while_it_runs_it_may_be_unable_to_retry() -> None:
+def test_what_fails_during_its_grace_has_failed() -> None:
+    """R41"""
     scheduler = seed_api({"a": []}, max_retries=3)
 
     async def publish(name: str) -> None:
@@ -400,8 +471,67 @@ def test_cancelled_while_it_runs_it_may_be_unable_to_retry() -> None:
         raise ConnectionError("reset")
 
     result, took_s = outcome(scheduler, publish)
-    assert result.reasons == {"a": "cancelled; its last attempt: reset"}
+    assert result.failed == {"a": "reset"}
     assert took_s == 0
+
+
+def test_what_somebody_else_completes_is_done_and_its_attempt_is_interrupted() -> None:
+    """R41"""
+    scheduler = seed_api({"a": [], "b": ["a"], "late": [], "bad": []}, concurrency=3)
+    seen: list[tuple[str, float]] = []
+
+    async def publish(name: str) -> None:
+        loop = asyncio.get_running_loop()
+        seen.append((name, loop.time()))
+        if name == "a":
+            for other in ("a", "late", "bad"):
+                loop.call_later(1, scheduler.mark_done, other)
+                loop.call_later(2, scheduler.mark_done, other)
+        if name == "b":
+            await asyncio.sleep(5)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if name == "a":
+                raise
+        if name == "bad":
+            raise Undecided("who knows")
+
+    result, took_s = outcome(scheduler, publish)
+    assert sorted(result.already_published) == ["a", "bad", "late"]
+    assert result.published == ["b"]
+    assert result.ok
+    assert result.errors == {}
+    assert ("b", 1.0) in seen
+    assert took_s == 66
+
+
+def test_what_backs_off_and_is_completed_elsewhere_is_done() -> None:
+    """R41"""
+    scheduler = seed_api({"a": []}, max_retries=1)
+
+    async def publish(name: str) -> None:
+        asyncio.get_running_loop().call_later(1, scheduler.mark_done, "a")
+        raise Transient("busy", retry_after=60.0)
+
+    result, took_s = outcome(scheduler, publish)
+    assert (result.already_published, result.errors, took_s) == (["a"], {}, 1)
+
+
+def test_what_has_its_outcome_keeps_it_when_it_is_completed_elsewhere() -> None:
+    """R41"""
+    scheduler = seed_api({"a": [], "b": []}, concurrency=1)
+
+    async def publish(name: str) -> None:
+        if name == "a":
+            raise ValueError("no")
+        scheduler.mark_done("a")
+        with pytest.raises(PlanError, match="ghost is not part of this run"):
+            scheduler.mark_done("ghost")
+
+    result, _ = outcome(scheduler, publish)
+    assert result.failed == {"a": "no"}
+    assert isinstance(result.errors["a"], ValueError)
 
 
 def test_a_scheduler_runs_once() -> None:
@@ -414,7 +544,7 @@ def test_a_scheduler_runs_once() -> None:
 # The same engine, as the publish line uses it.
 
 
-def lanes_of(*tasks: Task, **options: object) -> Scheduler:
+def lanes_of(*tasks: Task[str], **options: object) -> Scheduler[str]:
     lanes: dict[str, int | None] = {"build": 1, "upload": 1, "confirm": None}
     return Scheduler.from_tasks(tasks, lanes=lanes, **options)  # type: ignore[arg-type]
 
@@ -493,6 +623,58 @@ def test_durations_of_the_last_run_set_the_order() -> None:
     durations = {"a": 2.0, "b": 7.0, "c": -1.0, "stranger": 1e9}
     outcome(lanes_of(*tasks, Task("new", "build"), durations=durations), publish)
     assert starts == ["b", "c", "new", "a"]
+
+
+def test_what_was_begun_is_completed_after_cancel() -> None:
+    """R41"""
+    scheduler = lanes_of(
+        Task("a", "upload"),
+        Task("see a", "confirm", frozenset({"a"})),
+        Task("b", "upload"),
+        Task("see b", "confirm", frozenset({"b"})),
+        completing={"confirm"},
+    )
+
+    async def publish(name: str) -> None:
+        if name == "a":
+            scheduler.cancel()
+        await asyncio.sleep(1)
+
+    result, took_s = outcome(scheduler, publish)
+    assert (result.published, result.skipped, took_s) == (["a", "see a"], ["b", "see b"], 2)
+
+
+def test_a_sequence_keeps_the_order_of_its_tasks_but_for_what_has_to_wait() -> None:
+    """R42"""
+    names: list[str] = []
+
+    async def publish(name: str) -> None:
+        names.append(name)
+        await asyncio.sleep(1)
+
+    tasks = (
+        Task("z", "build", frozenset({"b"})),
+        Task("y", "upload"),
+        Task("b", "confirm"),
+        Task("a", "build", weight=9.0),
+    )
+    _, took_s = outcome(lanes_of(*tasks, sequential=True), publish)
+    assert (names, took_s) == (["y", "b", "z", "a"], 4)
+
+
+@pytest.mark.parametrize("key", [Node("build", PackageId("npm", "b")), 7, ("x", 1)])
+def test_tasks_may_be_named_by_any_values_that_have_an_order(key: Key) -> None:
+    """Messages and results show them as text."""
+
+    async def publish(name: Key) -> None:
+        raise Rejected("no")
+
+    async def main(_loop: VirtualLoop) -> RunResult[Key]:
+        return await Scheduler.from_tasks([Task(key)], lanes={"publish": 1}).run(publish)
+
+    assert run(main).failed == {key: "no"}
+    with pytest.raises(PlanError, match=re.escape(f"{key} is there more than once")):
+        Scheduler.from_tasks([Task(key), Task(key)], lanes={"publish": 1})
 
 
 def test_a_task_that_is_there_twice_is_an_error() -> None:

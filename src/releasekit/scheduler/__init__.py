@@ -1,7 +1,7 @@
 """The public face: a dependency-triggered scheduler, of no more than asyncio and a graph."""
 
 from releasekit.scheduler.engine import Scheduler
-from releasekit.scheduler.frontier import Task
 from releasekit.scheduler.result import Observer, RunResult
+from releasekit.scheduler.task import Task
 
 __all__ = ["Observer", "RunResult", "Scheduler", "Task"]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from releasekit.aio import backoff
 from releasekit.errors import ReleasekitError, Transient, Undecided
 from releasekit.model import Outcome
+from releasekit.priority import K
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from releasekit.scheduler.frontier import Task
+    from releasekit.scheduler.task import Task
 
 V = TypeVar("V")
 
@@ -78,18 +78,12 @@ def outcome_of(error: BaseException) -> Outcome:
     return Outcome.UNKNOWN if isinstance(error, Undecided) else Outcome.FAILED
 
 
-def message_of(error: BaseException) -> str:
-    if isinstance(error, asyncio.CancelledError):
-        return "cancelled from within"
-    return str(error) or type(error).__name__
-
-
-class Estimates:
+class Estimates(Generic[K]):
     """What tasks are expected to take: as long as in the last run; else the mean of their lane, or
     of all, times their own weight; without any durations, their weight.
     """
 
-    def __init__(self, tasks: Iterable[Task], durations: Mapping[str, float]) -> None:
+    def __init__(self, tasks: Iterable[Task[K]], durations: Mapping[K, float]) -> None:
         self._known = {name: s for name, s in durations.items() if 0.0 <= s < math.inf}
         by_lane: dict[str, list[float]] = {}
         for task in tasks:
@@ -99,7 +93,7 @@ class Estimates:
         everything = [s for lane in by_lane.values() for s in lane]
         self._mean = math.fsum(everything) / len(everything) if everything else 1.0
 
-    def weigh(self, task: Task) -> Task:
+    def weigh(self, task: Task[K]) -> Task[K]:
         if not self._known:
             return task
         seconds = self._known.get(task.name)

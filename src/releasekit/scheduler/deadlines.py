@@ -5,6 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 
 class Deadlines:
@@ -15,11 +19,11 @@ class Deadlines:
 
     def __init__(self, limit_s: float | None) -> None:
         self.limit_s = limit_s
-        self._running: dict[str, tuple[float, asyncio.Task[object]]] = {}  # earliest first
-        self._expired: set[str] = set()
+        self._running: dict[Hashable, tuple[float, asyncio.Task[object]]] = {}  # earliest first
+        self._expired: set[Hashable] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, name: str, task: asyncio.Task[object]) -> None:
+    def start(self, name: Hashable, task: asyncio.Task[object]) -> None:
         if self.limit_s is None:
             return
         loop = task.get_loop()
@@ -29,10 +33,10 @@ class Deadlines:
         if self._timer is None:
             self._timer = loop.call_at(due, self._expire)
 
-    def stop(self, name: str) -> None:
+    def stop(self, name: Hashable) -> None:
         self._running.pop(name, None)
 
-    def expired(self, name: str) -> bool:
+    def expired(self, name: Hashable) -> bool:
         """Since its last `start`."""
         return name in self._expired
 

@@ -7,25 +7,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, ParamSpec, Self, cast
+from functools import partial
+from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Lifetime, Stage
 from releasekit.errors import PackageError, PlanError, Transient
 from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
+from releasekit.priority import K
 from releasekit.scheduler.attempts import (
     SPREAD,
     Estimates,
     Policy,
-    message_of,
     outcome_of,
     per_lane,
 )
 from releasekit.scheduler.controls import listening
 from releasekit.scheduler.deadlines import Deadlines
-from releasekit.scheduler.frontier import Frontier, State, Task
+from releasekit.scheduler.frontier import Frontier
+from releasekit.scheduler.reasons import Reasons
 from releasekit.scheduler.result import Observer, RunResult
+from releasekit.scheduler.task import State, Task
 
 if TYPE_CHECKING:
     import random
@@ -36,18 +39,18 @@ Told = ParamSpec("Told")
 logger = logging.getLogger(__name__)
 
 
-class Scheduler:
+class Scheduler(Generic[K]):
     """One run. Its methods belong to the event loop's thread; call them from the publish function,
     from observers, or from anywhere else in that thread, before and during the run.
     """
 
     def __init__(
         self,
-        frontier: Frontier,
+        frontier: Frontier[K],
         policy: Policy,
         *,
-        estimates: Estimates,
-        observer: Observer | None = None,
+        estimates: Estimates[K],
+        observer: Observer[K] | None = None,
         controls: bool = False,
     ) -> None:
         self._frontier = frontier
@@ -55,34 +58,33 @@ class Scheduler:
         self._estimates = estimates
         self._observer = observer
         self._listens = controls
-        self._publish: Callable[[str], Awaitable[object]] = _not_running
+        self._publish: Callable[[K], Awaitable[object]] = _not_running
         self._lifetime = Lifetime()
         self._changed = asyncio.Event()
         self._unreported = list(frontier.outcomes)
-        self._running: dict[str, asyncio.Task[object]] = {}  # whose attempt has begun
-        self._interrupted: set[str] = set()
-        self._pauses: dict[str, asyncio.TimerHandle] = {}
+        self._running: dict[K, asyncio.Task[object]] = {}  # whose attempt has begun
+        self._pauses: dict[K, asyncio.TimerHandle] = {}
         self._graces: list[asyncio.TimerHandle] = []
         self._deadlines = {
             lane: Deadlines(limit_s) for lane, limit_s in policy.task_timeout_s.items()
         }
-        self._attempts: dict[str, int] = {}
-        self._errors: dict[str, BaseException] = {}
+        self._attempts: dict[K, int] = {}
+        self._reasons = Reasons(frontier)
 
     @classmethod
     @gc_paused()
     def from_graph(  # noqa: PLR0913 - the public face: every option by its name
         cls,
-        graph: DependencyGraph[str],
-        publishable: Collection[str] | None = None,
+        graph: DependencyGraph[K],
+        publishable: Collection[K] | None = None,
         *,
         concurrency: int = 5,
         max_retries: int = 0,
         retry_base_delay: float = 1.0,
         task_timeout: float | None = 600.0,
-        already_published: Collection[str] = (),
-        durations: Mapping[str, float] | None = None,
-        observer: Observer | None = None,
+        already_published: Collection[K] = (),
+        durations: Mapping[K, float] | None = None,
+        observer: Observer[K] | None = None,
         controls: bool = True,
         rng: random.Random | None = None,
     ) -> Self:
@@ -115,23 +117,29 @@ class Scheduler:
     @gc_paused()
     def from_tasks(  # noqa: PLR0913 - as from_graph
         cls,
-        tasks: Iterable[Task],
+        tasks: Iterable[Task[K]],
         *,
         lanes: Mapping[str, int | None],
         max_retries: int | Mapping[str, int] = 0,
         retry_base_delay: float = 1.0,
         task_timeout: float | Mapping[str, float | None] | None = 600.0,
-        durations: Mapping[str, float] | None = None,
-        observer: Observer | None = None,
+        durations: Mapping[K, float] | None = None,
+        completing: Collection[str] = (),
+        sequential: bool = False,
+        observer: Observer[K] | None = None,
         rng: random.Random | None = None,
     ) -> Self:
         """Several lanes, each with its own limit (None: no limit), retries and time-out.
+
+        The lanes `completing` complete what the tasks before theirs have begun: after `cancel`,
+        they still do. When `sequential`, there is one slot for all lanes; it goes to the first of
+        `tasks` that may start, and a task that backs off keeps it.
 
         Only PackageError ends a task: Transient is retried, Undecided makes it `unknown`, every
         other one `failed`. Anything else that is raised is a bug, ends the run, and is raised by
         `run`. What a Mapping of retries or time-outs does not name has the default.
         """
-        by_name: dict[str, Task] = {}
+        by_name: dict[K, Task[K]] = {}
         for task in tasks:
             if by_name.setdefault(task.name, task) is not task:
                 raise PlanError(f"{task.name} is there more than once")
@@ -144,11 +152,16 @@ class Scheduler:
             rng=rng or SPREAD,
         )
         estimates = Estimates(by_name.values(), durations or {})
-        weighed = (estimates.weigh(by_name[name]) for name in graph.order)
-        frontier = Frontier(weighed, lanes=lanes)
+        order = _as_listed(by_name) if sequential else graph.order
+        frontier = Frontier(
+            (estimates.weigh(by_name[name]) for name in order),
+            lanes=lanes,
+            completing=completing,
+            sequential=sequential,
+        )
         return cls(frontier, policy, estimates=estimates, observer=observer)
 
-    async def run(self, publish_fn: Callable[[str], Awaitable[object]]) -> RunResult:
+    async def run(self, publish_fn: Callable[[K], Awaitable[object]]) -> RunResult[K]:
         """Publish everything; returns once every package has its outcome. Once per Scheduler.
 
         Cancelling it cancels the attempts in flight, waits for them, and raises as usual.
@@ -156,9 +169,10 @@ class Scheduler:
         if self._publish is not _not_running:
             raise RuntimeError("a Scheduler runs once")
         self._publish = publish_fn
-        keys = {"pause": self.pause, "resume": self.resume, "cancel": self.cancel}
+        by_key = partial(self.cancel, reason="cancelled by the key q")
+        keys = listening(pause=self.pause, resume=self.resume, cancel=by_key)
         try:
-            with listening(**keys) if self._listens else contextlib.nullcontext():
+            with keys if self._listens else contextlib.nullcontext():
                 async with self._lifetime:
                     self._report(self._unreported)
                     while not self._frontier.finished:
@@ -182,40 +196,62 @@ class Scheduler:
         self._frontier.paused = False
         self._advance()
 
-    def cancel(self, *, grace_s: float = 0.0, lanes: Collection[str] | None = None) -> None:
-        """Nothing starts any more. Running tasks of `lanes` (None: all) get `grace_s` to end by
-        themselves; the others are cancelled at once. What still succeeds counts as published.
+    def cancel(
+        self,
+        *,
+        grace_s: float | None = None,
+        lanes: Collection[str] | None = None,
+        reason: str = "cancelled by a call of `cancel`",
+    ) -> None:
+        """Nothing new starts, a retry neither, and a pause is over. What runs goes on to its end:
+        a success counts, and a failure is final. The rest is skipped, with `reason`.
 
-        May be called again: the shortest grace holds.
+        With `grace_s`, what runs gets that long, and is interrupted then. Running tasks outside
+        `lanes` (None: all) are interrupted at once. May be called again: the stricter holds.
         """
-        self._report(self._frontier.cancel())
+        if self._lifetime.stage is not Stage.OPEN or (grace_s is not None and grace_s <= 0):
+            lanes = ()
+        self._reasons.cancelled = self._reasons.cancelled or reason
+        self._report(self._frontier.cancel(lanes))
         for name in list(self._running):
-            if grace_s <= 0 or (lanes is not None and self._frontier.lane_of(name) not in lanes):
-                self._interrupt(name)
-        if grace_s > 0 and self._running:
-            loop = asyncio.get_running_loop()
-            self._graces.append(loop.call_later(grace_s, self.cancel))
+            if lanes is not None and self._frontier.lane_of(name) not in lanes:
+                self._interrupt(name, reason)
+        if grace_s and not self._frontier.finished:
+            strict = partial(self.cancel, grace_s=0.0, reason=reason)
+            self._graces.append(asyncio.get_running_loop().call_later(grace_s, strict))
 
-    def add_package(self, name: str, deps: Collection[str] = ()) -> None:
+    def mark_done(self, name: K) -> None:
+        """Somebody else has completed it: from now on it counts as already published, and nobody
+        waits for it. PlanError for an unknown name; nothing for one that has its outcome.
+
+        A running attempt has nothing left to do, and is interrupted. It holds its slot until it
+        has ended, and neither what it returns nor what it raises makes a difference.
+        """
+        if settled := self._frontier.mark_done(name):
+            self._reasons.errors.pop(name, None)
+            self._report(settled)
+            self._interrupt(name, "done elsewhere")
+
+    def add_package(self, name: K, deps: Collection[K] = ()) -> None:
         """At any moment before the end of the run; `deps` have to be part of it (else
         UnknownDependency). Blocked at once when one of them failed.
         """
         self.add_task(Task(name, LANE, frozenset(deps)))
 
-    def add_task(self, task: Task) -> None:
+    def add_task(self, task: Task[K]) -> None:
         """As `add_package`, for any lane."""
         if self._publish is not _not_running and self._lifetime.stage is not Stage.OPEN:
             raise RuntimeError(f"{task.name} cannot be added: the run has ended")
         self._report(self._frontier.add(self._estimates.weigh(task)))
 
-    def remove_package(self, name: str, *, block_dependents: bool = False) -> None:
+    def remove_package(self, name: K, *, block_dependents: bool = False) -> None:
         """Its dependents no longer wait for it, or with `block_dependents` never start.
 
         A running attempt is cancelled; if it succeeds all the same, the package is published.
         """
         self._report(self._frontier.remove(name, block_dependents=block_dependents))
         if self._frontier.state(name) is State.RUNNING:
-            self._interrupt(name)
+            self._interrupt(name, "removed")
 
     def _advance(self) -> None:
         """Start what may start; called after whatever could have changed that."""
@@ -225,8 +261,8 @@ class Scheduler:
             if self._frontier.finished:
                 self._changed.set()
 
-    async def _attempt(self, name: str) -> None:
-        # Pause, cancel or remove may have come between the decision and this first step.
+    async def _attempt(self, name: K) -> None:
+        # Pause, cancel, remove or mark_done may have come between the decision and this first step.
         if not self._frontier.may_run(name):
             self._report(self._frontier.give_back(name))
             return
@@ -257,22 +293,28 @@ class Scheduler:
             del self._running[name]
         self._after(name, error, attempt)
 
-    def _after(self, name: str, error: BaseException | None, attempt: int) -> None:
+    def _after(self, name: K, error: BaseException | None, attempt: int) -> None:
         if error is None:
-            self._errors.pop(name, None)
+            self._reasons.errors.pop(name, None)
             self._report(self._frontier.settle(name, Outcome.PUBLISHED))
+        elif self._frontier.state(name) is State.SETTLED:  # it was marked as done
+            self._report(self._frontier.settle(name, Outcome.CANCELLED))
         else:
-            self._errors[name] = error
             self._after_error(name, error, attempt)
 
-    def _after_error(self, name: str, error: BaseException, attempt: int) -> None:
-        cancelled = isinstance(error, asyncio.CancelledError) or self._policy.is_passing(error)
-        if name in self._interrupted and cancelled:
+    def _after_error(self, name: K, error: BaseException, attempt: int) -> None:
+        interrupted = name in self._reasons.interrupted
+        ours = interrupted and isinstance(error, asyncio.CancelledError)
+        if not ours:
+            self._reasons.errors[name] = error
+        if ours or (interrupted and self._policy.is_passing(error)):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
-            return
-        if not self._policy.retries(error, lane=self._frontier.lane_of(name), attempt=attempt):
+        elif self._policy.retries(error, lane=self._frontier.lane_of(name), attempt=attempt):
+            self._retry(name, error, attempt)
+        else:
             self._report(self._frontier.settle(name, outcome_of(error)))
-            return
+
+    def _retry(self, name: K, error: BaseException, attempt: int) -> None:
         settled = self._frontier.defer(name)
         if not settled:
             delay_s = self._policy.delay_s(error, attempt=attempt)
@@ -282,59 +324,45 @@ class Scheduler:
                 _tell(self._observer.retrying, name, attempt, delay_s, error)
         self._report(settled)
 
-    def _wake(self, name: str) -> None:
+    def _wake(self, name: K) -> None:
         del self._pauses[name]
         self._frontier.wake(name)
         self._advance()
 
-    def _interrupt(self, name: str) -> None:
+    def _interrupt(self, name: K, reason: str) -> None:
         # An attempt that has not begun finds out by itself; cancelled now, it would never run at
         # all and never settle.
         if name in self._running:
-            self._interrupted.add(name)
+            self._reasons.interrupted.setdefault(name, f"{reason}, in the middle of an attempt")
             self._running[name].cancel()
 
-    def _report(self, settled: Iterable[str]) -> None:
+    def _report(self, settled: Iterable[K]) -> None:
         for name in settled:
             if name in self._pauses:
                 self._pauses.pop(name).cancel()
             if self._observer is not None:
-                by = next(iter(self._frontier.blockers(name)), "")
                 outcome = self._frontier.outcomes[name]
-                _tell(self._observer.settled, name, outcome, self._reason(name, by))
+                _tell(self._observer.settled, name, outcome, self._reasons.at_once(name))
         self._advance()
 
-    def _reason(self, name: str, blocked_by: str) -> str:
-        match self._frontier.outcomes[name]:
-            case Outcome.FAILED | Outcome.UNKNOWN:
-                return message_of(self._errors[name])
-            case Outcome.BLOCKED:
-                return f"blocked by {blocked_by} ({self._frontier.outcomes[blocked_by]})"
-            case Outcome.REMOVED:
-                return "removed"
-            case Outcome.CANCELLED if name in self._errors:
-                return f"cancelled; its last attempt: {message_of(self._errors[name])}"
-            case Outcome.CANCELLED:
-                return "cancelled"
-            case Outcome.PUBLISHED | Outcome.ALREADY_PUBLISHED:
-                return ""
-
-    def _result(self) -> RunResult:
-        outcomes = self._frontier.outcomes
-        causes = self._frontier.causes()
+    def _result(self) -> RunResult[K]:
         return RunResult(
-            outcomes=outcomes,
-            reasons={
-                name: self._reason(name, causes.get(name, ""))
-                for name, outcome in outcomes.items()
-                if not outcome.done
-            },
-            errors=self._errors,
+            outcomes=self._frontier.outcomes,
+            reasons=self._reasons.in_the_end(),
+            errors=self._reasons.errors,
             attempts=self._attempts,
         )
 
 
-async def _not_running(name: str) -> None:
+def _as_listed(tasks: Mapping[K, Task[K]]) -> list[K]:
+    """Their names in the order of `tasks`, but for what has to wait for one further down."""
+    names = list(tasks)
+    places = {name: place for place, name in enumerate(names)}
+    edges = {places[name]: {places[d] for d in task.after} for name, task in tasks.items()}
+    return [names[place] for place in DependencyGraph.from_edges(edges).order]
+
+
+async def _not_running(name: object) -> None:
     raise RuntimeError(f"{name} was started before the run")
 
 

@@ -6,50 +6,27 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
-from enum import Enum, auto
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.model import Outcome
-from releasekit.priority import PriorityQueue
+from releasekit.priority import K, PriorityQueue
+from releasekit.scheduler.task import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from releasekit.scheduler.task import Task
+
 BLOCKING = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """`after` names the tasks that must be done first; `weight` is in any unit, usually seconds.
-
-    A task takes a slot of its `lane` while an attempt at it runs, and at no other time.
-    """
-
-    name: str
-    lane: str = "publish"
-    after: frozenset[str] = frozenset()
-    weight: float = 1.0
-
-
-class State(Enum):
-    """Where a task is in its life. Only `SETTLED` is final, and only then it has an outcome."""
-
-    PENDING = auto()  # waits for dependencies
-    READY = auto()
-    RUNNING = auto()  # holds a slot
-    WAITING = auto()  # backs off before another attempt, without a slot
-    SETTLED = auto()
 
 
 # Before Python 3.12 it takes longer to look a member up in its class than to compare it.
 PENDING, READY, RUNNING, WAITING, SETTLED = State
-NOBODY: list[_Node] = []  # shared by all without dependents: most, in a large graph
 
 
-class _Lane:
+class _Lane(Generic[K]):
     __slots__ = ("limit", "name", "ready", "running")
 
     def __init__(self, name: str, limit: int | None) -> None:
@@ -57,8 +34,9 @@ class _Lane:
             raise ValueError(f"the limit of lane {name!r} is {limit}, must be at least 1")
         self.name = name
         self.limit = limit
-        self.running: set[str] = set()
-        self.ready = PriorityQueue[tuple[float, str]]()  # entries that no longer hold are skipped
+        self.running: set[K] = set()  # who has a slot
+        # Entries that no longer hold are skipped.
+        self.ready: PriorityQueue[tuple[float, K]] = PriorityQueue()
 
     @property
     def free(self) -> float:
@@ -66,7 +44,7 @@ class _Lane:
         return math.inf if self.limit is None else self.limit - len(self.running)
 
 
-class _Node:
+class _Node(Generic[K]):
     __slots__ = (
         "after",
         "bars",
@@ -81,13 +59,13 @@ class _Node:
         "weight",
     )
 
-    def __init__(self, task: Task, lane: _Lane, rank: int) -> None:
+    def __init__(self, task: Task[K], lane: _Lane[K], rank: int) -> None:
         self.name = task.name
         self.weight = task.weight
         self.lane = lane
         self.after = task.after
         self.rank = rank  # dependencies have smaller ranks
-        self.dependents: list[_Node] = NOBODY
+        self.dependents: list[_Node[K]] | None = None  # most have none, in a large graph
         self.unmet = 0
         self.remaining = task.weight  # the longest path from its start to the end of the run
         self.state = PENDING
@@ -95,22 +73,38 @@ class _Node:
         self.bars = False  # removed, and its dependents with it
 
 
-class Frontier:
+class Frontier(Generic[K]):
     """Tasks in, names to start out; `outcomes` is the one record of what has come to its end.
 
     Methods that may end tasks return the names they settled, in the order they did. `tasks` have
-    dependencies first, as in `DependencyGraph.order`; `done` are those that need no attempt.
+    dependencies first, as in `DependencyGraph.order`; `done` are those that need no attempt. Tasks
+    of the lanes `completing` complete what the tasks before them have begun. When `sequential`,
+    there is one slot for all lanes, `tasks` get it in their order, and who backs off keeps it.
     """
 
     def __init__(
-        self, tasks: Iterable[Task], *, lanes: Mapping[str, int | None], done: Collection[str] = ()
+        self,
+        tasks: Iterable[Task[K]],
+        *,
+        lanes: Mapping[str, int | None],
+        done: Collection[K] = (),
+        completing: Collection[str] = (),
+        sequential: bool = False,
     ) -> None:
         self.paused = False
         self._stopping = False
-        self._lanes = {name: _Lane(name, limit) for name, limit in lanes.items()}
-        self._nodes: dict[str, _Node] = {}
-        self._by_rank: list[_Node] = []
-        self._outcomes: dict[str, Outcome] = {}
+        self._completing = frozenset(completing)
+        self._sequential = sequential
+        self._lanes = {
+            name: _Lane[K](name, 1 if sequential else limit) for name, limit in lanes.items()
+        }
+        if sequential:
+            first = next(iter(self._lanes.values()))
+            for lane in self._lanes.values():
+                lane.ready, lane.running = first.ready, first.running
+        self._nodes: dict[K, _Node[K]] = {}
+        self._by_rank: list[_Node[K]] = []
+        self._outcomes: dict[K, Outcome] = {}
         for task in tasks:
             node = self._insert(task)
             if task.name in done:
@@ -122,7 +116,7 @@ class Frontier:
                 self._enqueue(node)
 
     @property
-    def outcomes(self) -> Mapping[str, Outcome]:
+    def outcomes(self) -> Mapping[K, Outcome]:
         """In the order of settlement."""
         return MappingProxyType(self._outcomes)
 
@@ -130,27 +124,28 @@ class Frontier:
     def finished(self) -> bool:
         return len(self._outcomes) == len(self._nodes)
 
-    @property
-    def stopping(self) -> bool:
-        """After `cancel`; there is no way back."""
-        return self._stopping
-
     def __contains__(self, name: object) -> bool:
         return name in self._nodes
 
-    def state(self, name: str) -> State:
+    def state(self, name: K) -> State:
         return self._nodes[name].state
 
-    def lane_of(self, name: str) -> str:
+    def lane_of(self, name: K) -> str:
         return self._nodes[name].lane.name
 
-    def may_run(self, name: str) -> bool:
+    def may_run(self, name: K) -> bool:
         """Whether an attempt that was taken but has not begun may still begin."""
-        return not (self.paused or self._stopping or self._nodes[name].leaving)
+        node = self._nodes[name]
+        return not (
+            self.paused
+            or node.leaving
+            or node.state is SETTLED
+            or (self._stopping and self._comes_too_late(node))
+        )
 
-    def take(self) -> list[str]:
+    def take(self) -> list[K]:
         """Give slots to as many ready tasks as there is room for, longest remaining path first."""
-        taken: list[str] = []
+        taken: list[K] = []
         if self.paused:
             return taken
         for lane in self._lanes.values():
@@ -165,45 +160,63 @@ class Frontier:
                     free -= 1
         return taken
 
-    def give_back(self, name: str) -> list[str]:
+    def give_back(self, name: K) -> list[K]:
         """Its attempt has not begun and is not going to now."""
         node = self._leave_slot(name)
+        if node.state is SETTLED:
+            return []
         return self._end_early(node) or self._enqueue(node)
 
-    def defer(self, name: str) -> list[str]:
-        """Its attempt failed and another is due: free the slot until `wake`.
+    def defer(self, name: K) -> list[K]:
+        """Its attempt failed and another is due after a pause, which `wake` ends.
 
-        When there can be no other attempt, the task is settled instead.
+        When there can be no other attempt, that failure is its end.
         """
-        node = self._leave_slot(name)
+        node = self._nodes[name]
+        if node.state is SETTLED or node.leaving or self._stopping:
+            return self.settle(name, Outcome.FAILED)
+        if not self._sequential:
+            self._leave_slot(name)
         node.state = WAITING
-        return self._end_early(node)
+        return []
 
-    def wake(self, name: str) -> None:
+    def wake(self, name: K) -> None:
         """Its pause is over."""
         node = self._nodes[name]
         if node.state is not WAITING:
             raise ValueError(f"{name} is {node.state.name}, not WAITING")
+        node.lane.running.discard(name)
         self._enqueue(node)
 
-    def settle(self, name: str, outcome: Outcome) -> list[str]:
-        """Its last attempt has ended. What was removed meanwhile counts as removed, unless the
-        attempt came to something: a success, or an upload nobody knows the end of.
+    def settle(self, name: K, outcome: Outcome) -> list[K]:
+        """Its last attempt has ended; when that is not how the task ended, nothing else happens.
+
+        What was removed meanwhile counts as removed, unless the attempt came to something: a
+        success, or an upload nobody knows the end of.
         """
         node = self._leave_slot(name)
         if node.leaving and outcome in {Outcome.FAILED, Outcome.CANCELLED}:
             outcome = Outcome.REMOVED
         return self._settle((node, outcome))
 
-    def add(self, task: Task) -> list[str]:
+    def mark_done(self, name: K) -> list[K]:
+        """Somebody else has done it: nobody waits for it any more, and it is never started.
+
+        A running task keeps its slot until its attempt ends, which changes nothing any more.
+        """
+        return self._settle((self._known(name), Outcome.ALREADY_PUBLISHED))
+
+    def add(self, task: Task[K]) -> list[K]:
         """Raises UnknownDependency, and PlanError when the name is taken."""
         if task.name in self._nodes:
             raise PlanError(f"{task.name} is already part of this run")
         if unknown := sorted(name for name in task.after if name not in self._nodes):
+            names = ", ".join(map(str, unknown))
             raise UnknownDependency(
-                f"{task.name} depends on {', '.join(unknown)}, which is not part of this run"
+                f"{task.name} depends on {names}, which is not part of this run"
             )
         node = self._insert(task)
+        node.remaining = self._longest_from(node)
         if any(self._blocks(dependency) for dependency in self._before(node)):
             return self._settle((node, Outcome.BLOCKED))
         if node.unmet:
@@ -211,47 +224,53 @@ class Frontier:
             return []
         return self._end_early(node) or self._enqueue(node)
 
-    def remove(self, name: str, *, block_dependents: bool = False) -> list[str]:
+    def remove(self, name: K, *, block_dependents: bool = False) -> list[K]:
         """Nobody waits for it any more, or, with `block_dependents`, nobody is started after it.
 
         A running task stays until its attempt has ended; a settled one stays what it is.
         """
-        if name not in self._nodes:
-            raise PlanError(f"{name} is not part of this run")
-        node = self._nodes[name]
+        node = self._known(name)
         if node.state is SETTLED:
             return []
         node.leaving, node.bars = True, block_dependents
         return [] if node.state is RUNNING else self._settle((node, Outcome.REMOVED))
 
-    def cancel(self) -> list[str]:
-        """Nothing starts any more. What waits only for a running task is settled after it: it is
-        blocked if that fails, else cancelled, whichever of the two came first.
+    def cancel(self, spared: Collection[str] | None = None) -> list[K]:
+        """Nothing new starts any more, and a pause is over: only what completes something done
+        may still start, in the lanes `spared` (None: all). When called again, the stricter holds.
+
+        What waits for a running task is settled after it: it is blocked if that fails, else
+        cancelled, whichever of the two came first.
         """
-        self._stopping = True
-        idle = {READY, WAITING}
+        self.paused, self._stopping = False, True
+        if spared is not None:
+            self._completing &= set(spared)
         return self._settle(
-            *((node, Outcome.CANCELLED) for node in self._by_rank if node.state in idle)
+            *(
+                (node, Outcome.CANCELLED)
+                for node in self._by_rank
+                if node.state is WAITING or (node.state is READY and self._comes_too_late(node))
+            )
         )
 
-    def blockers(self, name: str) -> list[str]:
+    def blockers(self, name: K) -> list[K]:
         """The dependencies of `name` that keep it from ever starting, by name."""
         return sorted(d.name for d in self._before(self._nodes[name]) if self._blocks(d))
 
-    def causes(self) -> dict[str, str]:
+    def causes(self) -> dict[K, K]:
         """For every blocked name, the task at the root of it: of several, the first by name."""
-        causes: dict[str, str] = {}
+        causes: dict[K, K] = {}
         for node in self._by_rank:
             if self._outcomes.get(node.name) is Outcome.BLOCKED:
                 causes[node.name] = min(causes.get(b, b) for b in self.blockers(node.name))
         return causes
 
-    def _insert(self, task: Task) -> _Node:
+    def _insert(self, task: Task[K]) -> _Node[K]:
         if task.lane not in self._lanes:
             raise ValueError(f"{task.name} is in lane {task.lane!r}, which has no limit")
         node = _Node(task, self._lanes[task.lane], rank=len(self._by_rank))
         for dependency in self._before(node):
-            if dependency.dependents is NOBODY:
+            if dependency.dependents is None:
                 dependency.dependents = [node]
             else:
                 dependency.dependents.append(node)
@@ -261,38 +280,54 @@ class Frontier:
         self._by_rank.append(node)
         return node
 
-    def _before(self, node: _Node) -> Iterator[_Node]:
+    def _before(self, node: _Node[K]) -> Iterator[_Node[K]]:
         """What it depends on directly."""
         return map(self._nodes.__getitem__, node.after)
 
-    def _enqueue(self, node: _Node) -> list[str]:
+    def _enqueue(self, node: _Node[K]) -> list[K]:
         node.state = READY
         node.lane.ready.push((-node.remaining, node.name))
         return []
 
-    def _leave_slot(self, name: str) -> _Node:
+    def _known(self, name: K) -> _Node[K]:
+        if name not in self._nodes:
+            raise PlanError(f"{name} is not part of this run")
+        return self._nodes[name]
+
+    def _leave_slot(self, name: K) -> _Node[K]:
         node = self._nodes[name]
-        node.lane.running.remove(name)  # KeyError: it is not running
+        if node.state is not RUNNING and node.state is not SETTLED:
+            raise ValueError(f"{name} is {node.state.name}, not RUNNING")
+        node.lane.running.discard(name)
         return node
 
-    def _end_early(self, node: _Node) -> list[str]:
+    def _end_early(self, node: _Node[K]) -> list[K]:
         if node.leaving:
             return self._settle((node, Outcome.REMOVED))
-        return self._settle((node, Outcome.CANCELLED)) if self._stopping else []
+        if self._stopping and self._comes_too_late(node):
+            return self._settle((node, Outcome.CANCELLED))
+        return []
 
-    def _record(self, node: _Node, outcome: Outcome) -> None:
+    def _comes_too_late(self, node: _Node[K]) -> bool:
+        """To start after `cancel`; all that it waits for has ended."""
+        done = all(self._outcomes[name].done for name in node.after)
+        return not (done and node.after and node.lane.name in self._completing)
+
+    def _record(self, node: _Node[K], outcome: Outcome) -> None:
+        if node.state is WAITING:
+            node.lane.running.discard(node.name)
         node.state = SETTLED
         self._outcomes[node.name] = outcome
 
-    def _blocks(self, node: _Node) -> bool:
+    def _blocks(self, node: _Node[K]) -> bool:
         outcome = self._outcomes.get(node.name)
         return outcome in BLOCKING or (outcome is Outcome.REMOVED and node.bars)
 
-    def _settle(self, *ends: tuple[_Node, Outcome]) -> list[str]:
+    def _settle(self, *ends: tuple[_Node[K], Outcome]) -> list[K]:
         """Record `ends` and all that follows from them."""
         todo = list(ends)
-        settled: list[str] = []
-        shortened: list[_Node] = []
+        settled: list[K] = []
+        shortened: list[_Node[K]] = []
         for node, outcome in todo:  # it grows meanwhile
             if node.state is SETTLED:
                 continue
@@ -300,7 +335,7 @@ class Frontier:
                 shortened.extend(self._before(node))
             self._record(node, outcome)
             settled.append(node.name)
-            if not node.dependents:
+            if node.dependents is None:
                 continue
             blocks = self._blocks(node)
             for dependent in node.dependents:
@@ -314,18 +349,23 @@ class Frontier:
             self._reprioritise(shortened)
         return settled
 
-    def _release(self, dependent: _Node) -> bool:
+    def _release(self, dependent: _Node[K]) -> bool:
         """One dependency less to wait for; True when it was the last and comes too late."""
         dependent.unmet -= 1
-        if not dependent.unmet and not self._stopping:
-            self._enqueue(dependent)
-        return not dependent.unmet and self._stopping
+        if dependent.unmet:
+            return False
+        if self._stopping and self._comes_too_late(dependent):
+            return True
+        self._enqueue(dependent)
+        return False
 
-    def _longest_from(self, node: _Node) -> float:
-        unsettled = [d.remaining for d in node.dependents if d.state is not SETTLED]
+    def _longest_from(self, node: _Node[K]) -> float:
+        if self._sequential:
+            return -node.rank
+        unsettled = [d.remaining for d in node.dependents or () if d.state is not SETTLED]
         return node.weight + max(unsettled, default=0.0)
 
-    def _reprioritise(self, nodes: Iterable[_Node]) -> None:
+    def _reprioritise(self, nodes: Iterable[_Node[K]]) -> None:
         """The paths behind `nodes` changed: recompute, each node once, dependents first."""
         todo = [-node.rank for node in nodes if node.state is not SETTLED]
         heapq.heapify(todo)
