@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,11 @@ class Process:
     peak: int = 0
     ended_s: float = 0.0
 
+    @property
+    def grace_s(self) -> float | None:
+        """Every third process is stopped mildly, and ends what it has begun."""
+        return CANCEL_GRACE_S if self.seed % 3 else None
+
     def run(self) -> bool:
         """Whether it came to its end; False when it was killed."""
         SPREAD.seed(self.seed)
@@ -104,6 +110,7 @@ class Process:
         settings = config(
             world.root,
             concurrency=self.limit,
+            build_concurrency=min(self.limit, 2),
             retry_base_delay_s=1.0,
             task_timeout_s=60.0,
             max_retries=3,
@@ -125,7 +132,8 @@ class Process:
             plan_digest=plan.digest, commit=COMMIT, tool="", started_at="", ecosystems=["fake"]
         )
         if self.stops_at_s is not None:
-            asyncio.get_running_loop().call_later(self.stops_at_s, release.stop, "stopped")
+            stop = partial(release.stop, "stopped", grace_s=self.grace_s)
+            asyncio.get_running_loop().call_later(self.stops_at_s, stop)
         await release.run()
         await journal.run_ended("")
         self.ended_s = asyncio.get_running_loop().time()
@@ -210,8 +218,8 @@ def check(process: Process, *, forgotten: bool = True) -> None:
     world, results = process.world, process.results
     require(set(results) == set(world.by_name), "not every package is accounted for")
     require(process.peak <= process.limit, "peak", process.peak)
-    if process.stops_at_s is not None:
-        latest_s = process.stops_at_s + CANCEL_GRACE_S + POLLING.last_poll_s
+    if process.stops_at_s is not None and process.grace_s is not None:
+        latest_s = process.stops_at_s + process.grace_s + POLLING.last_poll_s
         require(process.ended_s <= latest_s, "asked to stop, and ended", process.ended_s, latest_s)
     world.settle_landings(world.now_s)
     for result in results.values():

@@ -12,6 +12,7 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Report, Result
 from releasekit.release.phases import BY_HAND
+from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,7 @@ def run(
 
     def during(release: ReleaseRun) -> None:
         if stop:
-            scripts.on_start = lambda: release.stop("cancelled")
+            scripts.on_start = lambda: release.stop("cancelled", grace_s=CANCEL_GRACE_S)
 
     return released(root, target, made, during, **changes)
 
@@ -164,6 +165,23 @@ def test_a_run_that_is_stopped_says_what_it_owes(tmp_path: Path) -> None:
     for name in published:
         assert "its postpublish script did not run to the end" in results[name].reason
         assert BY_HAND in results[name].hint
+
+
+def test_a_run_that_is_stopped_mildly_owes_nothing(tmp_path: Path) -> None:
+    """R41: what was in flight is complete only with what follows it."""
+    registry = FakeRegistry()
+    scripts = Scripts(registry, declared=("core", "other"))
+    target = Target(FakeEcosystem(), registry, follow_up=scripts)
+
+    def during(release: ReleaseRun) -> None:
+        registry.on_upload = lambda _: release.stop("cancelled by the key q")
+
+    made = plan(CORE, package("other"))
+    results = released(tmp_path, target, made, during, concurrency=1)
+    (sent,) = registry.uploads
+    assert results.pop(sent).outcome is Outcome.PUBLISHED
+    assert scripts.ran == [sent]
+    assert set(outcomes(results).values()) == {Outcome.CANCELLED}
 
 
 def test_a_dry_run_follows_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from releasekit.cli.interruption import Interruption
+from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
     from releasekit.release.release import ReleaseRun
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
 class FakeRelease:
     def __init__(self) -> None:
-        self.stops: list[tuple[str, bool]] = []
+        self.stops: list[tuple[str, float | None]] = []
         self.heard = asyncio.Event()
 
-    def stop(self, reason: str, *, immediately: bool = False) -> None:
-        self.stops.append((reason, immediately))
+    def stop(self, reason: str, *, grace_s: float | None = None) -> None:
+        self.stops.append((reason, grace_s))
         self.heard.set()
 
 
@@ -51,20 +52,41 @@ def test_the_first_signal_stops_the_release_and_the_next_at_once() -> None:
                 await release.heard.wait()
 
     asyncio.run(command())
-    assert release.stops == [("cancelled by SIGINT", False), ("cancelled by SIGTERM", True)]
+    assert release.stops == [("cancelled by SIGINT", CANCEL_GRACE_S), ("cancelled by SIGTERM", 0.0)]
 
 
-def test_the_key_counts_as_a_signal() -> None:
-    """R10"""
+def test_the_key_lets_what_is_in_flight_end_and_is_stricter_each_time() -> None:
+    """R10, R41"""
+    release = FakeRelease()
+
+    async def command() -> None:
+        with Interruption() as interruption:
+            interruption.ends(cast("ReleaseRun", release))
+            assert not interruption.happened
+            for _ in range(4):
+                interruption.by_key()
+            assert interruption.happened
+
+    asyncio.run(command())
+    assert {reason for reason, _ in release.stops} == {"cancelled by the key q"}
+    assert [grace_s for _, grace_s in release.stops] == [None, CANCEL_GRACE_S, 0.0, 0.0]
+
+
+def test_a_signal_after_the_key_is_a_first_signal() -> None:
+    """R28, R41"""
     release = FakeRelease()
 
     async def command() -> None:
         with Interruption() as interruption:
             interruption.ends(cast("ReleaseRun", release))
             interruption.by_key()
+            for number in (signal.SIGINT, signal.SIGINT):
+                release.heard.clear()
+                os.kill(os.getpid(), number)
+                await release.heard.wait()
 
     asyncio.run(command())
-    assert release.stops == [("cancelled by the key q", False)]
+    assert [grace_s for _, grace_s in release.stops] == [None, CANCEL_GRACE_S, 0.0]
 
 
 def test_afterwards_signals_are_what_they_were() -> None:

@@ -12,7 +12,7 @@ from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, 
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
 from releasekit.release.phases import Polling
-from releasekit.release.release import ReleaseRun
+from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.state.journal import Entry, Journal, read
 from releasekit.state.locks import make_state_directory
 
@@ -367,7 +367,9 @@ def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
     """R28, R29"""
     releases: list[ReleaseRun] = []
     line.during = releases.append
-    line.registry.on_upload = lambda name: releases[0].stop("cancelled by SIGINT")
+    line.registry.on_upload = lambda name: releases[0].stop(
+        "cancelled by SIGINT", grace_s=CANCEL_GRACE_S
+    )
     results = line.run(plan(CORE, APP))
     assert results["core"].outcome is Outcome.PUBLISHED
     assert (results["app"].outcome, results["app"].reason) == (
@@ -376,12 +378,89 @@ def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
     )
 
 
+def test_a_stop_without_a_limit_publishes_what_is_in_flight(line: Line) -> None:
+    """R10, R41: uploaded, confirmed, and nothing after it."""
+    releases: list[ReleaseRun] = []
+    line.during = releases.append
+    line.registry.lag = {"core": 50, "lone": 50}
+    line.registry.on_upload = lambda name: releases[0].stop("cancelled by the key q")
+    results = line.run(plan(CORE, APP, LONE), concurrency=1)
+    (sent,) = line.registry.uploads
+    assert results.pop(sent).outcome is Outcome.PUBLISHED
+    assert {(result.outcome, result.reason) for result in results.values()} == {
+        (Outcome.CANCELLED, "cancelled by the key q")
+    }
+
+
+def test_a_stop_makes_a_failure_in_flight_the_last_one(line: Line) -> None:
+    """R41"""
+    releases: list[ReleaseRun] = []
+    line.during = releases.append
+    line.registry.faults["core"] = [BUSY]
+    line.registry.on_upload = lambda name: releases[0].stop("cancelled by the key q")
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.reason, result.attempts) == (Outcome.FAILED, "503", 1)
+
+
+def test_what_backs_off_when_the_run_is_stopped_never_starts_again(line: Line) -> None:
+    """R41"""
+    releases: list[ReleaseRun] = []
+    line.during = releases.append
+
+    def trouble(name: str) -> None:
+        if len(line.registry.uploads) == 1:
+            line.registry.faults[name] = [Transient("503", retry_after=3600.0)]
+        else:
+            releases[0].stop("cancelled by the key q")
+
+    line.registry.on_upload = trouble
+    results = line.run(plan(CORE, LONE), concurrency=1)
+    first, second = line.registry.uploads
+    assert (results[first].outcome, results[first].attempts) == (Outcome.CANCELLED, 1)
+    assert results[second].outcome is Outcome.PUBLISHED
+
+
+def test_a_run_that_is_cancelled_from_outside_says_so(line: Line) -> None:
+    """R29"""
+    line.ecosystem.hang = True
+    releases: list[ReleaseRun] = []
+
+    def cancel_soon(release: ReleaseRun) -> None:
+        releases.append(release)
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+
+    line.during = cancel_soon
+    with pytest.raises(asyncio.CancelledError):
+        line.run(plan(CORE))
+    (result,) = releases[0].results()
+    assert (result.outcome, result.reason) == (Outcome.CANCELLED, "cancelled by the caller")
+
+
+@pytest.mark.parametrize("turn", range(2))
+def test_one_slot_in_every_lane_is_one_thing_at_a_time_in_plan_order(line: Line, turn: int) -> None:
+    """R13, R42: each package with all its phases; a retry comes before anything else."""
+    leaf, long = package("a-leaf"), [package("b"), package("c", "b"), package("d", "c")]
+    line.registry.lag["b"] = 2
+    line.registry.faults["c"] = [Transient("503", retry_after=0.02)]
+    results = line.run(plan(leaf, *long), concurrency=1, build_concurrency=1)
+    assert {result.outcome for result in results.values()} == {Outcome.PUBLISHED}
+    seen = [event for event in line.events if event.state in {"started", "ended"}]
+    once = [(e.package.name, e.phase) for e in seen]
+    assert once[::2] == once[1::2]  # nothing starts before the last thing has ended
+    phases = ("build", "upload", "confirm")
+    expected = [(name, phase) for name in ("a-leaf", "b", "c", "d") for phase in phases]
+    expected.insert(expected.index(("c", "upload")), ("c", "upload"))
+    assert once[::2] == expected
+
+
 def test_a_stop_at_once_leaves_the_upload_unknown(line: Line) -> None:
     """R16, R28"""
     releases: list[ReleaseRun] = []
     line.during = releases.append
     line.registry.hang = {"core"}
-    line.registry.on_upload = lambda name: releases[0].stop("SIGTERM", immediately=True)
+    line.registry.on_upload = lambda name: releases[0].stop("SIGTERM", grace_s=0.0)
     results = line.run(plan(CORE, APP))
     assert results["core"].outcome is Outcome.UNKNOWN
     assert "interrupted" in results["core"].reason

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first ends a run in order, the next at once."""
+"""SIGINT, SIGTERM and the key q: what ends a run, and how strictly."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import contextlib
 import signal
 from typing import TYPE_CHECKING, Self
 
+from releasekit.release.release import CANCEL_GRACE_S
+
 if TYPE_CHECKING:
     from types import TracebackType
 
     from releasekit.release.release import ReleaseRun
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+GRACES_S = (None, CANCEL_GRACE_S, 0.0)  # each stricter than the one before
 
 
 class Interruption:
@@ -24,23 +27,31 @@ class Interruption:
     def __init__(self) -> None:
         self._task = asyncio.current_task()
         self._release: ReleaseRun | None = None
+        self._strictness = -1  # that of the strictest end asked for, if any was
         self._before = {number: signal.getsignal(number) for number in SIGNALS}
-        self.happened = False
+
+    @property
+    def happened(self) -> bool:
+        return self._strictness >= 0
 
     def ends(self, release: ReleaseRun) -> None:
-        """From now on a signal ends `release`, which then accounts for every package."""
+        """From now on `release` is ended instead, and accounts for every package."""
         self._release = release
 
     def by_key(self) -> None:
-        """The key for it was pressed."""
-        self._interrupt("cancelled by the key q")
+        """What is in flight runs to its end; the next time, as by a signal."""
+        self._interrupt("cancelled by the key q", self._strictness + 1)
+
+    def _by_signal(self, number: signal.Signals) -> None:
+        """What is in flight gets a few seconds; the next time, none."""
+        self._interrupt(f"cancelled by {number.name}", max(self._strictness + 1, 1))
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         # Windows has no handlers on the loop; there Ctrl-C cancels the task, as everywhere else.
         with contextlib.suppress(NotImplementedError):
             for number in SIGNALS:
-                loop.add_signal_handler(number, self._interrupt, f"cancelled by {number.name}")
+                loop.add_signal_handler(number, self._by_signal, number)
         return self
 
     def __exit__(
@@ -56,9 +67,9 @@ class Interruption:
                 # For SIGINT asyncio would leave the handler that raises KeyboardInterrupt.
                 signal.signal(number, self._before[number])
 
-    def _interrupt(self, reason: str) -> None:
-        again, self.happened = self.happened, True
+    def _interrupt(self, reason: str, strictness: int) -> None:
+        self._strictness = min(strictness, len(GRACES_S) - 1)
         if self._release is not None:
-            self._release.stop(reason, immediately=again)
+            self._release.stop(reason, grace_s=GRACES_S[self._strictness])
         elif self._task is not None:
             self._task.cancel(reason)

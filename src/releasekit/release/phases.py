@@ -18,7 +18,7 @@ from releasekit.errors import (
     Transient,
     Undecided,
 )
-from releasekit.model import Event, Outcome, Span
+from releasekit.model import Event, Node, Outcome, Span
 from releasekit.plan.decision import compare, mismatch
 from releasekit.plan.make import read_manifest
 from releasekit.state.pins import EphemeralPin
@@ -119,7 +119,13 @@ class Phases:
             )
             return {package.id: error for package in packages}
 
-    async def upload(self, runs: Sequence[PackageRun], *, companions: Companions) -> None:
+    async def upload(
+        self,
+        runs: Sequence[PackageRun],
+        *,
+        companions: Companions,
+        may_retry: Callable[[], bool],
+    ) -> None:
         """Send what the registry lacks of packages that go out together, usually of one; returns
         too when only `confirm` can tell how it went. `companions` are those that go along.
 
@@ -134,7 +140,8 @@ class Phases:
             with self._span("upload", *runs):
                 await self._send(runs, companions)
         except PackageError as error:
-            if isinstance(error, Transient) and runs[0].attempts <= self._config.max_retries:
+            left = runs[0].attempts <= self._config.max_retries and may_retry()
+            if isinstance(error, Transient) and left:
                 raise
             for run in runs:
                 run.error = error
@@ -321,7 +328,7 @@ class Phases:
     @contextlib.contextmanager
     def _span(self, phase: Phase, *runs: PackageRun) -> Iterator[None]:
         """Time one attempt, for the report, the journal and whoever watches."""
-        node, attempt = f"{phase} {runs[0].id}", max(runs[0].attempts, 1)
+        node, attempt = str(Node(phase, runs[0].id)), max(runs[0].attempts, 1)
         start_s = self.now_s()
         self._journal.phase_started(node, attempt=attempt)
         for run in runs:

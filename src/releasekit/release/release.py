@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, get_args
 
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
-from releasekit.model import Action, DependencyKind, Event, Outcome, PackageId
+from releasekit.model import Action, DependencyKind, Event, Node, Outcome, PackageId, Phase
 from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results
 from releasekit.release.phases import POLLING, Phases, Polling
 from releasekit.scheduler import Scheduler, Task
@@ -18,17 +18,14 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Phase, Plan, Result
+    from releasekit.model import Plan, Result
     from releasekit.state.journal import Journal
 
 # A runner leaves 7.5 s between its first signal and its second one.
 # https://github.com/actions/runner/blob/main/src/Runner.Sdk/ProcessInvoker.cs
 CANCEL_GRACE_S = 6.0
+PHASES: tuple[Phase, ...] = get_args(Phase)
 DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
-
-
-class Stopped(PackageError):
-    """The run takes on nothing new."""
 
 
 class _Retries:
@@ -38,31 +35,24 @@ class _Retries:
         self._now_s = now_s
         self._watch = watch
 
-    def started(self, name: str, attempt: int) -> None:
+    def started(self, node: Node, attempt: int) -> None:
         """Told by the phase itself."""
 
-    def retrying(self, name: str, attempt: int, delay_s: float, error: BaseException) -> None:
-        phase, package = parted(name)
+    def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
         self._watch(
             Event(
-                package=package,
+                package=node.package,
                 state="retrying",
                 at_s=self._now_s(),
-                phase=phase,
+                phase=node.phase,
                 attempt=attempt,
                 delay_s=delay_s,
                 detail=str(error),
             )
         )
 
-    def settled(self, name: str, outcome: Outcome, reason: str) -> None:
+    def settled(self, node: Node, outcome: Outcome, reason: str) -> None:
         """Of a node, which is not yet that of its package."""
-
-
-def parted(node: str) -> tuple[Phase, PackageId]:
-    """The phase and the package (of a batch, the first one) that a node is named after."""
-    phase, _, package = node.partition(" ")
-    return cast("Phase", phase), PackageId.parse(package)
 
 
 class ReleaseRun:
@@ -92,11 +82,13 @@ class ReleaseRun:
         self._watch = watch
         self._runs = {planned.package.id: PackageRun.of(planned) for planned in plan.packages}
         self._phases = Phases(targets, config=config, journal=journal, watch=watch, polling=polling)
-        self._jobs: dict[str, Callable[[], Awaitable[None]]] = {}
+        self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
         self._told: set[PackageId] = set()
         self._ending = ""
+        tasks = self._tasks()
+        known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
-            self._tasks(),
+            tasks,
             lanes={
                 "build": config.build_concurrency,
                 "upload": config.concurrency,
@@ -107,21 +99,26 @@ class ReleaseRun:
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay_s,
             task_timeout=None,
-            durations=journal.history.durations,
+            durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
+            completing={"confirm", "follow-up"},
+            sequential=config.concurrency == config.build_concurrency == 1,
             observer=_Retries(self._phases.now_s, watch),
         )
 
     @property
-    def scheduler(self) -> Scheduler:
+    def scheduler(self) -> Scheduler[Node]:
         """For pausing and resuming."""
         return self._scheduler
 
-    def stop(self, reason: str, *, immediately: bool = False) -> None:
-        """Take on nothing new; uploads in flight get 6 s, or nothing when `immediately`."""
+    def stop(self, reason: str, *, grace_s: float | None = None) -> None:
+        """Take on nothing new: what is being built is built, and what is being uploaded is
+        uploaded and confirmed. With `grace_s`, builds are interrupted at once, uploads after that.
+
+        May be called again: the stricter holds.
+        """
         self._ending = self._ending or reason
-        self._scheduler.cancel(
-            grace_s=0.0 if immediately else CANCEL_GRACE_S, lanes={"upload", "confirm"}
-        )
+        lanes = None if grace_s is None else {"upload", "confirm"}
+        self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
 
     async def run(self) -> None:
         """To the end, whatever happens to single packages; `results` tells how they ended."""
@@ -130,13 +127,15 @@ class ReleaseRun:
                 self._tell(result_of(run))
         timer = None
         if self._config.deadline_s is not None:
+            reason = f"the deadline of {self._config.deadline_s:g} s passed"
             timer = asyncio.get_running_loop().call_later(
-                self._config.deadline_s,
-                self.stop,
-                f"the deadline of {self._config.deadline_s:g} s passed",
+                self._config.deadline_s, partial(self.stop, reason, grace_s=CANCEL_GRACE_S)
             )
         try:
             await self._scheduler.run(self._perform)
+        except asyncio.CancelledError:
+            self._ending = self._ending or "cancelled by the caller"
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
@@ -155,12 +154,8 @@ class ReleaseRun:
             return Outcome.CANCELLED, self._ending
         return DRY_RUN if self._config.dry_run else CUT_OFF
 
-    async def _perform(self, node: str) -> None:
-        phase, package = parted(node)
-        # A run that is ending still confirms what it has sent.
-        if self._ending and phase != "confirm":
-            raise Stopped(self._ending)
-        run = self._runs[package]
+    async def _perform(self, node: Node) -> None:
+        run = self._runs[node.package]
         try:
             await self._jobs[node]()
         except PackageError as error:
@@ -170,7 +165,7 @@ class ReleaseRun:
 
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":
-            self._ending = self._ending or f"{run.id} failed, and `failure-policy` is `stop`"
+            self.stop(f"{run.id} failed, and `failure-policy` is `stop`")
         # Until its dependencies have ended nobody can tell a failed package from a blocked one, and
         # until the run has, nobody gives up finding out about an unconfirmed one.
         if not run.unconfirmed and all(
@@ -203,7 +198,9 @@ class ReleaseRun:
         for run in runs:
             if run.planned.action is Action.REFUSE:
                 run.error = PackageError(run.planned.reason)
-        await self._phases.upload(runs, companions=self._companions)
+        await self._phases.upload(
+            runs, companions=self._companions, may_retry=lambda: not self._ending
+        )
 
     async def _confirm(self, run: PackageRun) -> None:
         await self._phases.confirm(run)
@@ -214,50 +211,59 @@ class ReleaseRun:
         await self._phases.follow_up(run)
         self._tell(result_of(run))
 
-    def _tasks(self) -> list[Task]:
+    def _tasks(self) -> list[Task[Node]]:
         """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only
-        build.
+        build. In plan order, each package with all its phases.
         """
         tasks = self._builds()
-        if self._config.dry_run:
-            return tasks
-        built_by = {package: task.name for task in tasks for package in self._batches[task.name]}
-        uploads = self._uploads()
+        if not self._config.dry_run:
+            uploads = self._uploads()
+            tasks += self._transfers(uploads)
+            tasks += self._follow_ups(uploads)
+        places = {package: place for place, package in enumerate(self._runs)}
+        return sorted(tasks, key=lambda t: (places[t.name.package], PHASES.index(t.name.phase)))
+
+    def _transfers(self, uploads: Mapping[Node, Sequence[PackageId]]) -> list[Task[Node]]:
+        """Every upload, and a confirmation of each of its packages."""
+        built_by = {package: build for build, ids in self._batches.items() for package in ids}
         sent_by = {package: node for node, packages in uploads.items() for package in packages}
         visible = self._config.gate == "visible"
+        tasks = []
         for upload, packages in uploads.items():
             needs = {on for package in packages for on in self._edges[package] if on in sent_by}
             waits = {
-                f"confirm {on}" if visible else sent_by[on] for on in needs if sent_by[on] != upload
+                Node("confirm", on) if visible else sent_by[on]
+                for on in needs
+                if sent_by[on] != upload
             } | {built_by[package] for package in packages if package in built_by}
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits)))
             for package in packages:
-                confirm = f"confirm {package}"
+                confirm = Node("confirm", package)
                 tasks.append(Task(name=confirm, lane="confirm", after=frozenset({upload})))
                 self._jobs[confirm] = partial(self._confirm, self._runs[package])
-        return tasks + self._follow_ups(uploads)
+        return tasks
 
-    def _follow_ups(self, uploads: Mapping[str, Sequence[PackageId]]) -> list[Task]:
+    def _follow_ups(self, uploads: Mapping[Node, Sequence[PackageId]]) -> list[Task[Node]]:
         """One node for each package that has something to do once it is confirmed."""
         tasks = []
         for package in (package for packages in uploads.values() for package in packages):
             follow_up = self._targets[package.ecosystem].follow_up
             run = self._runs[package]
             if follow_up is not None and follow_up.due(run.planned.package):
-                node = f"follow-up {package}"
-                after = frozenset({f"confirm {package}"})
+                node = Node("follow-up", package)
+                after = frozenset({Node("confirm", package)})
                 tasks.append(Task(name=node, lane="follow-up", after=after))
                 self._jobs[node] = partial(self._follow_up, run)
         return tasks
 
-    def _uploads(self) -> dict[str, list[PackageId]]:
+    def _uploads(self) -> dict[Node, list[PackageId]]:
         """One node a package; one for all packages that go out together."""
-        nodes: dict[str, list[PackageId]] = {}
-        shared: dict[str, str] = {}
+        nodes: dict[Node, list[PackageId]] = {}
+        shared: dict[str, Node] = {}
         for package, run in self._runs.items():
             if run.planned.action is Action.KEEP:
                 continue
-            node = f"upload {package}"
+            node = Node("upload", package)
             if self._together(package, package):
                 node = shared.setdefault(package.ecosystem, node)
             nodes.setdefault(node, []).append(package)
@@ -274,9 +280,9 @@ class ReleaseRun:
         """Who goes out with it, ahead of their own turn."""
         return companions(run, self._runs.values(), self._edges)
 
-    def _builds(self) -> list[Task]:
+    def _builds(self) -> list[Task[Node]]:
         """One node a batch, after those whose packages it cannot be built without."""
-        self._batches: dict[str, tuple[PackageId, ...]] = {}
+        self._batches: dict[Node, tuple[PackageId, ...]] = {}
         for name, target in self._targets.items():
             packages = [
                 planned.package
@@ -285,7 +291,7 @@ class ReleaseRun:
             ]
             for batch in target.ecosystem.batches(packages):
                 ids = tuple(package.id for package in batch)
-                self._batches[f"build {ids[0]}"] = ids
+                self._batches[Node("build", ids[0])] = ids
         batch_of = {package: node for node, ids in self._batches.items() for package in ids}
         tasks = []
         for node, ids in self._batches.items():
