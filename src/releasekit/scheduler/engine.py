@@ -225,7 +225,7 @@ class Scheduler(Generic[K]):
         waits for it. PlanError for an unknown name; nothing for one that has its outcome.
 
         A running attempt has nothing left to do, and is interrupted. It holds its slot until it
-        has ended, and neither what it returns nor what it raises makes a difference.
+        has ended, and whatever comes of it, the outcome stays.
         """
         if settled := self._frontier.mark_done(name):
             self._reasons.errors.pop(name, None)
