@@ -35,7 +35,7 @@ DECISION = mutants(
 PHASES = mutants(
     "release/phases",
     {
-        "no poll_once at the registry before another attempt": never(
+        "no look at the registry before another attempt": never(
             "Phases._send_missing", "run.attempts > 1 or run.ambiguity"
         ),
         "no intent before the first byte": without(
@@ -79,27 +79,38 @@ RELEASE = mutants(
     "release/release",
     {
         "dependents do not wait": change(
-            "ReleaseRun._tasks",
+            "ReleaseRun._transfers",
             "{on for package in packages for on in self._edges[package] if on in sent_by}",
             "set()",
         ),
         "dependents wait for the upload only": never(
-            "ReleaseRun._tasks", "self._config.gate == 'visible'"
+            "ReleaseRun._transfers", "self._config.gate == 'visible'"
         ),
         "uploads do not wait for their build": without(
-            "ReleaseRun._tasks",
+            "ReleaseRun._transfers",
             "{built_by[package] for package in packages if package in built_by}",
         ),
         "build dependencies are not built first": never(
             "ReleaseRun._builds", "dependency.kind is DependencyKind.BUILD and ..."
         ),
-        "a stop goes on with what is left": never("ReleaseRun._perform", "self._ending and ..."),
-        "no last poll_once when the run is ended": never("ReleaseRun.run", "self._ending"),
+        "a stop goes on with what is left": never(
+            "ReleaseRun._failed", "self._config.failure_policy == 'stop'"
+        ),
+        "a stop is followed by another attempt": change(
+            "ReleaseRun._upload", "not self._ending", "True"
+        ),
+        "nobody confirms what was in flight": change(
+            "ReleaseRun.__init__", "{'confirm', 'follow-up'}", "{'follow-up'}"
+        ),
+        "two things at a time": without(
+            "ReleaseRun.__init__", "sequential=config.concurrency == config.build_concurrency == 1"
+        ),
+        "no last look when the run is ended": change("ReleaseRun.run", "run.unconfirmed", "False"),
         "an outcome is told before it is final": without(
             "ReleaseRun._failed", "not run.unconfirmed"
         ),
         "an end is told twice": without("ReleaseRun._tell", "self._told.add(package.id)"),
-        "a dry run uploads": never("ReleaseRun._tasks", "self._config.dry_run"),
+        "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
         ),
@@ -109,7 +120,7 @@ RELEASE = mutants(
 LIFE = mutants(
     "release/life",
     {
-        "whoever is built goes companions": without("companions", "there.issuperset(...)"),
+        "whoever is built goes along": without("companions", "there.issuperset(...)"),
         "failed, and it is there": never("outcome_of", "run.unconfirmed"),
         "an own failure hides the one before": change(
             "outcome_of",

@@ -13,8 +13,8 @@ FRONTIER = mutants(
         "one too few in a lane": change("_Lane.free", "len(self.running)", "len(self.running) + 1"),
         "starts while paused": never("Frontier.take", "self.paused"),
         "begins while paused": without("Frontier.may_run", "self.paused"),
-        "begins after cancel": without("Frontier.may_run", "self._stopping"),
-        "begins after removal": without("Frontier.may_run", "self._nodes[name].leaving"),
+        "begins after cancel": without("Frontier.may_run", "self._stopping and ..."),
+        "begins after removal": without("Frontier.may_run", "node.leaving"),
         "shortest path first": (
             change("Frontier._enqueue", "-node.remaining", "node.remaining"),
             change("Frontier.take", "-node.remaining", "node.remaining"),
@@ -26,9 +26,7 @@ FRONTIER = mutants(
         "blocks one level only": without("BLOCKING", "Outcome.BLOCKED"),
         "a removal never bars": without("Frontier._blocks", "outcome is Outcome.REMOVED and ..."),
         "a removal always bars": without("Frontier._blocks", "node.bars"),
-        "backing off holds the slot": change(
-            "Frontier.defer", "self._leave_slot(name)", "self._nodes[name]"
-        ),
+        "backing off holds the slot": without("Frontier.defer", "self._leave_slot(name)"),
         "removal hides a success": without("Frontier.settle", "outcome in {..., ...}"),
         "removal while running is forgotten": never("Frontier.settle", "node.leaving"),
         "waits for what is done": always("Frontier._insert", "dependency.state is not SETTLED"),
@@ -43,10 +41,28 @@ FRONTIER = mutants(
         "a removal does not wait for the attempt": never(
             "Frontier.remove", "node.state is RUNNING"
         ),
-        "cancel forgets who backs off": without("Frontier.cancel", "WAITING"),
-        "released after cancel": never(
-            "Frontier._release", "not dependent.unmet and self._stopping"
+        "cancel forgets who backs off": without("Frontier.cancel", "node.state is WAITING"),
+        "retries after cancel": without("Frontier.defer", "self._stopping"),
+        "begins after cancel what nothing was done for": without(
+            "Frontier._comes_too_late", "done"
         ),
+        "whatever is ready completes something": without(
+            "Frontier._comes_too_late", "node.lane.name in self._completing"
+        ),
+        "a cancel relents": without("Frontier.cancel", "self._completing &= ..."),
+        "cancelled while paused for ever": change(
+            "Frontier.cancel", "self.paused, self._stopping = ...", "self._stopping = True"
+        ),
+        "done elsewhere, and started all the same": without(
+            "Frontier.may_run", "node.state is SETTLED"
+        ),
+        "done elsewhere is tried again": without("Frontier.defer", "node.state is SETTLED"),
+        "done elsewhere is published here": change("Frontier.mark_done", "self._settle(...)", "[]"),
+        "a sequence by the longest path": never("Frontier._longest_from", "self._sequential"),
+        "a sequence in every lane": without("Frontier.__init__", "lane.ready, lane.running = ..."),
+        "a sequence goes on while one backs off": always("Frontier.defer", "not self._sequential"),
+        "a sequence ends with who backed off": never("Frontier._record", "node.state is WAITING"),
+        "released after cancel": never("Frontier._release", "self._stopping and ..."),
         "blocks what has ended": never("Frontier._settle", "dependent.state is not PENDING"),
     },
 )
@@ -83,11 +99,19 @@ ENGINE = mutants(
                 "self._running[name] = self._lifetime.start(self._attempt(name))",
             ),
         ),
-        "forgets what it cancelled": without("Scheduler._interrupt", "self._interrupted.add(name)"),
+        "forgets what it cancelled": without(
+            "Scheduler._interrupt", "self._reasons.interrupted.setdefault(...)"
+        ),
         "removal lets the attempt run": never("Scheduler.remove_package", "... is State.RUNNING"),
-        "grace for every lane": without("Scheduler.cancel", "lanes is not None and ..."),
-        "grace without end": never("Scheduler.cancel", "grace_s > 0 and self._running"),
-        "no grace": always("Scheduler.cancel", "grace_s <= 0"),
+        "grace for every lane": change(
+            "Scheduler.cancel", "self._frontier.lane_of(name) not in lanes", "not lanes"
+        ),
+        "grace without end": never("Scheduler.cancel", "grace_s and not self._frontier.finished"),
+        "no grace": always("Scheduler.cancel", "grace_s is not None and ..."),
+        "a plain cancel interrupts": change(
+            "Scheduler.cancel", "grace_s is not None and grace_s <= 0", "not grace_s"
+        ),
+        "done elsewhere goes on": without("Scheduler.mark_done", "self._interrupt(...)"),
         "no time-out": without("Scheduler._attempt", "deadlines.start(...)"),
         "a cancellation from within ends nothing": change(
             "Scheduler._attempt", "error = cancelled", "raise"
