@@ -29,8 +29,8 @@ from releasekit.model import (
 )
 from releasekit.release.phases import Polling
 from releasekit.release.release import ReleaseRun
+from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Journal
-from releasekit.state.locks import make_state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.make import in_order, make_plan, planned_versions
 from releasekit.release import phases
-from releasekit.state import locks
+from releasekit.state.directory import make_state_directory
 from releasekit.state.history import History
 from releasekit.state.pins import EphemeralPin
 
@@ -59,7 +59,7 @@ class Workbench:
 
     async def build(self, packages: Sequence[Package]) -> Built:
         """As a run does it: batch by batch, with pinned manifests."""
-        locks.make_state_directory(self.config.state_directory)
+        make_state_directory(self.config.state_directory)
         into = self.config.state_directory / "dist" / self.name
         versions = planned_versions(packages).get(self.name, {})
         built: Built = {}

@@ -134,6 +134,8 @@ class Disk:
             node_id = self._names[call.texts[0].decode()] = next(self._ids)
             self._add(Change(place[0], "entry", name=place[1], other=-node_id))
 
+    _mkdirat = _mkdir
+
     def _close(self, call: Call) -> None:
         self._descriptors.pop(call.descriptor, None)
 
@@ -181,11 +183,15 @@ class Disk:
         self._names[call.texts[1].decode()] = node_id
         self._add(Change(old[0], "rename", name=old[1], other=node_id, new_name=new[1]))
 
+    _renameat = _rename
+
     def _unlink(self, call: Call) -> None:
         place = self._split(call.texts[0])
         if place is not None:
             del self._names[call.texts[0].decode()]
             self._add(Change(place[0], "remove", name=place[1]))
+
+    _unlinkat = _unlink
 
 
 def _apply(nodes: dict[int, Node], change: Change, rng: random.Random | None) -> None:

@@ -39,6 +39,9 @@ RELEASE = (
 )
 JUDGES = {
     "host/durable": PINS,
+    **dict.fromkeys(
+        ("host/folder", "state/directory"), ("unit/test_folder.py", "unit/test_hostile_state.py")
+    ),
     "state/pins": PINS,
     "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
     "state/journal": JOURNAL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -17,27 +18,33 @@ WORKLOAD = Path(__file__).with_name("workload.py")
 
 # Everything by which the code under test can change a file or make a change durable.
 CHANGING = (
-    "openat,mkdir,rmdir,write,pwrite64,ftruncate,fsync,fdatasync,fchmod,fchown,utimensat,"
+    "openat,mkdir,mkdirat,rmdir,write,pwrite64,ftruncate,fsync,fdatasync,fchmod,fchown,utimensat,"
     "rename,renameat,renameat2,link,unlink,unlinkat,symlink"
 )
 
 
 @dataclass(frozen=True)
 class Call:
-    """One finished call. `nth` counts the calls of this name since the process began."""
+    """One finished call. `nth` counts the calls of this name since the process began; `folders` are
+    the directories that its names are relative to.
+    """
 
     name: str
     arguments: str
     result: int
     nth: int
+    folders: tuple[bytes, ...] = ()
 
     @cached_property
     def texts(self) -> list[bytes]:
-        """The string arguments, paths and data alike."""
-        return [
+        """The string arguments, paths and data alike; names in an open directory as whole paths."""
+        texts = [
             bytes.fromhex(text.replace("\\x", ""))
             for text in re.findall(r'"((?:\\x[0-9a-f]{2})*)"', self.arguments)
         ]
+        for number, folder in enumerate(self.folders):
+            texts[number] = os.path.normpath(os.path.join(folder, texts[number]))  # noqa: PTH118
+        return texts
 
     @property
     def descriptor(self) -> int:
@@ -61,11 +68,19 @@ def run(directory: Path, command: str) -> list[Call]:
     )
     calls: list[Call] = []
     counts: dict[str, int] = {}
+    opened: dict[str, bytes] = {}
     for line in log.read_text().splitlines():
         if found := re.match(r"\d+ +(\w+)\((.*)\) += (-?\d+)", line):
             name, arguments, result = found.groups()
             counts[name] = counts.get(name, 0) + 1
-            calls.append(Call(name, arguments, int(result), counts[name]))
+            # openat(3, "name", …), renameat(3, "old", 3, "new")
+            relative = name.removesuffix("2").endswith("at")
+            numbers = re.findall(r'(?:^|, )(AT_FDCWD|\d+), "', arguments) if relative else []
+            folders = tuple(opened.get(number, b"") for number in numbers)
+            call = Call(name, arguments, int(result), counts[name], folders)
+            if name == "openat":
+                opened[result] = call.texts[0]
+            calls.append(call)
     log.unlink()
     return calls
 

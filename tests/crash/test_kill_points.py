@@ -105,7 +105,7 @@ def test_a_journal_is_shortened_whole_or_not_at_all(tmp_path: Path) -> None:
     calls = changing_calls(whole, "shorten")
     long, short = workspace.journal_bytes(template), workspace.journal_bytes(whole)
     assert len(short) < len(long) / 2
-    assert "rename" in {call.name for call in calls}
+    assert "renameat" in {call.name for call in calls}
     left = set()
     for number, call in enumerate(calls):
         directory = shutil.copytree(template, tmp_path / f"workspace-{number:05}")
@@ -120,7 +120,7 @@ def test_a_journal_is_shortened_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_kill_comes_before_the_call_not_after(tmp_path: Path) -> None:
     directory = fresh(tmp_path, "first")
     [first, *_] = changing_calls(fresh(tmp_path, "whole"), "release")
-    assert first.name == "mkdir"
+    assert first.name == "mkdirat"
     assert strace.kill_before(first, directory, "release") == []
     assert not (directory / ".releasekit").exists()
 

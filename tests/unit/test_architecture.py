@@ -25,6 +25,14 @@ REPORT = (
     *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
     *("summary", "plans", "results", "joined", "live", "progress"),
 )
+HOST = (
+    *("folder", "durable", "flock", "contents", "files"),
+    *("scrub", "streams", "process", "runner"),
+)
+STATE = (
+    *("directory", "history", "logfile", "compaction", "journal"),
+    *("locks", "pins", "doctor"),
+)
 CONFIG = (
     *("values", "declaration", "ecosystem", "inputs", "declared"),
     *("file", "places", "config", "choice"),
@@ -53,10 +61,10 @@ HOUSE = (
         "deadlines",
         "engine",
     ),
-    ("host", "durable", "flock", "contents", "files", "scrub", "streams", "process", "runner"),
+    ("host", *HOST),
     ("report", *REPORT),
     ("http", "origins", "circuit", "client", "credentials", "identity"),
-    ("state", "history", "logfile", "compaction", "journal", "locks", "pins", "doctor"),
+    ("state", *STATE),
     ("config", *CONFIG),
     ("ecosystems", "interface", "tables", "directory", "folders", "shared", *FOLDERS),
     ("plan", "source", "decision", "make", "file"),

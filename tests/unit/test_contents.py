@@ -127,8 +127,20 @@ def test_a_file_that_cannot_be_read_ends_its_package_only(tmp_path: Path) -> Non
     directory = tmp_path / "acme-1.0.whl"
     directory.mkdir()
     artifact = Artifact(path=directory, size=4, digests={"sha256": ""})
-    with contents.opened(artifact) as file, pytest.raises(PackageError, match="Is a directory"):
-        file.read()
+    with pytest.raises(PackageError, match="Is a directory"), contents.opened(artifact):
+        pass
+
+
+def test_a_disk_that_cannot_be_read_ends_its_package_only(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with contents.opened(distributions.artifact(built)) as file:
+        monkeypatch.setattr(os, "read", broken)
+        with pytest.raises(PackageError, match="Input/output error"):
+            file.read()
 
 
 def test_archives_read_the_same_descriptor(built: Path) -> None:

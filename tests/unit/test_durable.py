@@ -80,18 +80,25 @@ def test_replace_never_writes_through_a_symbolic_link(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_bytes(b"precious")
     (tmp_path / "temporary").symlink_to(target)
-    durable.replace(tmp_path / "file", b"new", temporary=tmp_path / "temporary")
+    with pytest.raises(OSError, match=r"is a symbolic link.*temporary"):
+        durable.replace(tmp_path / "file", b"new", temporary=tmp_path / "temporary")
+    with pytest.raises(OSError, match=r"is a symbolic link.*temporary"):
+        durable.replace(tmp_path / "temporary", b"new")
     assert target.read_bytes() == b"precious"
-    with (
-        pytest.raises(OSError, match="symbolic"),
-        durable.opened(_link(tmp_path, target), os.O_RDWR),
-    ):
-        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["target", "temporary"]
 
 
-def _link(directory: Path, target: Path) -> Path:
-    (directory / "link").symlink_to(target)
-    return directory / "link"
+def test_names_of_what_is_not_there_are_none(tmp_path: Path) -> None:
+    (tmp_path / "b").touch()
+    (tmp_path / "a").mkdir()
+    assert durable.names(tmp_path) == ["a", "b"]
+    assert durable.names(tmp_path / "missing") == []
+
+
+def test_rename_keeps_to_one_directory(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    durable.rename(tmp_path / "a", tmp_path / "b")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("b", b"a")]
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync", "rename"])
@@ -139,4 +146,12 @@ def test_windows_has_other_calls_for_the_same(
     monkeypatch.setattr(sys, "platform", "win32")
     durable.replace(tmp_path / "file", b"new", attributes=Attributes(mode=0o600, uid=0, gid=0))
     durable.fsync(tmp_path / "file")
+    durable.make_directory(tmp_path / "a" / "b")
+    durable.remove(tmp_path / "file")
+    assert durable.names(tmp_path) == ["a"]
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for path in (tmp_path / "link", tmp_path / "link" / "file"):
+        with pytest.raises(OSError, match=r"is a symbolic link.*/link'"):
+            durable.replace(path, b"")
+    durable.replace(tmp_path / "file", b"new", attributes=Attributes(mode=0o600, uid=0, gid=0))
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600

@@ -164,7 +164,7 @@ def test_a_full_disk_costs_the_name_in_the_file_not_the_lock(
 
 def test_a_state_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StateError, match="cannot be used as the state directory: File exists"):
+    with pytest.raises(StateError, match="cannot be used as the state directory: Not a directory"):
         locks.acquire(tmp_path / "file" / "state", ["pypi"])
 
 

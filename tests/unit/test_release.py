@@ -13,8 +13,8 @@ from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
 from releasekit.release.phases import Polling
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
+from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Entry, Journal, read
-from releasekit.state.locks import make_state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

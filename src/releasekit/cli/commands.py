@@ -28,6 +28,7 @@ from releasekit.release.release import ReleaseRun
 from releasekit.report.progress import choose
 from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins
+from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read
 from releasekit.text.escape import log_line
 
@@ -69,6 +70,7 @@ async def run(config: Config, session: Session) -> int:
 
 async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
+    await asyncio.to_thread(refuse_links, config.state_directory)
     async with workspace(config, session) as (targets, processes):
         commit = await commit_of(config.root, processes)
         made = await make_plan(config, targets, read(config.state_directory), commit=commit)
@@ -90,7 +92,7 @@ def _shown(made: Plan, config: Config) -> str:
 def _write_plan(made: Plan, config: Config, session: Session) -> None:
     path = config.plan_file
     if path is None and on_actions(session.credentials.environment):
-        locks.make_state_directory(config.state_directory)
+        make_state_directory(config.state_directory)
         path = config.state_directory / "plan.json"
     if path is not None:
         _write(path, report.plan_json(made, config.root))
@@ -111,6 +113,7 @@ async def publish(config: Config, session: Session) -> int:
     redact = session.credentials.redact
     with contextlib.ExitStack() as stack:
         interruption = stack.enter_context(Interruption())
+        await asyncio.to_thread(refuse_links, config.state_directory)
         held = stack.enter_context(locks.acquire(config.state_directory, ecosystems))
         for path in pins.recover(config.state_directory, ecosystems, root=config.root):
             print(f"gave back {path}, which a killed run had left pinned", file=session.out)
@@ -195,6 +198,7 @@ class _Run:
 
 async def join(config: Config, session: Session) -> int:
     """Join the results of several jobs, found below the state directory, into one report."""
+    await asyncio.to_thread(refuse_links, config.state_directory)
     found = sorted(config.state_directory.rglob(RESULTS))
     if not found:
         raise ConfigError(
@@ -291,7 +295,7 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(path.parent)
         durable.replace(path, text.encode())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.config.declaration import declared_by
@@ -10,7 +12,6 @@ from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from releasekit.config.declaration import Declaration
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -58,17 +59,24 @@ class Places:
         It never holds the root: it ignores its whole content in git.
         """
         label = self._label("state_directory")
-        found = self._resolve(self.inputs.state_directory, "state_directory")
+        given = self.inputs.state_directory
+        found = self._resolve(given, "state_directory")
         if self.root.is_relative_to(found):
             raise ConfigError(
                 f"{label}: {found} holds the workspace; write a directory of its own, "
                 "like .releasekit"
             )
-        if self._rank("state_directory") < 2 and not found.is_relative_to(self.root):
-            raise ConfigError(
-                f"{label}: {found} is outside the workspace",
-                hint="Give it as --state-directory or as an input if that is meant.",
-            )
+        if self._rank("state_directory") < 2:
+            if not found.is_relative_to(self.root):
+                raise ConfigError(
+                    f"{label}: {found} is outside the workspace",
+                    hint="Give it as --state-directory or as an input if that is meant.",
+                )
+            if found != Path(os.path.normpath(self.root / given)):
+                raise ConfigError(
+                    f"{label}: {self.root / given} is a symbolic link, or below one, to {found}",
+                    hint="Delete the link, or give its target as --state-directory.",
+                )
         if found.exists() and not found.is_dir():
             raise ConfigError(f"{label}: {found} is a file; write the path of a directory")
         return found

@@ -113,7 +113,7 @@ class DirectoryRegistry:
 
 def _write(path: Path, page: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if path.read_bytes() == page:
+        if durable.read(path) == page:
             return
     durable.make_directory(path.parent)
     durable.replace(path, page)

@@ -2,6 +2,7 @@
 
 The order of the calls is the whole point: temporary file, fsync, rename, fsync of the directory
 (https://lwn.net/Articles/457667/). A reader sees the old bytes or the new ones, never a mixture.
+No call follows a symbolic link, and none replaces or removes anything but a regular file.
 """
 
 from __future__ import annotations
@@ -13,14 +14,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from releasekit.host.folder import Folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-# Without it Windows would turn every \n into \r\n; elsewhere the flag does not exist.
-O_BINARY: int = getattr(os, "O_BINARY", 0)
-O_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-O_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)  # PEP 446 does it where the flag is missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,58 +49,79 @@ def replace(
     is random, so that any number of writers may replace one path at once (the last one wins). Only
     a kill leaves it behind. Raises OSError, with the temporary file gone and `path` untouched.
     """
-    if temporary is None:
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    else:
-        # One left by a kill may be read-only by now, so it cannot simply be opened again.
-        temporary.unlink(missing_ok=True)
-    try:
-        # Nobody may look inside before the file has the mode it is meant to have.
-        mode = 0o666 if attributes is None else 0o600
-        with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as descriptor:
-            write_all(descriptor, data)
-            if attributes is not None:
-                _set_attributes(descriptor, temporary, attributes)
-            if times_ns is not None:
-                os.utime(descriptor if os.utime in os.supports_fd else temporary, ns=times_ns)
-            os.fsync(descriptor)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    fsync_directory(path.parent)
+    random = f".{path.name}.{secrets.token_hex(8)}.tmp"
+    name = random if temporary is None else temporary.name
+    with Folder.reached(path.parent) as folder:
+        if temporary is not None:
+            # One left by a kill may be read-only by now, so it cannot simply be opened again.
+            folder.unlink(name)
+        try:
+            # Nobody may look inside before the file has the mode it is meant to have.
+            mode = 0o666 if attributes is None else 0o600
+            with _closing(
+                folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            ) as descriptor:
+                write_all(descriptor, data)
+                if attributes is not None:
+                    _set_attributes(descriptor, folder.path / name, attributes)
+                if times_ns is not None:
+                    by_path = folder.path / name
+                    os.utime(descriptor if os.utime in os.supports_fd else by_path, ns=times_ns)
+                os.fsync(descriptor)
+            folder.rename(name, path.name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.unlink(name)
+            raise
+        folder.sync()
 
 
 def make_directory(path: Path) -> None:
     """Create `path` and its missing parents, each entered durably into the one above."""
-    if path.is_dir():
-        return
-    make_directory(path.parent)
-    path.mkdir(exist_ok=True)
-    fsync_directory(path.parent)
+    with Folder.reached(path, make=True):
+        pass
 
 
 def remove(path: Path) -> None:
     """Remove a file durably; one that is not there is fine."""
-    path.unlink(missing_ok=True)
-    fsync_directory(path.parent)
+    with Folder.reached(path.parent) as folder:
+        folder.unlink(path.name)
+        folder.sync()
+
+
+def rename(old: Path, new: Path) -> None:
+    """Give a file another name in its directory, durably."""
+    with Folder.reached(old.parent) as folder:
+        folder.rename(old.name, new.name)
+        folder.sync()
+
+
+def names(directory: Path) -> list[str]:
+    """What is in it, sorted; nothing where there is no such directory."""
+    try:
+        with Folder.reached(directory) as folder:
+            return folder.names()
+    except FileNotFoundError:
+        return []
+
+
+def read(path: Path, *, max_bytes: int = -1) -> bytes:
+    """The bytes of a file, `max_bytes` of them at most."""
+    with opened(path, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        return file.read(max_bytes)
 
 
 def fsync(path: Path) -> None:
     """Make the bytes of a file that somebody else wrote durable; not its name."""
     # Windows flushes only what is open for writing.
-    descriptor = os.open(path, (os.O_RDWR if sys.platform == "win32" else os.O_RDONLY) | O_CLOEXEC)
-    try:
+    with opened(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def fsync_directory(path: Path) -> None:
-    """Make the names in a directory durable. Windows has no such call; NTFS journals them."""
-    if sys.platform != "win32":
-        fsync(path)
+    """Make the names in a directory durable."""
+    with Folder.reached(path) as folder:
+        folder.sync()
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -112,10 +131,21 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+def open_file(path: Path, flags: int, mode: int = 0o666) -> int:
+    """The descriptor of a regular file, which the caller closes."""
+    with Folder.reached(path.parent) as folder:
+        return folder.open(path.name, flags, mode)
+
+
 @contextlib.contextmanager
 def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
-    """The descriptor of a file, closed at the end; symbolic links are not followed."""
-    descriptor = os.open(path, flags | O_BINARY | O_NOFOLLOW | O_CLOEXEC, mode)
+    """The descriptor of a regular file, closed at the end."""
+    with _closing(open_file(path, flags, mode)) as descriptor:
+        yield descriptor
+
+
+@contextlib.contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
     try:
         yield descriptor
     finally:

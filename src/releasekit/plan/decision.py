@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from releasekit.host import durable
 from releasekit.model import Action, Artifact, Published
 
 if TYPE_CHECKING:
@@ -107,7 +109,10 @@ def intact(entry: Entry) -> bool:
     """Whether the stored bytes are still those that were built."""
     for artifact in entry.artifacts:
         try:
-            with artifact.path.open("rb") as file:
+            with (
+                durable.opened(artifact.path, os.O_RDONLY) as descriptor,
+                open(descriptor, "rb", closefd=False) as file,
+            ):
                 if hashlib.file_digest(file, "sha256").hexdigest() != artifact.sha256:
                     return False
         except OSError:

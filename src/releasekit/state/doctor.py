@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from releasekit.errors import JournalError, JournalNewer, StateError
 from releasekit.host import durable
+from releasekit.host.folder import LINK
 from releasekit.state import journal, locks, pins
+from releasekit.state.directory import WAY_OUT, links, refuse_links
 from releasekit.state.journal import Journal
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ Kind = Literal[
     "lost-artifact",
     "torn-journal",
     "damaged-journal",
+    "link",
 ]
 
 
@@ -42,7 +45,12 @@ class Finding:
 
 
 def examine(state_directory: Path, *, root: Path) -> list[Finding]:
-    """Changes nothing, needs no lock, and raises nothing that a damaged state could cause."""
+    """Changes nothing, needs no lock, and raises nothing that a damaged state could cause.
+
+    Where links lie about, nothing else is looked at: it may be anything.
+    """
+    if planted := [*links(state_directory)]:
+        return [Finding(kind="link", message=f"{link}: {LINK}", hint=WAY_OUT) for link in planted]
     ecosystems = _ecosystems(state_directory)
     held = [found for name in ecosystems if (found := _held(state_directory, name))]
     running = {name for name, finding in held if finding.kind == "running"}
@@ -61,6 +69,7 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
 
     Raises StateError, with all the rest repaired, when a manifest was edited while it was pinned.
     """
+    refuse_links(state_directory)
     ecosystems = _ecosystems(state_directory)
     if not ecosystems and not (state_directory / journal.FILENAME).exists():
         return []
@@ -81,9 +90,10 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
 
 
 def _ecosystems(state_directory: Path) -> list[str]:
-    locked = {path.name.removeprefix("lock.") for path in state_directory.glob("lock.*")}
-    backed_up = {path.name for path in (state_directory / "backup").glob("*")}
-    return sorted(name for name in locked | backed_up if locks.is_ecosystem(name))
+    here = durable.names(state_directory)
+    locked = {name.removeprefix("lock.") for name in here if name.startswith("lock.")}
+    backed_up = durable.names(state_directory / "backup") if "backup" in here else []
+    return sorted(filter(locks.is_ecosystem, locked.union(backed_up)))
 
 
 def _held(state_directory: Path, ecosystem: str) -> tuple[str, Finding] | None:
@@ -146,6 +156,9 @@ def _journal(state_directory: Path, running: Collection[str]) -> Iterator[Findin
     except JournalError as error:
         yield Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=True)
         return
+    except StateError as error:
+        yield Finding(kind="damaged-journal", message=str(error), hint=error.hint)
+        return
     if history.torn and not running:
         yield Finding(
             kind="torn-journal",
@@ -198,5 +211,4 @@ def _lost(package: PackageId, version: str, entry: Entry) -> Iterator[Finding]:
 def _set_aside(state_directory: Path) -> None:
     damaged = state_directory / journal.FILENAME
     number = sum(1 for _ in state_directory.glob("journal.damaged-*"))
-    damaged.rename(state_directory / f"journal.damaged-{number + 1}.jsonl")
-    durable.fsync_directory(state_directory)
+    durable.rename(damaged, state_directory / f"journal.damaged-{number + 1}.jsonl")

@@ -12,6 +12,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
+from releasekit.errors import StateError
+from releasekit.host import durable
 from releasekit.state.compaction import compacted
 from releasekit.state.history import SCHEMA, Entry, History, Intent, Run, encode, fold
 from releasekit.state.logfile import LogFile, refuse_longer
@@ -212,10 +214,14 @@ def read(state_directory: Path) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
     path = state_directory / FILENAME
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = durable.read(path, max_bytes=MAX_BYTES + 1)
     except FileNotFoundError:
         return History()
+    except OSError as error:
+        raise StateError(
+            f"{path}: cannot be read: {error.strerror}",
+            hint="It is written by releasekit alone: move away what is there.",
+        ) from error
     refuse_longer(len(data), MAX_BYTES, path)
     return fold(data, state_directory=state_directory, where=FILENAME)
 

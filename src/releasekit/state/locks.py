@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 from releasekit.errors import LockHeld, StateError
 from releasekit.host import durable
 from releasekit.host.flock import try_lock
+from releasekit.state.directory import make_state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -111,20 +112,6 @@ def acquire(state_directory: Path, ecosystems: Collection[str]) -> Locks:
     return locks
 
 
-def make_state_directory(path: Path) -> None:
-    """A directory that git ignores, itself included."""
-    ignore = path / ".gitignore"
-    try:
-        durable.make_directory(path)
-        if not ignore.exists():
-            durable.replace(ignore, b"*\n")
-    except OSError as error:
-        raise StateError(
-            f"{path}: cannot be used as the state directory: {error.strerror}",
-            hint="Name one that can be written as `state-directory`.",
-        ) from error
-
-
 def is_ecosystem(name: str) -> bool:
     """Whether `name` can be one, and so a part of a file's name."""
     return re.fullmatch(r"[a-z0-9-]+", name) is not None
@@ -149,7 +136,7 @@ def holder(path: Path) -> Holder | None:
     """Who took the lock last and has not given it back in order; None when nobody can tell."""
     try:
         # Windows locks are mandatory: the text may be out of reach while the lock is held.
-        fields = json.loads(path.read_bytes())
+        fields = json.loads(durable.read(path))
         return Holder(
             pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
         )
@@ -172,9 +159,8 @@ def has_ended(holder: Holder) -> bool:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | durable.O_NOFOLLOW | durable.O_CLOEXEC | durable.O_BINARY
     try:
-        return os.open(path, flags, 0o666)
+        return durable.open_file(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise StateError(
             f"{path}: cannot be opened as a lock file: {error.strerror}",

@@ -198,6 +198,4 @@ def refuse_longer(size: int, most: int, path: Path) -> None:
 
 
 def _opened(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-    flags |= durable.O_NOFOLLOW | durable.O_CLOEXEC | durable.O_BINARY
-    return os.open(path, flags, 0o666)
+    return durable.open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)

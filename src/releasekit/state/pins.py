@@ -9,6 +9,7 @@ another ecosystem is building from.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -101,8 +102,8 @@ def recover(state_directory: Path, ecosystems: Collection[str], *, root: Path) -
         except StateError as error:
             problems.append(error)
     for ecosystem in ecosystems:
-        for unfinished in backup_directory(state_directory, ecosystem).glob("*.tmp"):
-            unfinished.unlink()
+        for unfinished in _files(backup_directory(state_directory, ecosystem), ".tmp"):
+            durable.remove(unfinished)
     if problems:
         raise StateError("; ".join(map(str, problems)), hint=problems[0].hint)
     return tuple(recovered)
@@ -111,7 +112,23 @@ def recover(state_directory: Path, ecosystems: Collection[str], *, root: Path) -
 def backups(state_directory: Path, ecosystems: Collection[str]) -> Iterator[Path]:
     """The backup files of these ecosystems, each a set of manifests that may be pinned still."""
     for ecosystem in sorted(ecosystems):
-        yield from sorted(backup_directory(state_directory, ecosystem).glob("*.json"))
+        yield from _files(backup_directory(state_directory, ecosystem), ".json")
+
+
+def _files(directory: Path, suffix: str) -> list[Path]:
+    with _reporting():
+        return [directory / name for name in durable.names(directory) if name.endswith(suffix)]
+
+
+@contextlib.contextmanager
+def _reporting() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StateError(
+            f"{error.filename}: {error.strerror}",
+            hint="Building with pinned versions keeps the originals there.",
+        ) from error
 
 
 def backup_directory(state_directory: Path, ecosystem: str) -> Path:
@@ -134,7 +151,7 @@ def give_back(backup: Path, *, root: Path) -> tuple[Path, ...]:
 def load(backup: Path, root: Path) -> tuple[Original, ...]:
     """Raises StateError when the backup is damaged, or names a file outside `root`."""
     try:
-        digest, _, body = backup.read_bytes().partition(b"\n")
+        digest, _, body = durable.read(backup).partition(b"\n")
     except OSError as error:
         raise _unusable(backup, error.strerror) from error
     if digest != _sha256(body).encode():
@@ -182,19 +199,20 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
 
 
 def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
-    durable.make_directory(directory)
-    # A killed run may have made these without coming as far as this.
-    for parent in (directory, *directory.parents[:2]):
-        durable.fsync_directory(parent.parent)
+    with _reporting():
+        durable.make_directory(directory)
+        # A killed run may have made these without coming as far as this.
+        for parent in (directory, *directory.parents[:2]):
+            durable.fsync_directory(parent.parent)
     paths = {original.path for original in originals}
-    for other in directory.glob("*.json"):
+    for other in _files(directory, ".json"):
         if twice := paths.intersection(original.path for original in load(other, root)):
             raise StateError(f"{min(twice)}: is pinned already, by {other}")
     backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
     body = json.dumps([_encode(original, root) for original in originals]).encode()
-    durable.replace(
-        backup, _sha256(body).encode() + b"\n" + body, temporary=backup.with_suffix(".tmp")
-    )
+    sealed = _sha256(body).encode() + b"\n" + body
+    with _reporting():
+        durable.replace(backup, sealed, temporary=backup.with_suffix(".tmp"))
     return backup
 
 

@@ -1,0 +1,174 @@
+"""Directories that are reached by their names alone, without following a symbolic link.
+
+Each component of a path is opened in the one before it (openat(2) with O_NOFOLLOW), so whoever may
+write a directory on the way cannot lead us out of it, at whatever instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Without it Windows would turn every \n into \r\n; elsewhere the flag does not exist.
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+_NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+# PEP 446 sets close-on-exec where the flag is missing.
+_PLAIN: Final[int] = _BINARY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
+# A pipe in the place of a file must not keep us waiting.
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
+# O_PATH needs no permission to list the directory; only Linux has it.
+_STEP: Final[int] = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
+LINK: Final = "is a symbolic link, and no link is followed here"
+
+
+class Folder:
+    """An open directory; every name is one in it. Errors carry the whole path as `filename`."""
+
+    def __init__(self, path: Path, descriptor: int | None) -> None:
+        self.path = path
+        # Windows has no dir_fd: there a name is the whole path, looked at just before its use.
+        self._descriptor = descriptor
+
+    @classmethod
+    @contextlib.contextmanager
+    def reached(cls, path: Path, *, make: bool = False) -> Iterator[Self]:
+        """The directory at `path`; `make` creates it and what is missing above it, durably.
+
+        Raises OSError for a link on the way.
+        """
+        if sys.platform == "win32":
+            _look_for_links(path)
+            if make:
+                path.mkdir(parents=True, exist_ok=True)
+            yield cls(path, None)
+            return
+        here = Path(path.anchor or ".")
+        folder = cls(here, os.open(here, _STEP))
+        try:
+            for name in path.relative_to(here).parts:
+                inner = folder._enter(name, make=make)
+                folder.close()
+                folder = inner
+            yield folder
+        finally:
+            folder.close()
+
+    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
+        """A descriptor of a regular file; anything else is refused."""
+        with self._telling(name):
+            descriptor = os.open(
+                self._place(name), flags | _PLAIN | _NONBLOCK, mode, dir_fd=self._descriptor
+            )
+            try:
+                _require_regular(os.fstat(descriptor))
+            except BaseException:
+                os.close(descriptor)
+                raise
+            return descriptor
+
+    def unlink(self, name: str) -> None:
+        """Remove a regular file, or nothing where nothing is; anything else is refused."""
+        with self._telling(name), contextlib.suppress(FileNotFoundError):
+            _require_regular(self._status(name))
+            os.unlink(self._place(name), dir_fd=self._descriptor)
+
+    def rename(self, old: str, new: str) -> None:
+        """Put `old` in the place of `new`, if that is a regular file or nothing."""
+        with self._telling(new):
+            with contextlib.suppress(FileNotFoundError):
+                _require_regular(self._status(new))
+            os.replace(
+                self._place(old),
+                self._place(new),
+                src_dir_fd=self._descriptor,
+                dst_dir_fd=self._descriptor,
+            )
+
+    def names(self) -> list[str]:
+        """Sorted; the children of the directory."""
+        if self._descriptor is None:
+            return sorted(path.name for path in self.path.iterdir())
+        with self._telling("."), self._listable() as here, os.scandir(here) as entries:
+            return sorted(entry.name for entry in entries)
+
+    def sync(self) -> None:
+        """Make the names durable. Windows has no such call; NTFS journals them."""
+        if self._descriptor is not None:
+            with self._telling("."), self._listable() as descriptor:
+                os.fsync(descriptor)
+
+    def close(self) -> None:
+        """Once."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def _enter(self, name: str, *, make: bool) -> Self:
+        with self._telling(name):
+            try:
+                return self._open_inner(name)
+            except FileNotFoundError:
+                if not make:
+                    raise
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self._descriptor)
+            self.sync()
+            return self._open_inner(name)
+
+    def _open_inner(self, name: str) -> Self:
+        try:
+            return type(self)(self.path / name, os.open(name, _STEP, dir_fd=self._descriptor))
+        except NotADirectoryError:
+            # What O_DIRECTORY says of a link too.
+            if stat.S_ISLNK(self._status(name).st_mode):
+                raise OSError(errno.ELOOP, LINK) from None
+            raise
+
+    def _status(self, name: str) -> os.stat_result:
+        return os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def _place(self, name: str) -> str:
+        if self._descriptor is not None:
+            return name
+        _look_for_links(self.path / name)
+        return str(self.path / name)
+
+    @contextlib.contextmanager
+    def _listable(self) -> Iterator[int]:
+        descriptor = os.open(".", os.O_RDONLY | _PLAIN, dir_fd=self._descriptor)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _telling(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            error.filename = str(self.path / name)
+            if error.errno == errno.ELOOP:
+                error.strerror = LINK
+            raise
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise OSError(errno.ELOOP, LINK)
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file")
+
+
+def _look_for_links(path: Path) -> None:
+    for each in (path, *path.parents):
+        if each.is_symlink():
+            raise OSError(errno.ELOOP, LINK, str(each))
