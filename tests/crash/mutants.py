@@ -43,6 +43,7 @@ JUDGES = {
         ("host/folder", "state/directory"), ("unit/test_folder.py", "unit/test_hostile_state.py")
     ),
     "state/pins": PINS,
+    "state/lock_order": ("unit/test_lock_order.py",),
     "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
     "state/journal": JOURNAL,
     "state/logfile": JOURNAL,

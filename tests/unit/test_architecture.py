@@ -30,8 +30,8 @@ HOST = (
     *("scrub", "streams", "process", "runner"),
 )
 STATE = (
-    *("directory", "history", "logfile", "compaction", "journal"),
-    *("locks", "pins", "doctor"),
+    *("directory", "lock_order", "history", "logfile", "compaction", "journal"),
+    *("locks", "pins", "lock_table", "doctor"),
 )
 CONFIG = (
     *("values", "declaration", "ecosystem", "inputs", "declared"),

@@ -3,18 +3,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from contextvars import Context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.errors import LockHeld, StateError
+from releasekit.host import durable
+from releasekit.host.flock import try_lock
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
-from releasekit.state.doctor import Finding, examine, fix
+from releasekit.state.doctor import Finding, examine, fix, locks_in_order
 from releasekit.state.history import encode
 from releasekit.state.journal import Journal, read
-from releasekit.state.pins import EphemeralPin
+from releasekit.state.pins import EphemeralPin, backups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +49,8 @@ class Site:
         return [finding.kind for finding in self.examine()]
 
     def fix(self) -> list[str]:
-        return [finding.kind for finding in fix(self.state, root=self.root)]
+        """As another process, which knows nothing of what is held in this one."""
+        return [finding.kind for finding in Context().run(fix, self.state, root=self.root)]
 
     def contents(self) -> dict[str, tuple[bytes, int]]:
         return {
@@ -151,6 +155,58 @@ def test_a_killed_run_is_told_from_what_it_started(
         assert site.kinds() == ["orphan", "leftover-pin", "interrupted-run"]
         with pytest.raises(LockHeld):
             site.fix()
+
+
+def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path: Path) -> None:
+    """R30, R44: and nothing changes by it."""
+    registry = tmp_path / "registry"
+    registry.mkdir()
+    before = site.contents()
+    assert locks_in_order(site.state, []) == [
+        "locks, in the order in which they are taken:",
+        "  1. ecosystem: none",
+        "  2. upload turn: inside one process",
+        "  3. directory: none",
+        "  4. pins: none",
+        "  5. wheel: inside one process",
+        "  6. environment: inside one process",
+        "  7. journal sync: inside one process",
+        f"  8. journal: {site.journal} free",
+        "  9. journal descriptor: inside one process",
+    ]
+    assert site.contents() == before
+    locks.acquire(site.state, ["npm", "pypi"]).close()
+    with (
+        locks.acquire(site.state, ["pypi"]),
+        durable.opened(registry / ".lock", os.O_RDWR | os.O_CREAT) as descriptor,
+        EphemeralPin(site.state, {site.manifest: b"b==2"}, ecosystem="pypi", root=site.root),
+    ):
+        assert try_lock(descriptor)
+        (backup,) = backups(site.state, ["pypi"])
+        told = locks_in_order(site.state, [registry])
+        assert told[1].startswith("  1. ecosystem: npm free; pypi held by process ")
+        assert told[3] == f"  3. directory: {registry}/.lock held"
+        assert told[4] == f"  4. pins: a set of manifests, kept in {backup}"
+        (site.state / "lock.pypi").write_bytes(b"")
+        told = locks_in_order(site.state, [registry])
+        assert told[1] == "  1. ecosystem: npm free; pypi held by somebody without a name"
+
+
+def test_what_is_in_the_way_of_the_state_is_told_of_no_lock(site: Site) -> None:
+    (site.state / "backup").touch()
+    assert site.examine() == []
+    assert locks_in_order(site.state, [])[4] == "  4. pins: none"
+    (site.state / "lock.pypi").symlink_to("elsewhere")
+    assert locks_in_order(site.state, []) == []
+
+
+def test_a_journal_that_is_no_file_is_found_and_left_alone(site: Site) -> None:
+    site.journal.mkdir()
+    [finding] = site.examine()
+    assert (finding.kind, finding.fixable) == ("damaged-journal", False)
+    assert "journal.jsonl: cannot be read: Is a directory" in finding.message
+    assert site.fix() == []
+    assert site.journal.is_dir()
 
 
 def test_leftover_pins_are_found_and_given_back(site: Site) -> None:

@@ -93,6 +93,7 @@ def test_names_of_what_is_not_there_are_none(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert durable.names(tmp_path) == ["a", "b"]
     assert durable.names(tmp_path / "missing") == []
+    assert durable.names(tmp_path / "b") == []
 
 
 def test_rename_keeps_to_one_directory(tmp_path: Path) -> None:

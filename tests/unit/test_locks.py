@@ -5,19 +5,29 @@ import os
 import socket
 import sys
 import time
+from contextvars import Context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.errors import LockHeld, StateError
 from releasekit.state import locks
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def another_run(state: Path, ecosystems: Collection[str]) -> locks.Locks:
+    """What a run of another process does: it knows nothing of what is held in this one."""
+    return Context().run(locks.acquire, state, ecosystems)
+
 
 def test_a_held_lock_is_refused_at_once_and_names_its_holder(tmp_path: Path) -> None:
     """R26"""
     with locks.acquire(tmp_path, ["pypi"]):
         with pytest.raises(LockHeld) as caught:
-            locks.acquire(tmp_path, ["npm", "pypi"])
+            another_run(tmp_path, ["npm", "pypi"])
         assert f"process {os.getpid()} on {socket.gethostname()}, started 20" in str(caught.value)
         assert "deleting the file does not help" in caught.value.hint
         assert caught.value.exit_code == 4
@@ -29,8 +39,8 @@ def test_other_ecosystems_go_on_meanwhile(tmp_path: Path) -> None:
     """R26: one run per ecosystem, and none is left locked when another cannot be had."""
     with locks.acquire(tmp_path, ["pypi"]):
         with pytest.raises(LockHeld):
-            locks.acquire(tmp_path, ["cargo", "pypi"])
-        with locks.acquire(tmp_path, ["cargo", "npm"]) as held:
+            another_run(tmp_path, ["cargo", "pypi"])
+        with another_run(tmp_path, ["cargo", "npm"]) as held:
             assert held.ecosystems == ("cargo", "npm")
 
 
@@ -38,7 +48,9 @@ def test_several_are_taken_in_name_order_whatever_the_caller_says(tmp_path: Path
     """R26"""
     with locks.acquire(tmp_path, ["pypi", "cargo", "npm", "cargo"]) as held:
         assert held.ecosystems == ("cargo", "npm", "pypi")
-        with pytest.raises(RuntimeError, match="lock maven asked for after pypi"):
+        with pytest.raises(
+            RuntimeError, match="lock ecosystem maven asked for after ecosystem pypi"
+        ):
             held.take(tmp_path, "maven")
 
 
@@ -100,7 +112,7 @@ def test_a_look_at_the_lock_does_not_make_a_run_fail(
     """R30: `doctor` has the lock for microseconds; it is gone at the second attempt."""
     looking = locks.acquire(tmp_path, ["pypi"])
     monkeypatch.setattr(time, "sleep", lambda _: looking.close())
-    with locks.acquire(tmp_path, ["pypi"]):
+    with another_run(tmp_path, ["pypi"]):
         assert locks.is_held(locks.lock_file(tmp_path, "pypi"))
     assert not locks.is_held(locks.lock_file(tmp_path, "pypi"))
     assert not locks.is_held(locks.lock_file(tmp_path, "npm"))
@@ -135,7 +147,7 @@ def test_the_hint_tells_a_run_from_an_orphan(
         file = locks.lock_file(tmp_path, "pypi")
         file.write_text(json.dumps({"pid": pid, "host": host, "started": "2026"}))
         with pytest.raises(LockHeld) as caught:
-            locks.acquire(tmp_path, ["pypi"])
+            another_run(tmp_path, ["pypi"])
         assert words in caught.value.hint
 
 
@@ -146,7 +158,7 @@ def test_a_holder_that_cannot_be_read_is_nobody(tmp_path: Path, text: str) -> No
     file.write_text(text)
     assert locks.holder(file) is None
     with pytest.raises(LockHeld, match="it does not say who"):
-        locks.acquire(tmp_path, ["pypi"])
+        another_run(tmp_path, ["pypi"])
     held.close()
 
 
@@ -159,7 +171,7 @@ def test_a_full_disk_costs_the_name_in_the_file_not_the_lock(
     locks.acquire(tmp_path, []).close()
     monkeypatch.setattr(os, "write", full)
     with locks.acquire(tmp_path, ["pypi"]), pytest.raises(LockHeld):
-        locks.acquire(tmp_path, ["pypi"])
+        another_run(tmp_path, ["pypi"])
 
 
 def test_a_state_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
@@ -172,5 +184,5 @@ def test_a_refused_lock_leaves_no_descriptor_behind(tmp_path: Path) -> None:
     with locks.acquire(tmp_path, ["pypi"]):
         before = len(list(Path("/proc/self/fd").iterdir()))
         with pytest.raises(LockHeld):
-            locks.acquire(tmp_path, ["pypi"])
+            another_run(tmp_path, ["pypi"])
         assert len(list(Path("/proc/self/fd").iterdir())) == before

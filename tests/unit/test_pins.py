@@ -180,10 +180,10 @@ def test_pinned_bytes_are_never_taken_for_an_original(workspace: Workspace) -> N
 
 
 def test_two_sets_may_be_pinned_at_once(workspace: Workspace) -> None:
-    with workspace.pin(workspace.second):
-        with workspace.pin(workspace.first):
+    with workspace.pin(workspace.first):
+        with workspace.pin(workspace.second):
             assert len(workspace.backups) == 2
-        assert workspace.second.read_bytes() == NEW
+        assert workspace.first.read_bytes() == NEW
     assert workspace.untouched(workspace.first, workspace.second)
 
 

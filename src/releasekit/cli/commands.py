@@ -7,6 +7,7 @@ import contextlib
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from releasekit import __version__, report
@@ -34,7 +35,6 @@ from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping
-    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -220,6 +220,8 @@ async def examine(config: Config, session: Session) -> int:
         for finding in doctor.fix(config.state_directory, root=config.root):
             print(f"fixed: {log_line(finding.message)}", file=session.out)
     findings = doctor.examine(config.state_directory, root=config.root)
+    for line in doctor.locks_in_order(config.state_directory, _directories(config)):
+        print(log_line(line), file=session.out)
     for finding in findings:
         print(f"{finding.kind}: {log_line(finding.message)}", file=session.out)
         if finding.hint:
@@ -227,6 +229,15 @@ async def examine(config: Config, session: Session) -> int:
     if not findings:
         print(f"{config.state_directory}: nothing was left behind", file=session.out)
     return 1 if findings else 0
+
+
+def _directories(config: Config) -> list[Path]:
+    """The static registries that are named."""
+    return [
+        Path(url.removeprefix("dir:"))
+        for url in config.registries.values()
+        if url.startswith("dir:")
+    ]
 
 
 def tell(made: Report, config: Config, session: Session) -> None:

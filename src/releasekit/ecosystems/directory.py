@@ -16,6 +16,7 @@ from releasekit.aio import uncancellable
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
+from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,7 +74,7 @@ class DirectoryRegistry:
             ) from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        async with self._turn:
+        async with turn(Kind.DIRECTORY, str(self._root), self._turn):
             await uncancellable(asyncio.to_thread(self._store, package, artifacts))
 
     def _store(self, package: Package, artifacts: Sequence[Artifact]) -> None:
@@ -102,7 +103,7 @@ class DirectoryRegistry:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Between two writers that read the same listing, the second would lose a link."""
-        with durable.opened(self._root / ".lock", os.O_RDWR | os.O_CREAT) as descriptor:
+        with durable.opened(self._root / DIRECTORY_LOCK, os.O_RDWR | os.O_CREAT) as descriptor:
             patience = time.monotonic() + PATIENCE_S
             while not try_lock(descriptor):
                 if time.monotonic() > patience:

@@ -101,7 +101,7 @@ def names(directory: Path) -> list[str]:
     try:
         with Folder.reached(directory) as folder:
             return folder.names()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

@@ -21,6 +21,7 @@ from releasekit.errors import (
 from releasekit.model import Event, Node, Outcome, Span
 from releasekit.plan.decision import compare, mismatch
 from releasekit.plan.make import read_manifest
+from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
@@ -173,7 +174,8 @@ class Phases:
         if target.deployment is None or target.whole:
             await self._send_missing(target, runs)
             return
-        async with self._turns[runs[0].id.ecosystem]:
+        name = runs[0].id.ecosystem
+        async with turn(Kind.UPLOAD_TURN, name, self._turns[name]):
             companions = companions_of(runs[0])
             try:
                 await self._send_missing(target, runs, companions)

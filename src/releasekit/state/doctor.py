@@ -11,9 +11,10 @@ from releasekit.host.folder import LINK
 from releasekit.state import journal, locks, pins
 from releasekit.state.directory import WAY_OUT, links, refuse_links
 from releasekit.state.journal import Journal
+from releasekit.state.lock_table import lock_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from releasekit.model import PackageId
@@ -62,6 +63,14 @@ def examine(state_directory: Path, *, root: Path) -> list[Finding]:
         *_pins(state_directory, idle, root.resolve()),
         *_journal(state_directory, running),
     ]
+
+
+def locks_in_order(state_directory: Path, registries: Iterable[Path]) -> list[str]:
+    """The order of all locks, and who holds what; nothing where links lie about."""
+    if any(links(state_directory)):
+        return []
+    found = lock_table(state_directory, _ecosystems(state_directory), registries=registries)
+    return ["locks, in the order in which they are taken:", *(f"  {line}" for line in found)]
 
 
 def fix(state_directory: Path, *, root: Path) -> list[Finding]:

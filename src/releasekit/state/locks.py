@@ -21,12 +21,16 @@ from typing import TYPE_CHECKING, Self
 from releasekit.errors import LockHeld, StateError
 from releasekit.host import durable
 from releasekit.host.flock import try_lock
+from releasekit.state import lock_order
 from releasekit.state.directory import make_state_directory
+from releasekit.state.lock_order import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
     from types import TracebackType
+
+    from releasekit.state.lock_order import Hold
 
 # `doctor` looks whether a lock is free by taking it for some microseconds.
 ATTEMPTS = 5
@@ -49,7 +53,7 @@ class Locks:
     """Held from the moment it exists until `close`, or the end of the `with` block."""
 
     def __init__(self) -> None:
-        self._held: dict[str, int] = {}
+        self._held: dict[str, tuple[int, Hold]] = {}
 
     @property
     def ecosystems(self) -> tuple[str, ...]:
@@ -58,31 +62,32 @@ class Locks:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """For `Processes(inherit_fds=…)`: an orphan keeps the lock. Windows cannot inherit them."""
-        return () if sys.platform == "win32" else tuple(self._held.values())
+        if sys.platform == "win32":
+            return ()
+        return tuple(descriptor for descriptor, _ in self._held.values())
 
     def take(self, state_directory: Path, ecosystem: str) -> None:
         """Raises LockHeld at once when another process has it."""
-        # The order is what makes deadlock impossible (proofs/LockOrder.v): never trust the caller.
-        if self._held and ecosystem <= max(self._held):
-            raise RuntimeError(f"lock {ecosystem} asked for after {max(self._held)}")
         path = lock_file(state_directory, ecosystem)
-        descriptor = _open(path)
-        try:
+        hold = lock_order.take(Kind.ECOSYSTEM, ecosystem)
+        with contextlib.ExitStack() as undo:
+            undo.callback(hold.release)
+            descriptor = _open(path)
+            undo.callback(os.close, descriptor)
             _lock_or_raise(descriptor, path, ecosystem)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._held[ecosystem] = descriptor
+            undo.pop_all()
+        self._held[ecosystem] = descriptor, hold
         with contextlib.suppress(OSError):  # a full disk: the lock holds without a name in it
             _introduce(descriptor)
 
     def close(self) -> None:
         """Idempotent. An empty file tells `doctor` that its run ended in order."""
         while self._held:
-            _, descriptor = self._held.popitem()
+            _, (descriptor, hold) = self._held.popitem()
             with contextlib.suppress(OSError):
                 os.ftruncate(descriptor, 0)
             os.close(descriptor)
+            hold.release()
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from releasekit.errors import JournalError, JournalUnwritable
 from releasekit.host import durable
 from releasekit.host.flock import exclusive
+from releasekit.state.lock_order import Kind, taking, turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +83,7 @@ class LogFile:
     async def sync(self) -> None:
         """See `journal.Log`. Whoever gets the turn does it for all who wait behind."""
         wanted = self._end
-        async with self._turn:
+        async with turn(Kind.JOURNAL_SYNC, str(self._path), self._turn):
             if self._durable >= wanted:
                 return
             reached, replaced = self._end, self._replaced
@@ -98,14 +99,14 @@ class LogFile:
 
     def close(self) -> None:
         """See `journal.Log`; waits for an fsync that was abandoned halfway."""
-        with self._open:
+        with self._exchanging():
             if self._descriptor >= 0:
                 os.close(self._descriptor)
             self._descriptor = -1
             self._failure = self._failure or OSError(errno.EBADF, "it is closed")
 
     def _flush(self) -> None:
-        with self._open, self._reporting():
+        with self._exchanging(), self._reporting():
             self._fsync()
 
     def _fsync(self) -> None:
@@ -136,11 +137,17 @@ class LogFile:
     def _locked(self) -> Iterator[None]:
         """The lock of the file that is in place now."""
         while True:
-            with exclusive(self._descriptor):
+            with taking(Kind.JOURNAL, str(self._path)), exclusive(self._descriptor):
                 if self._in_place():
                     yield
                     return
             self._reopen()
+
+    @contextlib.contextmanager
+    def _exchanging(self) -> Iterator[None]:
+        """Nobody else uses, closes or replaces the descriptor meanwhile."""
+        with taking(Kind.JOURNAL_DESCRIPTOR, str(self._path)), self._open:
+            yield
 
     def _in_place(self) -> bool:
         try:
@@ -152,7 +159,7 @@ class LogFile:
 
     def _reopen(self) -> None:
         descriptor = _opened(self._path)
-        with self._open:
+        with self._exchanging():
             os.close(self._descriptor)
             self._descriptor = descriptor
         self._replaced += 1

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from releasekit.errors import StateError
 from releasekit.host import durable
+from releasekit.state import lock_order
+from releasekit.state.lock_order import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -54,6 +56,7 @@ class EphemeralPin:
         self._manifests = manifests
         self._root = root.resolve()
         self._backup: Path | None = None
+        self._hold: lock_order.Hold | None = None
 
     def __enter__(self) -> Self:
         """Raises StateError, with nothing changed, when one of them cannot be pinned."""
@@ -65,8 +68,9 @@ class EphemeralPin:
         ]
         if not originals:
             return self
-        self._backup = _save(originals, self._directory, self._root)
+        self._hold = lock_order.take(Kind.PINS, str(originals[0].path))
         try:
+            self._backup = _save(originals, self._directory, self._root)
             for original in originals:
                 _put(original, pinned[original.path])
         except BaseException:
@@ -76,9 +80,13 @@ class EphemeralPin:
 
     def close(self) -> None:
         """Idempotent. Raises StateError for manifests that were edited: they stay as they are."""
-        if self._backup is not None:
-            give_back(self._backup, root=self._root)
-            self._backup = None
+        try:
+            if self._backup is not None:
+                give_back(self._backup, root=self._root)
+                self._backup = None
+        finally:
+            if self._hold is not None:
+                self._hold.release()
 
     def __exit__(
         self,

@@ -14,6 +14,7 @@ from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed, ReleasekitError
+from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -101,18 +102,20 @@ class PyPI:
         """What this run built, or an earlier one, or else a build that is never published: the
         package may be on its registry already, or be planned for later.
         """
-        async with self._locks[project.name]:
-            if project.name in self._wheels:
-                return self._wheels[project.name]
-            earlier = into / project.name / project.version if into and project.version else None
-            wheel = next(earlier.glob("*.whl"), None) if earlier else None
-            if wheel is None:
-                wheels = await self._in_repo_wheels(project, into)
-                builder = await self._prepared()
+        if project.name not in self._wheels and into and project.version:
+            earlier = into / project.name / project.version
+            self._wheels.update((project.name, wheel) for wheel in earlier.glob("*.whl"))
+        if project.name in self._wheels:
+            return self._wheels[project.name]
+        # Before its own turn, so that nobody has the turns of two wheels.
+        wheels = await self._in_repo_wheels(project, into)
+        builder = await self._prepared()
+        async with turn(Kind.WHEEL, project.name, self._locks[project.name]):
+            if project.name not in self._wheels:
                 target = builder.scratch / "in-repo" / project.name
-                wheel = (await builder.build(project, target, wheels=wheels))[-1].path
-            self._wheels[project.name] = wheel
-            return wheel
+                built = await builder.build(project, target, wheels=wheels)
+                self._wheels[project.name] = built[-1].path
+            return self._wheels[project.name]
 
     async def _prepared(self) -> Builder:
         async with self._locks[""]:

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi.conversation import Worker
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -135,7 +136,7 @@ class Environments:
         then fails with the same reason, at once.
         """
         key = wanted.key()
-        async with self._locks[key]:
+        async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
             if key in self._broken:
                 known = self._broken[key]
                 raise BuildFailed(str(known), log=known.log, hint=known.hint)

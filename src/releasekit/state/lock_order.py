@@ -1,0 +1,91 @@
+"""The one order in which locks are taken, of files as well as of one process; refused otherwise.
+
+A holder is whatever runs in one context: a task, the tasks it starts, and the threads it waits for.
+No holder asks for a lock that stands before one it has, so no two can wait for each other; that is
+proved of this very list in `proofs/LockOrder.v`. Locks inside of which no other is ever taken can
+be part of no circle, and are not listed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import TYPE_CHECKING, Final
+from weakref import ReferenceType, ref
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncIterator, Iterator
+
+# In the root of a static directory registry.
+DIRECTORY_LOCK: Final = ".lock"
+
+
+class Kind(IntEnum):
+    """First come those that are held longest. Several of one kind are taken in name order."""
+
+    ECOSYSTEM = auto()  # a file, for the length of a run
+    UPLOAD_TURN = auto()  # of one process: who goes out together with whom
+    DIRECTORY = auto()  # a file, with a turn of one process before it
+    PINS = auto()  # a set of manifests, while they are not what they were
+    WHEEL = auto()  # of one process: built once for all that need it
+    ENVIRONMENT = auto()  # of one process: made once
+    JOURNAL_SYNC = auto()  # of one process: one fsync for all who wait
+    JOURNAL = auto()  # a file, for one write
+    JOURNAL_DESCRIPTOR = auto()  # of one process: it may be exchanged
+
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Hold:
+    """A lock that is held, or about to be, until `release` or until nobody knows of it any more."""
+
+    kind: Kind
+    name: str
+    released: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def release(self) -> None:
+        """Idempotent."""
+        self.released = True
+
+
+# References only: tasks that were started meanwhile keep their copy for as long as they live.
+_held: ContextVar[tuple[ReferenceType[Hold], ...]] = ContextVar("held", default=())
+
+
+def take(kind: Kind, name: str = "") -> Hold:
+    """Say so before waiting for a lock. Raises RuntimeError when it stands before one that is held.
+
+    The caller keeps the answer for as long as it has the lock.
+    """
+    held = [hold for reference in _held.get() if (hold := reference()) and not hold.released]
+    if held and (kind, name) <= (held[-1].kind, held[-1].name):
+        raise RuntimeError(f"lock {kind} {name} asked for after {held[-1]}")
+    hold = Hold(kind, name)
+    _held.set((*map(ref, held), ref(hold)))
+    return hold
+
+
+@contextlib.contextmanager
+def taking(kind: Kind, name: str = "") -> Iterator[None]:
+    """`take` for the length of a block, in which the lock itself is taken and given back."""
+    hold = take(kind, name)
+    try:
+        yield
+    finally:
+        hold.release()
+
+
+@contextlib.asynccontextmanager
+async def turn(kind: Kind, name: str, lock: asyncio.Lock) -> AsyncIterator[None]:
+    """Hold `lock` of this process in its place of the order."""
+    with taking(kind, name):
+        async with lock:
+            yield
