@@ -158,6 +158,19 @@ def test_doctor_finds_nothing_after_a_good_run(
     assert "nothing was left behind" in capsys.readouterr().out
 
 
+def test_a_run_names_a_dead_holder_before_it_takes_the_lock(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R43: also when it then ends at once, for there is nothing here to publish."""
+    lock = tmp_path / ".releasekit" / "lock.pypi"
+    lock.parent.mkdir()
+    lock.write_text('{"pid": 1, "host": "elsewhere", "started": "2026"}')
+    assert main(["publish", str(tmp_path)]) == 2
+    assert capsys.readouterr().out.startswith(
+        "pypi: the last run did not end in order: process 1 on elsewhere, started 2026\n"
+    )
+
+
 def test_doctor_finds_and_fixes(
     workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

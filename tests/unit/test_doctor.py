@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from contextvars import Context
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from releasekit.host import durable
 from releasekit.host.flock import try_lock
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
-from releasekit.state.doctor import Finding, examine, fix, locks_in_order
+from releasekit.state.doctor import Finding, examine, fix, locks_in_order, unfinished
 from releasekit.state.history import encode
 from releasekit.state.journal import Journal, read
 from releasekit.state.pins import EphemeralPin, backups
@@ -259,6 +260,53 @@ def test_an_interrupted_run_and_what_became_of_its_upload(site: Site) -> None:
     assert site.fix() == []
     (site.state / "dist" / "core.whl").write_bytes(b"shorter or longer")
     assert site.kinds() == ["interrupted-run", "unknown-upload", "lost-artifact"]
+
+
+def test_a_run_that_begins_names_who_died_and_what_is_unfinished(site: Site) -> None:
+    """R43: in two lines at most, and nothing changes by it."""
+    packages = [replace(CORE, id=PackageId("pypi", f"p{number}")) for number in range(5)]
+
+    async def until_killed() -> None:
+        with site.run("pypi") as journal:
+            for package in packages:
+                await journal.intent(package, registry="https://r.test/", digests={})
+
+    assert unfinished(site.state, ["npm", "pypi"]) == []
+    with locks.acquire(site.state, ["pypi"]):
+        assert unfinished(site.state, ["npm", "pypi"]) == []
+        text = (site.state / "lock.pypi").read_bytes()
+    asyncio.run(until_killed())
+    assert unfinished(site.state, ["npm"]) == []
+    with locks.acquire(site.state, ["pypi"]):
+        assert unfinished(site.state, ["pypi"]) == []  # it may be what that run is doing
+    (site.state / "lock.pypi").write_bytes(text)
+    before = site.contents()
+    dead, uploads = unfinished(site.state, ["npm", "pypi"])
+    assert site.contents() == before
+    assert dead.startswith("pypi: the last run did not end in order: process ")
+    assert uploads == (
+        "uploads of earlier runs may be unfinished, and their registries are asked first: "
+        "pypi:p0 1.0, pypi:p1 1.0, pypi:p2 1.0 and 2 more"
+    )
+
+
+def test_a_run_that_begins_names_what_outlives_a_dead_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R27, R43"""
+
+    def gone(_: int, __: int) -> None:
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", gone)
+    with locks.acquire(site.state, ["pypi"]):
+        [line] = unfinished(site.state, ["npm", "pypi"])
+    assert line.startswith("pypi: something that a run started outlives it: process ")
+
+
+def test_a_run_that_begins_leaves_a_damaged_journal_to_those_who_read_it(site: Site) -> None:
+    site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
+    assert unfinished(site.state, ["pypi"]) == []
 
 
 def test_a_torn_journal_is_found_and_cut(site: Site) -> None:

@@ -114,6 +114,8 @@ async def publish(config: Config, session: Session) -> int:
     with contextlib.ExitStack() as stack:
         interruption = stack.enter_context(Interruption())
         await asyncio.to_thread(refuse_links, config.state_directory)
+        for line in doctor.unfinished(config.state_directory, ecosystems):
+            print(log_line(line), file=session.out)
         held = stack.enter_context(locks.acquire(config.state_directory, ecosystems))
         for path in pins.recover(config.state_directory, ecosystems, root=config.root):
             print(f"gave back {path}, which a killed run had left pinned", file=session.out)

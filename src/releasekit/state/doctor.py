@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -63,6 +64,33 @@ def examine(state_directory: Path, *, root: Path) -> list[Finding]:
         *_pins(state_directory, idle, root.resolve()),
         *_journal(state_directory, running),
     ]
+
+
+def unfinished(state_directory: Path, ecosystems: Iterable[str]) -> list[str]:
+    """What a run that begins says of earlier ones, in two lines at most.
+
+    Changes nothing, and locks nothing; a damaged journal is for those to tell who need it.
+    """
+    held = {name: _held(state_directory, name) for name in ecosystems}
+    orphans = [found[1].message for found in held.values() if found and found[1].kind == "orphan"]
+    free = [name for name, found in held.items() if found is None]
+    idle = {name for name, found in held.items() if not found or found[1].kind == "orphan"}
+    stale = [finding.message for finding in _stale_locks(state_directory, free)]
+    lines = ["; ".join(orphans + stale)]
+    with contextlib.suppress(JournalError, StateError):
+        entries = journal.read(state_directory).entries.items()
+        names = [
+            f"{package} {version}"
+            for (package, version), entry in entries
+            if entry.uncertain and package.ecosystem in idle
+        ]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        if names:
+            lines.append(
+                "uploads of earlier runs may be unfinished, and their registries are asked first: "
+                f"{', '.join(names[:3])}{more}"
+            )
+    return list(filter(None, lines))
 
 
 def locks_in_order(state_directory: Path, registries: Iterable[Path]) -> list[str]:
