@@ -27,8 +27,10 @@ from releasekit.model import (
     Published,
     Result,
 )
+from releasekit.plan.source import Tree
 from releasekit.release.phases import Polling
 from releasekit.release.release import ReleaseRun
+from releasekit.release.sources import Sources
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Journal
 
@@ -111,7 +113,8 @@ class FakeEcosystem:
     """Each package is one file, `NAME-VERSION.pkg`; a name in `broken` does not build.
 
     `pin` replaces `@NAME` by `NAME==VERSION`. `seen` holds every manifest as its build saw it.
-    A build of what is `slow` lets everything else that may run go first.
+    A build of what is in `touching` changes that file; one of what is `slow` lets everything else
+    that may run go first.
     """
 
     packages: Sequence[Package] = ()
@@ -119,6 +122,7 @@ class FakeEcosystem:
     batch: bool = False
     built: list[str] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
+    touching: Mapping[str, Path] = field(default_factory=dict)
     slow: Collection[str] = ()
     hang: bool = False
     number: int = 0
@@ -147,6 +151,8 @@ class FakeEcosystem:
         name = package.id.name
         if package.manifest.exists():
             self.seen[name] = package.manifest.read_text()
+        if name in self.touching:
+            self.touching[name].write_text("changed")
         if name in self.broken:
             return BuildFailed(f"{name} does not build", log=("error: no",))
         self.built.append(name)
@@ -267,6 +273,7 @@ def released(
             config=settings,
             journal=journal,
             watch=lambda _: None,
+            sources=Sources(placed, Tree("", {}), None),
             polling=AT_ONCE,
         )
         during(release)

@@ -182,3 +182,68 @@ def test_doctor_finds_and_fixes(
     assert "journal" in capsys.readouterr().out
     assert main(["doctor", str(workspace), "--fix"]) == 0
     assert "fixed:" in capsys.readouterr().out
+
+
+HOOK = """
+from pathlib import Path
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+class CustomBuildHook(BuildHookInterface):
+    def initialize(self, version, build_data):
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "changed"),
+    [
+        ('Path("@/src/demo_b/__init__.py").write_text("changed")', "src/demo_b/__init__.py"),
+        ('Path("@/left-behind.txt").write_text("untracked")', ""),
+    ],
+)
+def test_a_build_that_changes_sources_is_not_published(
+    workspace: Path, registry: str, tmp_path: Path, script: str, changed: str
+) -> None:
+    """R45: with a tree that is dirty from the start, and stays so."""
+    member = workspace / "packages" / "demo-b"
+    with (member / "pyproject.toml").open("a") as manifest:
+        manifest.write('\n[tool.hatch.build.targets.sdist.hooks.custom]\npath = "hook.py"\n')
+    (member / "hook.py").write_text(HOOK.format(script.replace("@", str(member))))
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "A build script")
+    (member / "README.md").write_text("committed\n")
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "A text")
+    (member / "README.md").write_text("not committed\n")
+    assert main(["publish", str(workspace), registry]) == (1 if changed else 0)
+    results = json.loads((workspace / ".releasekit" / "results.json").read_text())
+    ended = {each["name"]: each for each in results["packages"]}
+    assert ended["demo-a"]["outcome"] == ended["demo-c"]["outcome"] == "published"
+    assert ended["demo-b"]["outcome"] == ("failed" if changed else "published")
+    files = tmp_path / "r" / "pypi" / "files"
+    assert (files / "demo-b").exists() == (not changed)
+    assert f"{member}/{changed} is not what it was" in ended["demo-b"]["reason"] or not changed
+
+
+def test_a_commit_between_build_and_upload_is_a_change(
+    workspace: Path, registry: str, tmp_path: Path
+) -> None:
+    """R45: before and after are named; nothing of it is sent, and its dependents are blocked."""
+    member = workspace / "packages" / "demo-a"
+    with (member / "pyproject.toml").open("a") as manifest:
+        manifest.write('\n[tool.hatch.build.targets.sdist.hooks.custom]\npath = "hook.py"\n')
+    commit = (
+        "import subprocess; subprocess.run(['git', '-c', 'user.name=x', '-c', 'user.email=x', "
+        f"'commit', '-q', '--allow-empty', '-m', 'x'], cwd={str(workspace)!r}, check=True)"
+    )
+    (member / "hook.py").write_text(HOOK.format(commit))
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "A build script")
+    before = git(workspace, "rev-parse", "HEAD").strip()
+    assert main(["publish", str(workspace), registry, "--packages=demo-a,demo-b"]) == 1
+    after = git(workspace, "rev-parse", "HEAD").strip()
+    results = json.loads((workspace / ".releasekit" / "results.json").read_text())
+    ended = {each["name"]: each for each in results["packages"]}
+    assert ended["demo-a"]["reason"].startswith(f"the sources are at {after}, planned {before}")
+    assert ended["demo-b"]["outcome"] == "blocked"
+    assert not (tmp_path / "r" / "pypi" / "files").exists()

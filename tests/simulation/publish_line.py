@@ -24,8 +24,10 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
+from releasekit.plan.source import Tree
 from releasekit.release.phases import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
+from releasekit.release.sources import Sources
 from releasekit.scheduler.attempts import SPREAD
 from releasekit.state.history import fold
 from releasekit.state.journal import Journal
@@ -126,7 +128,12 @@ class Process:
         )
         plan = await make_plan(settings, targets, journal.history, commit=COMMIT)
         release = ReleaseRun(
-            plan, targets, config=settings, journal=journal, watch=lambda event: None
+            plan,
+            targets,
+            config=settings,
+            journal=journal,
+            watch=lambda event: None,
+            sources=Sources(plan, Tree("", {}), None),
         )
         journal.run_started(
             plan_digest=plan.digest, commit=COMMIT, tool="", started_at="", ecosystems=["fake"]

@@ -68,7 +68,7 @@ HOUSE = (
     ("config", *CONFIG),
     ("ecosystems", "interface", "tables", "directory", "folders", "shared", *FOLDERS),
     ("plan", "source", "decision", "make", "file"),
-    ("release", "life", "phases", "release"),
+    ("release", "life", "sources", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),
 )

@@ -250,3 +250,30 @@ def test_a_passing_trouble_sends_all_of_them_again(tmp_path: Path) -> None:
     results = parts(tmp_path, shelf, plan(CORE, APP))
     assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
     assert shelf.deployed == [["core", "app"]] * 3
+
+
+def test_what_changed_since_the_plan_keeps_all_of_it_back(tmp_path: Path) -> None:
+    """R45"""
+    shelf = Shelf()
+    ecosystem = FakeEcosystem(touching={"app": tmp_path / "app.toml"})
+    results = run(tmp_path, shelf, plan(CORE, APP), ecosystem)
+    assert set(outcomes(results).values()) == {Outcome.FAILED}
+    assert "app.toml is not what it was" in results["app"].reason
+    assert "goes out in one deployment with fake:app" in results["core"].reason
+    assert shelf.deployed == []
+
+
+def test_what_changed_since_the_plan_is_not_taken_along(tmp_path: Path) -> None:
+    """R45: nor is what needs it, and the others are."""
+    shelf = Shelf()
+    ecosystem = FakeEcosystem(touching={"app": tmp_path / "app.toml"}, batch=True)
+    lone = package("lone")
+    results = run(tmp_path, shelf, plan(CORE, APP, CLI, lone), ecosystem, whole=False)
+    assert outcomes(results) == {
+        "core": Outcome.PUBLISHED,
+        "app": Outcome.FAILED,
+        "cli": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert shelf.deployed == [["core", "lone"]]
+    assert "app.toml is not what it was" in results["app"].reason

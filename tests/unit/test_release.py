@@ -11,8 +11,10 @@ import pytest
 from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, target
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
+from releasekit.plan.source import Tree
 from releasekit.release.phases import Polling
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
+from releasekit.release.sources import Sources
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Entry, Journal, read
 
@@ -71,6 +73,7 @@ class Line:
             config=settings,
             journal=journal,
             watch=self.events.append,
+            sources=Sources(made, Tree("", {}), None),
             polling=self.polling,
         )
         self.during(release)
@@ -518,3 +521,61 @@ def test_a_second_run_sends_the_first_ones_bytes(line: Line) -> None:
     step = replace(made.packages[0], artifacts=first.artifacts)
     line.run(replace(made, packages=(step,)))
     assert line.registry.files["core"] == {"core-1.0.pkg": f"sha256:{first.artifacts[0].sha256}"}
+
+
+def test_sources_that_changed_since_the_plan_are_not_sent(tmp_path: Path) -> None:
+    """R45: the package fails with the file, its dependents are blocked, the others go out."""
+    line = Line(tmp_path, ecosystem=FakeEcosystem(touching={"app": tmp_path / "app.toml"}))
+    results = line.run(plan(CORE, APP, CLI, LONE))
+    assert {name: result.outcome for name, result in results.items()} == {
+        "core": Outcome.PUBLISHED,
+        "app": Outcome.FAILED,
+        "cli": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert sorted(line.registry.uploads) == ["core", "lone"]
+    assert results["app"].reason == (
+        f"{tmp_path}/app.toml is not what it was when it was planned; nothing of it was sent"
+    )
+    assert "plans anew" in results["app"].hint
+    [(_, entry)] = [
+        item for item in read(tmp_path / ".releasekit").entries.items() if item[0][0].name == "app"
+    ]
+    assert entry.intent is None
+
+
+def test_sources_are_not_looked_at_again_once_something_was_sent(tmp_path: Path) -> None:
+    """R45, R18: another attempt completes what the first one began."""
+    line = Line(tmp_path)
+    line.registry.faults["core"] = [Transient("503")]
+    line.registry.on_upload = lambda name: _change(tmp_path / "core.toml")
+    assert line.outcomes(CORE, max_retries=1) == {"core": Outcome.PUBLISHED}
+    assert line.registry.uploads == ["core", "core"]
+
+
+def _change(path: Path) -> None:
+    path.write_text("changed")
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_changed_sources_of_what_has_arrived_meanwhile_are_no_failure(
+    tmp_path: Path, arrived: bool
+) -> None:
+    """R16, R45: an earlier run had begun to send it."""
+    line = Line(tmp_path)
+    line.registry.faults["core"] = [Transient("503")]
+    assert line.outcomes(CORE, max_retries=0) == {"core": Outcome.FAILED}
+    stored = read(tmp_path / ".releasekit").entries[CORE.id, CORE.version].artifacts
+    [step] = plan(CORE, actions={"core": Action.UPLOAD}).packages
+    made = replace(plan(CORE), packages=(replace(step, artifacts=tuple(stored), begun=True),))
+
+    def late(release: ReleaseRun) -> None:
+        (tmp_path / "core.toml").unlink()
+        if arrived:
+            line.registry.store("core", stored)
+
+    line.during = late
+    line.registry.uploads.clear()
+    (result,) = line.run(made).values()
+    assert result.outcome is (Outcome.ALREADY_PUBLISHED if arrived else Outcome.FAILED)
+    assert line.registry.uploads == []

@@ -26,6 +26,7 @@ from releasekit.plan.file import PlanFile
 from releasekit.plan.make import make_plan
 from releasekit.plan.source import commit_of
 from releasekit.release.release import ReleaseRun
+from releasekit.release.sources import Sources
 from releasekit.report.progress import choose
 from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins
@@ -128,8 +129,9 @@ async def publish(config: Config, session: Session) -> int:
                 planned.check(made)
             if not config.dry_run:
                 check_credentials(made, targets)
+            sources = await Sources.of(made, config, processes)
             run = _Run(run_id, made, config, session, journal)
-            return await run.carry_out(targets, interruption)
+            return await run.carry_out(targets, sources, interruption)
 
 
 def check_credentials(made: Plan, targets: Mapping[str, Target]) -> None:
@@ -153,7 +155,9 @@ class _Run:
     session: Session
     journal: Journal
 
-    async def carry_out(self, targets: Mapping[str, Target], interruption: Interruption) -> int:
+    async def carry_out(
+        self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
+    ) -> int:
         began, started_at = asyncio.get_running_loop().time(), _now()
         environment = self.session.credentials.environment
         progress = choose(
@@ -162,7 +166,12 @@ class _Run:
             group=self.session.actions.group if on_actions(environment) else None,
         )
         release = ReleaseRun(
-            self.plan, targets, config=self.config, journal=self.journal, watch=progress.on_event
+            self.plan,
+            targets,
+            config=self.config,
+            journal=self.journal,
+            watch=progress.on_event,
+            sources=sources,
         )
         self.journal.run_started(
             plan_digest=self.plan.digest,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.errors import CommandFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.host.process import Processes
@@ -46,6 +49,41 @@ async def commit_of(root: Path, processes: Processes) -> str:
         facts = (root / name).lstat()
         state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
     return f"{head}+dirty.{state.hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """HEAD, and the tracked files that differ from it, with a digest of what each holds. `calm`: no
+    build of ours was under way meanwhile.
+    """
+
+    head: str
+    changed: Mapping[Path, str]
+    calm: bool = True
+
+
+async def tree_of(root: Path, processes: Processes) -> Tree:
+    """What is checked out at `root`; without a head where git does not say."""
+    try:
+        head = (await _git(processes, root, "rev-parse", "HEAD")).strip()
+        differing = await _git(
+            processes,
+            root,
+            *("--no-optional-locks", "diff", "HEAD", "--no-ext-diff", "--no-renames"),
+            *("--name-only", "-z", "--relative", "--", ".", *LEFTOVERS),
+        )
+    except CommandFailed:
+        return Tree("", {})
+    paths = [root / name for name in differing.split("\0") if name]
+    return Tree(head, await asyncio.to_thread(lambda: {path: _digest(path) for path in paths}))
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return str(error.strerror)
 
 
 async def _git(processes: Processes, root: Path, *arguments: str) -> str:

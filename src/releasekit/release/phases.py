@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Ecosystem, Registry, Target
     from releasekit.model import Artifact, Package, PackageId, Phase
     from releasekit.release.life import PackageRun
+    from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
 
     Companions = Callable[[PackageRun], Sequence[PackageRun]]
@@ -58,7 +59,7 @@ POLLING = Polling()
 class Phases:
     """Effects only: every phase may be called again after any failure, and after a restart."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a release works with, by name
         self,
         targets: Mapping[str, Target],
         *,
@@ -66,12 +67,14 @@ class Phases:
         journal: Journal,
         watch: Callable[[Event], None],
         polling: Polling,
+        sources: Sources,
     ) -> None:
         self._targets = targets
         self._config = config
         self._journal = journal
         self._watch = watch
         self._polling = polling
+        self._sources = sources
         # Who goes along with whom is decided, and done, one upload after the other.
         self._turns = {name: asyncio.Lock() for name in targets}
         self._began = asyncio.get_running_loop().time()
@@ -92,7 +95,10 @@ class Phases:
         pins = pinned(ecosystem, packages, versions)
         config = self._config
         with self._span("build", *runs):
-            with EphemeralPin(config.state_directory, pins, ecosystem=name, root=config.root):
+            with (
+                self._sources.building(packages, pins),
+                EphemeralPin(config.state_directory, pins, ecosystem=name, root=config.root),
+            ):
                 built = await self._build(ecosystem, packages)
             for run in runs:
                 answer = built[run.id]
@@ -133,6 +139,7 @@ class Phases:
         Raises Transient for another attempt, any other PackageError for the last word.
         """
         for run in runs:
+            await self._look_again(run)
             if run.error is not None:
                 raise _fail_together(run, runs)
         for run in runs:
@@ -153,6 +160,19 @@ class Phases:
                 raise
             if self._config.gate == "accepted" and not all(there):
                 raise Undecided(runs[0].ambiguity) from error
+
+    async def _look_again(self, run: PackageRun) -> None:
+        """The sources have to be those that were planned when the first byte is about to leave."""
+        if run.attempts or run.sent or run.error is not None:
+            return
+        change = await self._sources.change(run.planned.package)
+        # What an earlier run had begun to send may have arrived since.
+        if change and not (run.planned.begun and await self._is_published(run)):
+            run.error = PackageError(
+                f"{change}; nothing of it was sent",
+                hint="Bring the sources to rest (no build may write into tracked files) and run "
+                "again: it plans anew.",
+            )
 
     async def _is_published(self, run: PackageRun) -> bool:
         """A registry may refuse what it has: npmjs answers 403 to a version that is there."""
@@ -176,6 +196,8 @@ class Phases:
             return
         name = runs[0].id.ecosystem
         async with turn(Kind.UPLOAD_TURN, name, self._turns[name]):
+            for companion in companions_of(runs[0]):
+                await self._look_again(companion)
             companions = companions_of(runs[0])
             try:
                 await self._send_missing(target, runs, companions)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Plan, Result
+    from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
 
 # A runner leaves 7.5 s between its first signal and its second one.
@@ -69,6 +70,7 @@ class ReleaseRun:
         config: Config,
         journal: Journal,
         watch: Callable[[Event], None],
+        sources: Sources,
         polling: Polling = POLLING,
     ) -> None:
         self._plan = plan
@@ -81,7 +83,14 @@ class ReleaseRun:
         self._journal = journal
         self._watch = watch
         self._runs = {planned.package.id: PackageRun.of(planned) for planned in plan.packages}
-        self._phases = Phases(targets, config=config, journal=journal, watch=watch, polling=polling)
+        self._phases = Phases(
+            targets,
+            config=config,
+            journal=journal,
+            watch=watch,
+            sources=sources,
+            polling=polling,
+        )
         self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
         self._told: set[PackageId] = set()
         self._ending = ""
