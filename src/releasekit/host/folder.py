@@ -48,12 +48,12 @@ class Folder:
             _look_for_links(path)
             if make:
                 path.mkdir(parents=True, exist_ok=True)
-            yield cls(path, None)
-            return
-        here = Path(path.anchor or ".")
-        folder = cls(here, os.open(here, _STEP))
+            folder, names = cls(path, None), ()
+        else:
+            here = Path(path.anchor or ".")
+            folder, names = cls(here, os.open(here, _STEP)), path.relative_to(here).parts
         try:
-            for name in path.relative_to(here).parts:
+            for name in names:
                 inner = folder._enter(name, make=make)
                 folder.close()
                 folder = inner
