@@ -17,10 +17,12 @@ from releasekit.http.client import (
     check,
     http_client,
     message_of,
+    one_line,
     request_with_retry,
     retry,
     retry_after,
     send,
+    words_of_page,
 )
 
 if TYPE_CHECKING:
@@ -337,7 +339,13 @@ def test_a_success_passes() -> None:
         ("text/plain", "::error::\x1b[31m", "::error::\\x1b[31m"),
         ("text/html", "<html><head><title>400</title></head><h1>No &amp; no</h1>", "No & no"),
         ("text/html", "<style>p{}</style><p>No<script>x()</script>", "No"),
+        ("text/html", "<head><title>400</title><body>No", "No"),
+        ("text/html", "<head><title>400</title>", "Bad Request"),
+        ("text/html", "<script>if (a<b) x()</Script >No", "No"),
+        ("text/html", "No" + "<style>" * 10_000, "No"),
         ("text/html", "<" * 60_000, "<" * 399 + "…"),
+        # More digits than Python makes a number of.
+        ("text/html", f"<p>No &#{'1' * 5_000};", f"No &#{'1' * 394}…"),
         ("text/plain", "x" * 5000, "x" * 399 + "…"),
         ("text/plain", "", "Bad Request"),
         ("text/plain", "your token is hunter2", "your token is ***"),
@@ -353,6 +361,34 @@ def test_the_servers_words_are_made_harmless(content_type: str, body: str, messa
     response = httpx.Response(400, content=body, headers={"Content-Type": content_type})
     redact: Callable[[str], str] = lambda text: text.replace("hunter2", "***")  # noqa: E731
     assert message_of(response, redact=redact) == message
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<", ">", "<a <a", "<a ", "<!--", "<![", "<?", "<style>", "<head ", "</head", "&#", "&"],
+)
+def test_a_page_of_any_kind_is_read_in_one_pass(piece: str) -> None:
+    """R51: what went over such a page again and again would not come to an end within this test."""
+    words_of_page("<p>No</p>" + (piece * 2**20)[: 2**20])
+
+
+def test_no_more_of_an_answer_is_looked_at_than_may_be_shown() -> None:
+    """R51"""
+    looked_at: list[int] = []
+
+    def redact(text: str) -> str:
+        looked_at.append(len(text))
+        return text
+
+    message_of(httpx.Response(400, content=b"x" * 2**20), redact=redact)
+    assert looked_at == [2**16]
+    assert one_line(f"No{' ' * 2**20}y") == "No…"
+    assert one_line(f"No{' ' * 1_000}y") == "No y"
+
+
+def test_words_at_hand_are_not_looked_for_again() -> None:
+    with pytest.raises(Rejected, match=r"^acme 1\.0: HTTP 400 known$"):
+        check(answer(400, "unseen"), "acme 1.0", words="known")
 
 
 def test_errors_name_no_query_and_no_user() -> None:

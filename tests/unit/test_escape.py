@@ -57,6 +57,14 @@ def test_markdown_mentions_nobody_and_links_nothing(text: str) -> None:
     assert "www." not in escaped.lower()
 
 
+@pytest.mark.parametrize("piece", ["`", "[", "<", "|", "\0", " ", "::", "##[", "www.", "://", "@"])
+def test_long_text_is_gone_over_once(piece: str) -> None:
+    """R51: what went over it again for every piece would not come to an end within this test."""
+    text = piece * (2**17 // len(piece))
+    for shown in (markdown(text), log_line(text), mermaid(text), link(text, text), fence([text])):
+        assert len(shown) <= 30 * len(text)
+
+
 def test_code_is_monospaced_text() -> None:
     assert code("a|b") == "<code>a&#124;b</code>"
 

@@ -129,6 +129,14 @@ def test_the_log_folds_the_plan_and_the_logs_of_failed_builds() -> None:
     ]
 
 
+def test_a_line_of_a_build_is_cut_where_nobody_reads_on() -> None:
+    """R51: its log file has all of it."""
+    stream = StringIO()
+    failed = result("broken", Outcome.FAILED, log=("x" * 2**16,))
+    LogProgress(stream).end(report(failed))
+    assert max(map(len, stream.getvalue().splitlines())) == len("  | ") + 1_000
+
+
 @given(hostile_text)
 def test_nothing_in_the_log_is_a_command_to_the_runner(text: str) -> None:
     """R35"""

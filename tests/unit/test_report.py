@@ -209,6 +209,13 @@ def test_durations_are_as_short_as_a_reader_needs(duration_s: float, text: str) 
     assert seconds(duration_s) == text
 
 
+def test_a_long_cell_makes_its_own_row_long_and_no_other() -> None:
+    """R51"""
+    rows = columns([("x" * 2**20, "a", "y" * 2**20), *[("b", "c", "d")] * 9])
+    assert len(rows[0]) == 2 * 2**20 + 5
+    assert {len(row) for row in rows[1:]} == {100 + 2 + 1 + 2 + 1}
+
+
 def test_columns_are_aligned_and_one_line_a_row() -> None:
     """R35"""
     assert columns([("a", "b"), ("longer", "::error::x\ny")]) == [

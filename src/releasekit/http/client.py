@@ -42,7 +42,10 @@ _NEVER_SENT = (
     httpx.UnsupportedProtocol,
 )
 
-_MARKUP = re.compile(r"<(head|style|script)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_LOOKED_AT_BYTES = 64 * 1024
+# It stops at the next "<", so that no text is gone over twice.
+_TAG = re.compile(r"<([^<>]*)>")
+_NOT_SHOWN = frozenset({"head", "script", "style"})
 
 T = TypeVar("T")
 
@@ -192,18 +195,24 @@ async def request_with_retry(
 
 
 def check(
-    response: httpx.Response, what: str, *, redact: Callable[[str], str] = str
+    response: httpx.Response,
+    what: str,
+    *,
+    redact: Callable[[str], str] = str,
+    words: str | None = None,
 ) -> httpx.Response:
     """`response` if it is a success; else Transient, Denied or Rejected with the server's words.
 
-    `what` starts the message: the package and what was asked for.
+    `what` starts the message: the package and what was asked for. `words` are those of
+    `message_of`, where the caller has them already.
     """
     status = response.status_code
     if 200 <= status < 300:
         return response
     # Many servers begin with the status once more.
-    words = message_of(response, redact=redact).removeprefix(str(status)).lstrip()
-    message = f"{what}: HTTP {status} {words}".rstrip()
+    said = message_of(response, redact=redact) if words is None else words
+    said = said.removeprefix(str(status)).lstrip()
+    message = f"{what}: HTTP {status} {said}".rstrip()
     if status in RETRIED_STATUSES or status >= 500:
         raise Transient(message, retry_after=retry_after(response), ambiguous=status >= 500)
     if status in {401, 403}:
@@ -213,15 +222,34 @@ def check(
 
 def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) -> str:
     """The server's own words: one line, no markup, no control characters, bounded, redacted."""
-    text = response.content[: 64 * 1024].decode("utf-8", "replace")
-    if "json" in response.headers.get("Content-Type", ""):
+    text = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace")
+    kind = response.headers.get("Content-Type", "")
+    if "json" in kind:
         text = _said(text)
-    if "html" in response.headers.get("Content-Type", ""):
-        text = re.sub(
-            r"<(head|style|script)\b.*?</\1\s*>", " ", text, flags=re.DOTALL | re.IGNORECASE
-        )
-        text = html.unescape(re.sub(r"<[^>]*>", " ", text))
+    if "html" in kind:
+        text = words_of_page(text)
     return one_line(redact(text.strip() or response.reason_phrase))
+
+
+def words_of_page(page: str) -> str:
+    """What a browser would show of some HTML, near enough for an error message."""
+    words, end, hidden = [], 0, ""
+    for tag in _TAG.finditer(page):
+        if not hidden:
+            words.append(page[end : tag.start()])
+        end = tag.end()
+        name, *_ = tag[1].lower().split(maxsplit=1) or [""]
+        if name == f"/{hidden}" or (hidden == "head" and name == "body"):
+            hidden = ""
+        elif not hidden and name in _NOT_SHOWN:
+            hidden = name
+    if not hidden:
+        words.append(page[end:])
+    text = " ".join(words)
+    try:
+        return html.unescape(text)
+    except ValueError:  # a reference of more digits than Python makes a number of
+        return text
 
 
 def _said(text: str) -> str:
@@ -239,7 +267,10 @@ def _said(text: str) -> str:
 
 def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """`text` made safe to show: no line ends, no control characters, bounded."""
-    return clip(" ".join(visible(text).split()), limit)
+    # Only white space makes a line shorter, and nobody needs so much of it.
+    start = text[: 16 * limit]
+    line = " ".join(visible(start).split())
+    return clip(line if start == text else f"{line}…", limit)
 
 
 def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _VERBS: Final = {"started": "started", "ended": "ended", "retrying": "again", "settled": ""}
+# Of a line of a build's output, which may be 64 KiB long; its log file has all of it.
+_MAX_CHARS: Final = 1_000
 
 
 class Progress(Protocol):
@@ -69,7 +71,8 @@ class LogProgress:
         for result in report.results:
             if result.log and not result.outcome.done:
                 with self._group(f"Last lines of the log of {log_line(str(result.package.id))}"):
-                    self._print("\n".join(f"  | {log_line(line)}" for line in result.log))
+                    lines = (log_line(clip(line, _MAX_CHARS)) for line in result.log)
+                    self._print("\n".join(f"  | {line}" for line in lines))
         self._print(results_table(report))
 
     def close(self) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_MAX_WIDTH: Final = 100
 
 
 def packages(count: int) -> str:
@@ -28,7 +30,9 @@ def seconds(duration_s: float) -> str:
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """`rows` as lines with aligned columns; the last column is as wide as it likes."""
     shown = [[log_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    # One long cell moves its own row only: padding every other one would multiply its length.
+    widths = [min(max(map(len, column)), _MAX_WIDTH) for column in zip(*shown, strict=True)]
+    widths[-1] = 0
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in shown

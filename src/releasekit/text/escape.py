@@ -8,6 +8,7 @@ terminal or the runner as a command.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def visible(text: str) -> str:
     return "".join(map(_visible_character, text))
 
 
+@lru_cache(maxsize=1_024)
 def _visible_character(char: str) -> str:
     if char.isprintable():
         return char

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from releasekit.ecosystems.shared.answers import most_telling
+import httpx
+import pytest
+
+from releasekit.ecosystems.shared.answers import Answers, most_telling
 from releasekit.errors import Denied, Rejected, Transient
 
 
@@ -28,3 +31,19 @@ def test_errors_to_retry_are_joined() -> None:
     alone = most_telling([Transient("one")])
     assert isinstance(alone, Transient)
     assert (alone.retry_after, alone.ambiguous) == (None, False)
+
+
+def test_an_answer_is_read_once() -> None:
+    """R51: whether it says that the file is there, what it says otherwise, and what to do."""
+    read: list[str] = []
+
+    def redact(text: str) -> str:
+        read.append(text)
+        return text
+
+    answers = Answers(exists=((403, "already there"),), hints={"no token": "Get one."})
+    response = httpx.Response(403, text="No token")
+    with pytest.raises(Denied, match="pypi:core: HTTP 403 No token") as caught:
+        answers.accept(response, "pypi:core", redact=redact)
+    assert caught.value.hint == "Get one."
+    assert read.count("No token") == 1

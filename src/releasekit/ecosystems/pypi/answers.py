@@ -72,9 +72,9 @@ ANSWERS: Final = Answers(
 
 def says_token_is_stale(response: httpx.Response) -> bool:
     """Whether the same request may pass with a token made a moment ago."""
-    if response.status_code == 401:
-        return True
-    return response.status_code == 403 and any(
-        text in message_of(response)
-        for text in ("Invalid or non-existent authentication", "token is expired")
+    if response.status_code != 403:
+        return response.status_code == 401
+    words = message_of(response)
+    return any(
+        text in words for text in ("Invalid or non-existent authentication", "token is expired")
     )

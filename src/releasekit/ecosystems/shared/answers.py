@@ -43,9 +43,10 @@ class Answers:
 
         Raises Transient, Denied or Rejected with what the server says and what to do about it.
         """
-        words = self._words(response)
+        told = one_line(redact(self.said(response)))
+        words = told or message_of(response, redact=redact)
         if response.status_code in self.taken or any(
-            status in {0, response.status_code} and text.lower() in words
+            status in {0, response.status_code} and text.lower() in words.lower()
             for status, text in self.exists
         ):
             return False
@@ -55,32 +56,32 @@ class Answers:
                 f"{what}: redirected to {target}; an upload follows no redirect",
                 hint=self.moved and f"Give the address it leads to as {self.moved}.",
             )
-        self.explain(response, what, redact=redact)
-        if words := one_line(redact(self.said(response))):
-            raise Rejected(f"{what}: {words}", hint=self._hint(response))
+        self._explain(response, what, words)
+        if told:
+            raise Rejected(f"{what}: {told}", hint=self._hint(response, told))
         return True
 
     def explain(
         self, response: httpx.Response, what: str, *, redact: Callable[[str], str]
     ) -> httpx.Response:
         """`client.check`, with the registry's own words and what to do about it."""
+        if response.is_success:
+            return response
+        words = one_line(redact(self.said(response))) or message_of(response, redact=redact)
+        return self._explain(response, what, words)
+
+    def _explain(self, response: httpx.Response, what: str, words: str) -> httpx.Response:
         try:
-            return check(response, what, redact=redact)
+            return check(response, what, words=words)
         except PackageError as error:
-            error.hint = self._hint(response)
-            if words := one_line(redact(self.said(response))):
-                error.args = (f"{what}: HTTP {response.status_code} {words}",)
+            error.hint = self._hint(response, words)
             if response.status_code in self.denied:
                 raise Denied(str(error), hint=error.hint) from error
             raise
 
-    def _hint(self, response: httpx.Response) -> str:
-        words = self._words(response)
-        fitting = (hint for text, hint in self.hints.items() if text.lower() in words)
+    def _hint(self, response: httpx.Response, words: str) -> str:
+        fitting = (hint for text, hint in self.hints.items() if text.lower() in words.lower())
         return next(fitting, self.by_status.get(response.status_code, ""))
-
-    def _words(self, response: httpx.Response) -> str:
-        return (self.said(response) or message_of(response)).lower()
 
 
 async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
