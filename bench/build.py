@@ -26,6 +26,7 @@ from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.ecosystems.pypi.options import Options
+from releasekit.ecosystems.shared.logs import Logs
 from releasekit.host.process import Processes
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
             environment={},
             state=into / "state",
             scratch=scratch,
+            logs=Logs(into / "state", "bench", str),
         )
         limit = asyncio.Semaphore(concurrency)
 

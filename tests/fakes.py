@@ -13,6 +13,7 @@ from releasekit.config.config import Config
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Target
+from releasekit.ecosystems.shared.logs import Logs
 from releasekit.errors import BuildFailed, MissingCredentials
 from releasekit.host.scrub import ToolVariables
 from releasekit.model import (
@@ -68,6 +69,10 @@ def package(
 def artifact(path: Path, content: bytes) -> Artifact:
     digests = {"sha256": hashlib.sha256(content).hexdigest()}
     return Artifact(path=path, size=len(content), digests=digests)
+
+
+def logs(state_directory: Path, redact: Callable[[str], str] = str) -> Logs:
+    return Logs(state_directory, "run", redact)
 
 
 def config(root: Path, **changes: object) -> Config:

@@ -40,7 +40,12 @@ def write(root: Path, files: Mapping[str, object]) -> Path:
 def ecosystem(root: Path, table: Mapping[str, object] | None = None, **changes: object) -> Npm:
     config = fakes.config(root, **changes)
     processes = cast("Processes", Passing())
-    return Npm(config, Options.from_table(table or {}), processes=processes)
+    return Npm(
+        config,
+        Options.from_table(table or {}),
+        processes=processes,
+        logs=fakes.logs(config.state_directory),
+    )
 
 
 def discovered(root: Path, **changes: object) -> dict[str, Package]:

@@ -54,5 +54,6 @@ async def opened(
             http=http,
             processes=cast("Processes", None),
             credentials=Credentials(taken, mask=seen.append),
+            logs=fakes.logs(config.state_directory),
         )
         yield registry.make(config, services)

@@ -99,7 +99,8 @@ async def opened(
         ) as processes,
         http_client() as http,
     ):
-        services = Services(taken.environment, http, processes, credentials)
+        logs = fakes.logs(config.state_directory)
+        services = Services(taken.environment, http, processes, credentials, logs)
         target = folders.target(ecosystem, config, services)
         try:
             yield Workbench(name, config, target)

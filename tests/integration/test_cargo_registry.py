@@ -114,7 +114,8 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
             Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
             http_client() as http,
         ):
-            services = Services(taken.environment, http, processes, credentials)
+            logs = fakes.logs(config.state_directory)
+            services = Services(taken.environment, http, processes, credentials, logs)
             ecosystem = target(config, services).ecosystem
             packages = [it for it in await ecosystem.discover(workspace) if not it.unpublishable]
             versions = {it.id.name: it.version for it in packages}

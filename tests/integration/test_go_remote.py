@@ -67,7 +67,9 @@ class Place:
             Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
             http_client() as http,
         ):
-            yield target(config, Services(taken.environment, http, processes, credentials))
+            logs = fakes.logs(config.state_directory)
+            services = Services(taken.environment, http, processes, credentials, logs)
+            yield target(config, services)
 
 
 @pytest.fixture

@@ -219,7 +219,13 @@ def test_a_build_that_fails_shows_its_log_and_blocks_its_dependents(
     assert run.outcomes["demo-http"] == "failed"
     assert run.outcomes["demo-lone"] == "published"
     assert "hooks" in run.out
-    assert str(workspace / ".releasekit" / "logs") in run.out + str(run.row("demo-http"))
+    [log] = (workspace / ".releasekit" / "logs").glob("*/build-pypi-demo-http.log")
+    assert str(log) in run.out + str(run.row("demo-http"))
+    before = log.read_bytes()
+    publish(program, workspace, pypiserver)
+    # R47: the next run has logs of its own.
+    assert log.read_bytes() == before
+    assert len(list(log.parents[1].glob("*/build-pypi-demo-http.log"))) == 2
 
 
 def test_a_dry_run_builds_everything_and_uploads_nothing(

@@ -38,7 +38,9 @@ async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPI]:
     if not uv:
         environment["PATH"] = without_uv(environment["PATH"])
     async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-        ecosystem = PyPI(config, Options(), processes=processes)
+        ecosystem = PyPI(
+            config, Options(), processes=processes, logs=fakes.logs(config.state_directory)
+        )
         try:
             yield ecosystem
         finally:
@@ -115,7 +117,7 @@ def test_the_example_is_built_and_can_be_installed(polyglot: Path, *, uv: bool) 
         }.items()
     }
     # R25: the build leaves nothing in the tree but the state directory.
-    assert status(polyglot) == "?? .releasekit/\n"
+    assert status(polyglot) == "!! .releasekit/\n"
     environment = polyglot.parent / "installed"
     tool, python = str(require_tool("uv")), str(environment / "bin" / "python")
     subprocess.run([tool, "venv", "-q", "--python", sys.executable, str(environment)], check=True)
@@ -197,7 +199,7 @@ def test_dynamic_versions_of_hatchling_and_setuptools(tmp_path: Path) -> None:
             await build_all(ecosystem, list(packages.values()), tmp_path / "dist")
 
     asyncio.run(main())
-    assert status(root) == "?? .releasekit/\n"
+    assert status(root) == "!! .releasekit/\n"
 
 
 @pytest.mark.parametrize("backend", [HATCHLING, SETUPTOOLS], ids=["hatchling", "setuptools"])

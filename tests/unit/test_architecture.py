@@ -31,7 +31,7 @@ HOST = (
 )
 STATE = (
     *("directory", "lock_order", "history", "logfile", "compaction", "journal"),
-    *("locks", "pins", "lock_table", "doctor"),
+    *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (
     *("values", "declaration", "ecosystem", "inputs", "declared"),

@@ -15,6 +15,7 @@ from releasekit.cli.interruption import Interruption
 from releasekit.config.choice import consulted
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.shared.logs import Logs
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
 from releasekit.host.process import Processes
@@ -29,7 +30,7 @@ from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose
 from releasekit.scheduler.controls import listening
-from releasekit.state import doctor, locks, pins
+from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read
 from releasekit.text.escape import log_line
@@ -72,7 +73,8 @@ async def run(config: Config, session: Session) -> int:
 async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
     await asyncio.to_thread(refuse_links, config.state_directory)
-    async with workspace(config, session) as (targets, processes):
+    logs = _logs(config, session, uuid.uuid4().hex)
+    async with workspace(config, session, logs=logs) as (targets, processes):
         commit = await commit_of(config.root, processes)
         made = await make_plan(config, targets, read(config.state_directory), commit=commit)
     _write_plan(made, config, session)
@@ -120,9 +122,12 @@ async def publish(config: Config, session: Session) -> int:
         held = stack.enter_context(locks.acquire(config.state_directory, ecosystems))
         for path in pins.recover(config.state_directory, ecosystems, root=config.root):
             print(f"gave back {path}, which a killed run had left pinned", file=session.out)
+        run_logs.remove_old(config.state_directory)
         journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
         stack.callback(journal.close)
-        async with workspace(config, session, held.descriptors) as (targets, processes):
+        async with workspace(
+            config, session, logs=_logs(config, session, run_id), inherit_fds=held.descriptors
+        ) as (targets, processes):
             commit = await commit_of(config.root, processes)
             made = await make_plan(config, targets, journal.history, commit=commit)
             if planned is not None:
@@ -280,7 +285,7 @@ def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
 
 @contextlib.asynccontextmanager
 async def workspace(
-    config: Config, session: Session, inherit_fds: Collection[int] = ()
+    config: Config, session: Session, *, logs: Logs, inherit_fds: Collection[int] = ()
 ) -> AsyncIterator[tuple[Mapping[str, Target], Processes]]:
     """The targets of the chosen ecosystems and of those to be consulted, and what they share, for
     the length of one command.
@@ -296,12 +301,17 @@ async def workspace(
         ) as processes,
         contextlib.AsyncExitStack() as stack,
     ):
-        services = Services(credentials.environment, http, processes, credentials)
+        services = Services(credentials.environment, http, processes, credentials, logs)
         targets = {}
         for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
             targets[name] = folders.target(session.ecosystems[name], config, services)
             stack.push_async_callback(targets[name].ecosystem.aclose)
         yield targets, processes
+
+
+def _logs(config: Config, session: Session, run_id: str) -> Logs:
+    run = run_logs.name_of(run_id, datetime.now(UTC))
+    return Logs(config.state_directory, run, session.credentials.redact)
 
 
 def _now() -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
@@ -144,3 +145,4 @@ class Services:
     http: httpx.AsyncClient
     processes: Processes
     credentials: Credentials
+    logs: Logs

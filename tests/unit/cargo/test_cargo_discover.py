@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import fakes
 from releasekit.ecosystems.cargo import crate_file, discover, metadata
 from releasekit.ecosystems.cargo.build import Built, Packager
 from releasekit.ecosystems.cargo.destination import Destination
@@ -148,7 +149,7 @@ def packaged(
                 crates={crate.name: crate for crate in crates},
                 edges=edges,
                 scratch=scratch,
-                logs=scratch,
+                logs=fakes.logs(scratch),
                 environment={},
                 demanding=demanding,
             )

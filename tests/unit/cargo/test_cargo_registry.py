@@ -84,8 +84,11 @@ def using(
         taken = snapshot({"CARGO_HOME": str(root), **environ})
         async with http_client(transport=httpx.MockTransport(answer)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
-            services = Services(taken.environment, http, cast("Processes", None), credentials)
-            made = target(fakes.config(root, **values), services)
+            config = fakes.config(root, **values)
+            processes = cast("Processes", None)
+            logs = fakes.logs(config.state_directory)
+            services = Services(taken.environment, http, processes, credentials, logs)
+            made = target(config, services)
             try:
                 return await use(made)
             finally:

@@ -45,14 +45,15 @@ def read(
 
     async def main() -> dict[str, str]:
         taken = snapshot({})
+        config = fakes.config(Path("/w"), max_retries=0)
         async with http_client(transport=httpx.MockTransport(answer)) as http:
             services = Services(
                 environment={},
                 http=http,
                 processes=cast("Processes", None),
                 credentials=Credentials(taken, mask=lambda _: None),
+                logs=fakes.logs(config.state_directory),
             )
-            config = fakes.config(Path("/w"), max_retries=0)
             return await Proxy(url, config, services).read(PACKAGE)
 
     return asyncio.run(main())

@@ -89,7 +89,8 @@ def using(
             http_client(transport=transport) as http,
             Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
         ):
-            services = Services(taken.environment, http, processes, credentials)
+            logs = fakes.logs(settings.state_directory)
+            services = Services(taken.environment, http, processes, credentials, logs)
             made = target(settings, services)
             (package,) = await made.ecosystem.discover(settings.root)
             return await use(made, package)

@@ -11,6 +11,7 @@ from releasekit.ecosystems.maven.build import collect, not_built
 from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.options import Options
 from releasekit.ecosystems.maven.signing import Signer
+from releasekit.ecosystems.shared.logs import Log
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
 from unit.maven.poms import gav, modules, packages, write
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Artifact, Package, PackageId
 
-LOG = Path("/logs/build-maven.log")
+LOG = Log(Path("/logs/build-maven-g+a.log"), str)
 ERROR = (
     "[ERROR] Failed to execute goal org.example:compile (default) on project a: Compilation failure"
 )
@@ -49,7 +50,7 @@ def test_why_a_package_was_not_built(
     error = not_built(a_package(tmp_path, name), failure, LOG)
     assert str(error).startswith(f"maven:g:{name}: ")
     assert words in str(error)
-    assert (error.log, str(LOG) in error.hint) == (lines, True)
+    assert (error.log, error.hint.endswith(str(LOG.path))) == (lines, True)
 
 
 @pytest.mark.parametrize("text", ["[ERROR]", "[ERROR] on project ", "[ERROR] on project a"])
@@ -83,7 +84,9 @@ def build(
 ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
     async def main() -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            maven = Maven(fakes.config(root), options, processes=processes)
+            config = fakes.config(root)
+            logs = fakes.logs(config.state_directory)
+            maven = Maven(config, options, processes=processes, logs=logs)
             found = await maven.discover(root)
             (batch,) = maven.batches(found)
             return await maven.build(batch, root / "into")

@@ -103,7 +103,9 @@ async def opened(
         variables=fakes.TOOL_VARIABLES,
         patience=patience,
     ) as processes:
-        npm = Npm(fakes.config(root), options, processes=processes)
+        config = fakes.config(root)
+        logs = fakes.logs(config.state_directory, processes.redact)
+        npm = Npm(config, options, processes=processes, logs=logs)
         try:
             yield npm
         finally:
@@ -220,7 +222,7 @@ def test_a_failure_is_one_packages_own(tmp_path: Path) -> None:
     error = failure(results["@acme/a"])
     assert str(error) == "npm:@acme/a: it could not be packed: prepack ended with 7"
     assert error.log == ("first", "***")
-    assert str(root / ".releasekit" / "logs" / "build-npm-@acme-a.log") in error.hint
+    assert str(root / ".releasekit" / "logs" / "run" / "build-npm-@acme+a.log") in error.hint
     assert "its scripts made it @acme/c@9.9.9" in str(failure(results["@acme/c"]))
 
 
@@ -299,7 +301,7 @@ def test_a_script_that_fails_after_publication_shows_its_output(tmp_path: Path) 
     assert error is not None
     assert str(error) == "but prepack ended with 7"
     assert error.log == ("first", "***")
-    assert str(root / ".releasekit" / "logs" / "publish-npm-@acme-a.log") in error.hint
+    assert str(root / ".releasekit" / "logs" / "run" / "publish-npm-@acme+a.log") in error.hint
 
 
 def test_what_may_have_had_its_effect_is_not_run_again(tmp_path: Path) -> None:

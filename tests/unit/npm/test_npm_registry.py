@@ -79,7 +79,8 @@ def using(
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Nothing())
-            services = Services(taken.environment, http, processes, credentials)
+            logs = fakes.logs(config.state_directory)
+            services = Services(taken.environment, http, processes, credentials, logs)
             return await use(target(config, services).registry)
 
     return asyncio.run(main())

@@ -120,7 +120,7 @@ class Workspace:
         return result
 
     def log(self, name: str, kind: str = "build") -> str:
-        return (self.into.parents[1] / "logs" / f"{kind}-pypi-{name}.log").read_text()
+        return (self.into.parents[1] / "logs" / "run" / f"{kind}-pypi-{name}.log").read_text()
 
 
 @asynccontextmanager
@@ -140,7 +140,12 @@ async def opened(
     async with Processes(
         environment=given, secrets=["canary"], variables=fakes.TOOL_VARIABLES
     ) as processes:
-        ecosystem = PyPI(config, options or Options(packages=("*",)), processes=processes)
+        ecosystem = PyPI(
+            config,
+            options or Options(packages=("*",)),
+            processes=processes,
+            logs=fakes.logs(config.state_directory, processes.redact),
+        )
         workspace = Workspace(root, ecosystem)
         try:
             await workspace.discover()
@@ -227,7 +232,7 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
         assert error.log[-1] == "ValueError: no ***"  # R34
         assert (
             error.hint
-            == f"The whole output is in {workspace.into.parents[1]}/logs/build-pypi-bad.log"
+            == f"The whole output is in {workspace.into.parents[1]}/logs/run/build-pypi-bad.log"
         )
         error = await workspace.failed("odd")
         assert "its wheel could not be built" in str(error)

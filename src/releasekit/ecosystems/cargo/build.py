@@ -13,12 +13,14 @@ from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
+from releasekit.model import PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact
 
@@ -75,16 +77,15 @@ class Batch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packager:
     """What the calls of a run share. `crates` are all members; `edges` what each of them needs
-    among the others; `logs` is the directory their output goes to, `stand_in` the index of what
-    stands in for crates.io. `demanding` is said of a registry that, like crates.io, takes no crate
-    without a description and a license.
+    among the others; `stand_in` is the index of what stands in for crates.io. `demanding` is said
+    of a registry that, like crates.io, takes no crate without a description and a license.
     """
 
     processes: Processes
     crates: Mapping[str, Crate]
     edges: Mapping[str, Collection[str]]
     scratch: Path
-    logs: Path
+    logs: Logs
     environment: Mapping[str, str]
     stand_in: str = ""
     verify: bool = False
@@ -101,14 +102,14 @@ class Packager:
         if self.processes.which("cargo") is None:
             error = BuildFailed("cargo is not on PATH", hint=INSTALL)
             return {**dict.fromkeys(names, error), **batch.failed}
-        while batch.left and not await self._call(batch, self._fresh_log(names[0], batch.calls)):
+        while batch.left and not await self._call(batch, self._log(names[0], batch.calls)):
             batch.calls += 1
         built: Built = dict(batch.failed)
         for name in batch.left:
             built[name] = await asyncio.to_thread(self._collect, self.crates[name], into)
         return built
 
-    async def _call(self, batch: Batch, log: Path) -> bool:
+    async def _call(self, batch: Batch, log: Log) -> bool:
         """Whether cargo packaged everything; if not, the batch is another one afterwards."""
         crate = self.crates[batch.left[0]]
         argv = ["cargo", "package", "--color", "never", "--allow-dirty"]
@@ -120,7 +121,7 @@ class Packager:
         lock = crate.workspace / "Cargo.lock"
         before = lock.read_bytes() if lock.exists() else None
         try:
-            await self.processes.run(argv, cwd=crate.workspace, env=self.environment, log=log)
+            await self.processes.run(argv, cwd=crate.workspace, env=self.environment, log=log.path)
         except CommandFailed:
             self._learn(batch, log)
             return False
@@ -130,10 +131,8 @@ class Packager:
                 lock.write_bytes(before)
         return True
 
-    def _fresh_log(self, name: str, calls: int) -> Path:
-        log = self.logs / f"build-cargo-{name}{f'-{calls}' if calls else ''}.log"
-        log.unlink(missing_ok=True)
-        return log
+    def _log(self, name: str, call: int) -> Log:
+        return self.logs.fresh("build", PackageId("cargo", name), call=call)
 
     def _registry(self, batch: Batch) -> list[str]:
         """Where cargo has to make believe that in-repo dependencies are: where they say."""
@@ -149,11 +148,11 @@ class Packager:
         index = min(named, default=self.stand_in)
         return ["--index", index] if index else []
 
-    def _learn(self, batch: Batch, log: Path) -> None:
+    def _learn(self, batch: Batch, log: Log) -> None:
         """What to do otherwise in the next call: leave out who broke this one, or add who was
         missing.
         """
-        tail = _tail(log)
+        tail = _tail(log.path)
         text = "\n".join(tail)
         members = {*batch.left, *batch.beside}
         missing = self._missing(text) - members
@@ -173,12 +172,12 @@ class Packager:
                 reason = f"{culprit}, which it needs, could not be packaged"
                 batch.failed[name] = self._failure(name, reason, log, ())
 
-    def _give_up(self, batch: Batch, words: str, log: Path, tail: Sequence[str]) -> None:
+    def _give_up(self, batch: Batch, words: str, log: Log, tail: Sequence[str]) -> None:
         for name in batch.left:
             batch.failed[name] = self._failure(name, words, log, tail)
 
-    def _failure(self, name: str, words: str, log: Path, tail: Sequence[str]) -> BuildFailed:
-        hint = f"The whole output is in {log}"
+    def _failure(self, name: str, words: str, log: Log, tail: Sequence[str]) -> BuildFailed:
+        hint = log.hint
         if self._missing("\n".join(tail)):
             hint = OLD
         elif "no token found" in words:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.metadata import Crate
     from releasekit.ecosystems.cargo.options import Options
+    from releasekit.ecosystems.interface import Services
     from releasekit.errors import BuildFailed
-    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package
 
 # What is read in its output, whatever a configuration file says.
@@ -42,13 +42,14 @@ class Cargo:
         options: Options,
         destination: Destination,
         *,
-        processes: Processes,
+        services: Services,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._config = config
         self._options = options
         self._destination = destination
-        self._processes = processes
+        self._processes = services.processes
+        self._logs = services.logs
         self._on_close = on_close
         self._crates: Mapping[str, Crate] = {}
         self._packages: Mapping[str, Package] = {}
@@ -106,7 +107,7 @@ class Cargo:
                 for name, package in self._packages.items()
             },
             scratch=self._scratch,
-            logs=self._config.state_directory / "logs",
+            logs=self._logs,
             environment={**self._processes.passing(self._options.pass_env), **_TERMINAL},
             stand_in=CargoConfig.read(self._config.root, self._processes.environment).stand_in,
             verify=self._options.verify,

@@ -23,11 +23,9 @@ def target(config: Config, services: Services) -> Target:
     if goes_to.directory is not None:
         layout = SparseDirectory(options.directory_url)
         return Target(
-            ecosystem=Cargo(config, options, goes_to, processes=services.processes),
+            ecosystem=Cargo(config, options, goes_to, services=services),
             registry=DirectoryRegistry(goes_to.directory, layout),
         )
     registry = SparseRegistry(config, services, goes_to)
-    ecosystem = Cargo(
-        config, options, goes_to, processes=services.processes, on_close=registry.aclose
-    )
+    ecosystem = Cargo(config, options, goes_to, services=services, on_close=registry.aclose)
     return Target(ecosystem=ecosystem, registry=registry, plan_notes=registry.plan_notes)

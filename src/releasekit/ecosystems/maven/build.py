@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.maven.options import Options
     from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
@@ -43,6 +44,7 @@ class Builder:
     config: Config
     options: Options
     processes: Processes
+    logs: Logs
     projects: Mapping[str, Project]
 
     async def build(
@@ -54,19 +56,16 @@ class Builder:
         work = self.config.state_directory / "work" / "maven"
         copy, staging = work / "sources" / where, work / "staged"
         await asyncio.to_thread(self._prepare, top, copy, work)
+        log = self.logs.fresh("build", packages[0].id)
         try:
-            failure = await self._run(packages, copy, staging)
+            failure = await self._run(packages, copy, staging, log=log.path)
             return {
                 package.id: await asyncio.to_thread(collect, package, staging, into)
-                or not_built(package, failure, self.log)
+                or not_built(package, failure, log)
                 for package in packages
             }
         finally:
             await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
-
-    @property
-    def log(self) -> Path:
-        return self.config.state_directory / "logs" / "build-maven.log"
 
     def _prepare(self, top: Path, copy: Path, work: Path) -> None:
         """A copy of the reactor whose POMs say all there is to say.
@@ -89,11 +88,9 @@ class Builder:
                 filled = pin.filled_in(data, project)
                 if filled != data:
                     path.write_bytes(filled)
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.log.unlink(missing_ok=True)
 
     async def _run(
-        self, packages: Sequence[Package], copy: Path, staging: Path
+        self, packages: Sequence[Package], copy: Path, staging: Path, *, log: Path
     ) -> CommandFailed | None:
         """One mvn; one that fails may have built some of the packages all the same."""
         command = self._command(packages[0], copy)
@@ -102,7 +99,7 @@ class Builder:
                 [*command, *self._arguments(packages, staging)],
                 cwd=copy,
                 env=self.processes.passing(self.options.pass_env),
-                log=self.log,
+                log=log,
             )
         except CommandFailed as error:
             return error
@@ -156,13 +153,12 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
     return tuple(digested(target / name, *layout.ALGORITHMS) for name in names)
 
 
-def not_built(package: Package, failure: CommandFailed | None, log: Path) -> BuildFailed:
+def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
     """Why a package is not among what was deployed, from what mvn said last."""
-    hint = f"The whole output is in {log}"
     if failure is None:
         return BuildFailed(
             f"{package.id}: the build deployed no {layout.pom(package)}",
-            hint=f"A profile or a plugin may skip its deployment. {hint}",
+            hint=f"A profile or a plugin may skip its deployment. {log.hint}",
         )
     reasons = {
         match["artifact"]: match["why"]
@@ -176,4 +172,4 @@ def not_built(package: Package, failure: CommandFailed | None, log: Path) -> Bui
         text = f"was not built: {', '.join(sorted(reasons))} failed before it"
     else:
         text = f"could not be built: {failure}"
-    return BuildFailed(f"{package.id}: {text}", log=failure.log, hint=hint)
+    return BuildFailed(f"{package.id}: {text}", log=failure.log, hint=log.hint)

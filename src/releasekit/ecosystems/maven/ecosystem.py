@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.maven.options import Options
     from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 class Maven:
     """Implements `interface.Ecosystem`."""
 
-    def __init__(self, config: Config, options: Options, *, processes: Processes) -> None:
+    def __init__(
+        self, config: Config, options: Options, *, processes: Processes, logs: Logs
+    ) -> None:
         self._config = config
         self._options = options
         self._processes = processes
+        self._logs = logs
         self._projects: dict[str, Project] = {}
 
     async def discover(self, root: Path) -> Sequence[Package]:
@@ -60,6 +64,7 @@ class Maven:
             config=self._config,
             options=self._options,
             processes=self._processes,
+            logs=self._logs,
             projects=self._projects,
         )
         try:

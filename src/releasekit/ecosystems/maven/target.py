@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for a `[maven]` table or a registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("maven", {}))
-    ecosystem = Maven(config, options, processes=services.processes)
+    ecosystem = Maven(config, options, processes=services.processes, logs=services.logs)
     place = config.registries.get("maven", CENTRAL)
     if place.startswith("dir:"):
         layout = MavenDirectory(ecosystem.packaging)

@@ -10,7 +10,6 @@ from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.host.streams import last_lines
 from releasekit.model import Action
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.manifest import Project
     from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import Tool
-    from releasekit.errors import ReleasekitError
+    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
@@ -35,10 +34,12 @@ _DIGESTS: Final = ("sha256", "sha512", "sha1")
 class Npm:
     """Implements `interface.Ecosystem`; and `FollowUp`, for the scripts `npm publish` runs last."""
 
-    def __init__(self, config: Config, options: Options, *, processes: Processes) -> None:
+    def __init__(
+        self, config: Config, options: Options, *, processes: Processes, logs: Logs
+    ) -> None:
         self._config = config
         self._options = options
-        self._processes = processes
+        self._logs = logs
         self._projects: Mapping[str, Project] = {}
         self._catalogs = Catalogs({})
         self._tool: Tool = "npm"
@@ -94,20 +95,18 @@ class Npm:
         return f"its {' and '.join(scripts)} script{'s' * (len(scripts) > 1)}" if scripts else ""
 
     async def follow_up(self, package: Package) -> None:
-        log = self._fresh_log(package, "publish")
+        log = self._logs.fresh("publish", package.id)
         try:
             await self._packer.follow_up(
                 {
                     "directory": str(package.directory),
                     "root": str(self._config.root),
-                    "log": str(log),
+                    "log": str(log.path),
                     "events": self._following(package),
                 }
             )
         except BuildFailed as error:
-            raise BuildFailed(
-                f"but {error}", log=self._log_of(error, log), hint=_in(log)
-            ) from error
+            raise log.failure(f"but {error}", error) from error
 
     async def aclose(self) -> None:
         await self._packer.aclose()
@@ -118,10 +117,10 @@ class Npm:
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         final = into / package.id.name / package.version
-        log = self._fresh_log(package, "build")
+        log = self._logs.fresh("build", package.id)
         try:
             with staged(final) as partial:
-                packed = await self._packer.pack(self._request(package, partial, log))
+                packed = await self._packer.pack(self._request(package, partial, log.path))
                 _check(packed, package)
                 if self._contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.
@@ -129,11 +128,7 @@ class Npm:
                         partial / filename(package), lambda text: self.pin(text, {})
                     )
         except (BuildFailed, PlanError) as error:
-            return BuildFailed(
-                f"{package.id}: it could not be packed: {error}",
-                log=self._log_of(error, log),
-                hint=error.hint or _in(log),
-            )
+            return log.failure(f"{package.id}: it could not be packed: {error}", error)
         return (digested(final / filename(package), *_DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
@@ -155,21 +150,6 @@ class Npm:
             "hidden": state.relative_to(packed).as_posix() if inside else "",
             "ignoreScripts": self._options.ignore_scripts,
         }
-
-    def _log_of(self, error: ReleasekitError, log: Path) -> tuple[str, ...]:
-        own = error.log if isinstance(error, BuildFailed) else ()
-        return own or tuple(map(self._processes.redact, last_lines(log)))
-
-    def _fresh_log(self, package: Package, kind: str) -> Path:
-        name = package.id.name.replace("/", "-")
-        log = self._config.state_directory / "logs" / f"{kind}-npm-{name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.unlink(missing_ok=True)
-        return log
-
-
-def _in(log: Path) -> str:
-    return f"The whole output is in {log}"
 
 
 def filename(package: Package) -> str:

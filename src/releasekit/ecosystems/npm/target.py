@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for an `[npm]` table, tag or registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("npm", {}))
-    npm = Npm(config, options, processes=services.processes)
+    npm = Npm(config, options, processes=services.processes, logs=services.logs)
     return Target(
         ecosystem=npm,
         registry=registry.make(config, services, options),

@@ -9,15 +9,17 @@ from releasekit.ecosystems.pypi.conversation import Answer, Request
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
+from releasekit.ecosystems.shared.logs import Log
 from releasekit.errors import BuildFailed
-from releasekit.host.streams import last_lines
+from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.model import Artifact
 
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
@@ -30,9 +32,8 @@ _DIGESTS: Final = ("sha256", "blake2b_256")
 class Builder:
     """What the builds of a run share.
 
-    `state` is the state directory: it holds the logs, and no sdist may hold it. `scratch` is
-    outside the workspace. `environment` is added to that of every hook; `redact` is for what of a
-    log ends up in an error.
+    `state` is the state directory, which no sdist may hold. `scratch` is outside the workspace.
+    `environment` is added to that of every hook.
     """
 
     environments: Environments
@@ -40,7 +41,7 @@ class Builder:
     environment: Mapping[str, str]
     state: Path
     scratch: Path
-    redact: Callable[[str], str] = str
+    logs: Logs
 
     async def build(
         self, project: Project, into: Path, *, wheels: Mapping[str, Path]
@@ -50,7 +51,7 @@ class Builder:
         `wheels` are the in-repo packages its build needs. Raises BuildFailed, also when what was
         built has another name or version than the project.
         """
-        log = self._fresh_log(project, "build")
+        log = self._log(project, "build")
         with artifacts.staged(into) as partial:
             request = self._request(project, into=partial, log=log)
             answer = await self._ask(request, project, wheels)
@@ -64,7 +65,7 @@ class Builder:
 
     async def metadata(self, project: Project, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
-        log = self._fresh_log(project, "metadata")
+        log = self._log(project, "metadata")
         request = self._request(project, into=self.scratch, log=log)
         return (await self._ask(replace(request, operation="metadata"), project, wheels)).metadata
 
@@ -95,18 +96,12 @@ class Builder:
                     return answer
                 installed += answer.requires
         except BuildFailed as error:
-            raise BuildFailed(
-                f"{what} could not be built: {error}",
-                log=error.log or tuple(map(self.redact, last_lines(request.log))),
-                hint=error.hint or f"The whole output is in {request.log}",
-            ) from error
+            log = Log(request.log, self.logs.redact)
+            raise log.failure(f"{what} could not be built: {error}", error) from error
         raise BuildFailed(f"{what} needs ever more build requirements: {', '.join(installed)}")
 
-    def _fresh_log(self, project: Project, kind: str) -> Path:
-        log = self.state / "logs" / f"{kind}-pypi-{project.name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.unlink(missing_ok=True)
-        return log
+    def _log(self, project: Project, kind: str) -> Path:
+        return self.logs.fresh(kind, PackageId("pypi", project.name)).path
 
 
 def _check(filename: str, kind: str, project: Project) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.pypi.manifest import Project
     from releasekit.ecosystems.pypi.options import Options
+    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
 class PyPI:
     """Implements `interface.Ecosystem`."""
 
-    def __init__(self, config: Config, options: Options, *, processes: Processes) -> None:
+    def __init__(
+        self, config: Config, options: Options, *, processes: Processes, logs: Logs
+    ) -> None:
         self._config = config
         self._options = options
         self._processes = processes
+        self._logs = logs
         self._projects: Mapping[str, Project] = {}
         self._wheels: dict[str, Path] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -135,7 +139,7 @@ class PyPI:
                     environment={"SOURCE_DATE_EPOCH": epoch} if epoch else {},
                     state=config.state_directory,
                     scratch=scratch,
-                    redact=self._processes.redact,
+                    logs=self._logs,
                 )
             return self._builder
 

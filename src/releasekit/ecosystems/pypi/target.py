@@ -18,7 +18,7 @@ def target(config: Config, services: Services) -> Target:
     options = Options.from_table(config.ecosystem_tables.get("pypi", {}))
     there = registry.make(config, services)
     return Target(
-        ecosystem=PyPI(config, options, processes=services.processes),
+        ecosystem=PyPI(config, options, processes=services.processes, logs=services.logs),
         registry=there,
         plan_notes=there.plan_notes if isinstance(there, registry.PackageIndex) else None,
     )
