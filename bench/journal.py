@@ -24,6 +24,8 @@ def written(packages: int) -> bytes:
     log = MemoryLog()
     journal = Journal(log, state_directory=STATE, run_id="run", clock=lambda: 0.0)
     journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["pypi"])
+    names = [PackageId("pypi", f"package-{number}") for number in range(packages)]
+    journal.planned({name: names[max(0, number - 2) : number] for number, name in enumerate(names)})
     for number in range(packages):
         record(journal, number)
     return bytes(log.data)

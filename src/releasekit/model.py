@@ -157,6 +157,11 @@ class Plan:
             for planned in self.packages
         }
 
+    def pending(self) -> dict[PackageId, frozenset[PackageId]]:
+        """What there is something to do for, each with what of that it depends on."""
+        kept = {planned.package.id for planned in self.packages if planned.action is Action.KEEP}
+        return {name: on - kept for name, on in self.edges().items() if name not in kept}
+
 
 class Outcome(StrEnum):
     """How a package ends: exactly one of these for every package of a plan."""

@@ -155,7 +155,27 @@ def test_doctor_finds_nothing_after_a_good_run(
     """R30"""
     assert main(["publish", str(workspace), registry]) == 0
     assert main(["doctor", str(workspace)]) == 0
-    assert "nothing was left behind" in capsys.readouterr().out
+    *_, found, last = capsys.readouterr().out.splitlines()
+    assert found.endswith("nothing was left behind")
+    assert last.startswith("last run: started 20")
+    assert last.endswith(": success")
+
+
+def test_doctor_tells_how_far_a_run_came_that_was_cut_off(
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R30"""
+    assert main(["publish", str(workspace), registry]) == 0
+    journal = workspace / ".releasekit" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    confirmed = next(i for i, line in enumerate(lines) if b'ended","node":"confirm' in line)
+    journal.write_bytes(b"".join(lines[: confirmed + 1]))
+    capsys.readouterr()
+    assert main(["doctor", str(workspace)]) == 1
+    out = capsys.readouterr().out
+    assert "cut off, last heard of after" in out
+    assert "  last finished: confirm pypi:" in out
+    assert "(needs pypi:" in out
 
 
 def test_a_run_names_a_dead_holder_before_it_takes_the_lock(

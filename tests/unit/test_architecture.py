@@ -30,7 +30,7 @@ HOST = (
     *("scrub", "streams", "process", "runner"),
 )
 STATE = (
-    *("directory", "lock_order", "history", "logfile", "compaction", "journal"),
+    *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),
     *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (

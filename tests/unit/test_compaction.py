@@ -11,6 +11,7 @@ from memory_log import MemoryLog
 from releasekit.errors import JournalError
 from releasekit.model import Outcome
 from releasekit.state import journal as journal_module
+from releasekit.state import trace
 from releasekit.state.compaction import compacted
 from releasekit.state.history import History, encode, fold
 from releasekit.state.journal import Journal, read
@@ -156,6 +157,13 @@ def test_damage_within_a_shortened_journal_is_still_an_error() -> None:
         fold(broken, state_directory=STATE)
 
 
+def last_words(data: bytes) -> list[str]:
+    """What `doctor` tells of the last run."""
+    run = told(data).last_run()
+    assert run is not None
+    return trace.told(run, trace.read_trace(data, run.id), running=False)
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_the_next_run_learns_the_same(seed: int) -> None:
     rng = random.Random(seed)
@@ -163,6 +171,7 @@ def test_the_next_run_learns_the_same(seed: int) -> None:
     for number in range(rng.randrange(1, 12)):
         run = f"run-{number}"
         records.append(started(run, *rng.sample(["pypi", "npm", "go"], rng.randrange(1, 4))))
+        records.append({"event": "planned", "run": run, "needs": {"pypi:a": [], "pypi:b": []}})
         for _ in range(rng.randrange(12)):
             name, version = rng.choice("abc"), str(rng.randrange(1, 4))
             records.append(
@@ -170,6 +179,7 @@ def test_the_next_run_learns_the_same(seed: int) -> None:
                     [
                         step(run, f"upload pypi:{name}", rng.random()),
                         step(run, f"upload pypi:{name}", error="503"),
+                        {"event": "step_started", "run": run, "node": f"upload pypi:{name}"},
                         built(run, version, name=name),
                         intent(run, version, name=name),
                         outcome(run, version, rng.choice(list(Outcome)), name=name),
@@ -185,6 +195,7 @@ def test_the_next_run_learns_the_same(seed: int) -> None:
         new.entries.get(key) == entry for key, entry in old.entries.items() if entry.uncertain
     )
     assert new.durations == old.durations
+    assert last_words(after) == last_words(before)
     for ecosystems in ([], ["pypi"], ["npm"], ["go"], ["go", "npm"]):
         assert new.last_run(ecosystems) == old.last_run(ecosystems)
     assert compacted(after) == after

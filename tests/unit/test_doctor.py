@@ -15,7 +15,7 @@ from releasekit.host import durable
 from releasekit.host.flock import try_lock
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
-from releasekit.state.doctor import Finding, examine, fix, locks_in_order, unfinished
+from releasekit.state.doctor import Finding, examine, fix, last_run, locks_in_order, unfinished
 from releasekit.state.history import encode
 from releasekit.state.journal import Journal, read
 from releasekit.state.pins import EphemeralPin, backups
@@ -332,6 +332,32 @@ def test_a_damaged_journal_is_set_aside_and_kept(site: Site) -> None:
         assert (site.state / f"journal.damaged-{number}.jsonl").exists()
         assert read(site.state).runs == ()
         assert site.kinds() == []
+
+
+def test_the_last_run_is_told(site: Site) -> None:
+    """R30"""
+    assert last_run(site.state) == []
+    with locks.acquire(site.state, ["pypi"]), site.run("pypi") as journal:
+        journal.phase_started("build pypi:core")
+        going_on, work = last_run(site.state)
+        assert going_on.startswith("last run: started 2026, still at work, last heard of after ")
+        assert work.startswith("  at work: build pypi:core (")
+    cut_off, work = last_run(site.state)
+    assert cut_off.startswith("last run: started 2026, cut off, last heard of after ")
+    assert work.startswith("  at work: build pypi:core (")
+    with locks.acquire(site.state, ["npm"]):
+        assert last_run(site.state) == [cut_off, work]  # a run of others holds that
+    with site.run("npm") as journal:
+        asyncio.run(journal.run_ended("success"))
+    [line] = last_run(site.state)
+    assert line.startswith("last run: started 2026, ended after ")
+    assert line.endswith(": success")
+
+
+def test_nothing_is_told_out_of_a_damaged_journal(site: Site) -> None:
+    """R32"""
+    site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
+    assert last_run(site.state) == []
 
 
 def test_a_journal_of_a_newer_version_is_not_set_aside(site: Site) -> None:

@@ -185,6 +185,7 @@ class _Run:
             started_at=started_at,
             ecosystems=sorted(self.config.ecosystems or self.config.known_ecosystems),
         )
+        self.journal.planned(self.plan.pending())
         interruption.ends(release)
         engine = release.scheduler
         try:
@@ -244,6 +245,8 @@ async def examine(config: Config, session: Session) -> int:
             print(f"  {log_line(finding.hint)}", file=session.out)
     if not findings:
         print(f"{config.state_directory}: nothing was left behind", file=session.out)
+    for line in doctor.last_run(config.state_directory):
+        print(log_line(line), file=session.out)
     return 1 if findings else 0
 
 

@@ -13,6 +13,7 @@ from releasekit.state import journal, locks, pins
 from releasekit.state.directory import WAY_OUT, links, refuse_links
 from releasekit.state.journal import Journal
 from releasekit.state.lock_table import lock_table
+from releasekit.state.trace import told
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -99,6 +100,21 @@ def locks_in_order(state_directory: Path, registries: Iterable[Path]) -> list[st
         return []
     found = lock_table(state_directory, _ecosystems(state_directory), registries=registries)
     return ["locks, in the order in which they are taken:", *(f"  {line}" for line in found)]
+
+
+def last_run(state_directory: Path) -> list[str]:
+    """How far the last run came, in some lines; none where the journal does not tell."""
+    try:
+        found = journal.read_last(state_directory)
+    except JournalError:
+        return []
+    if found is None:
+        return []
+    run, trace = found
+    names = [name for name in _ecosystems(state_directory) if name in run.ecosystems]
+    held = (_held(state_directory, name) for name in names)
+    running = any(holder is not None and holder[1].kind == "running" for holder in held)
+    return told(run, trace, running=running)
 
 
 def fix(state_directory: Path, *, root: Path) -> list[Finding]:

@@ -201,6 +201,9 @@ class _Fold:
             ecosystems=frozenset(record["ecosystems"]),
         )
 
+    def planned(self, record: Mapping[str, Any]) -> None:
+        """For the trace only."""
+
     def step_started(self, record: Mapping[str, Any]) -> None:
         """For the trace only."""
 
@@ -265,6 +268,7 @@ _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
         ("started_at", str),
         ("ecosystems", list),
     ],
+    "planned": [("needs", dict)],
     "step_started": [("node", str)],
     "step_ended": [("node", str), ("duration_s", float)],
     "built": [("package", str), ("version", str), ("fingerprint", str), ("artifacts", list)],

@@ -17,12 +17,13 @@ from releasekit.host import durable
 from releasekit.state.compaction import compacted
 from releasekit.state.history import SCHEMA, Entry, History, Intent, Run, encode, fold
 from releasekit.state.logfile import LogFile, refuse_longer
+from releasekit.state.trace import Trace, read_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.model import Artifact, Outcome, Package
+    from releasekit.model import Artifact, Outcome, Package, PackageId
 
 __all__ = ["Entry", "History", "Intent", "Journal", "Log", "Run", "read"]
 
@@ -121,6 +122,11 @@ class Journal:
             ecosystems=sorted(ecosystems),
         )
 
+    def planned(self, pending: Mapping[PackageId, Collection[PackageId]]) -> None:
+        """What there is something to do for, and what of that each waits for: for `doctor`."""
+        needs = {str(package): sorted(map(str, on)) for package, on in pending.items()}
+        self._append("planned", needs=needs)
+
     def phase_started(self, node: str, *, attempt: int = 1) -> None:
         """`node` is the scheduler's name, "upload pypi:acme-core"."""
         self._append("step_started", node=node, **_unless_first(attempt))
@@ -212,18 +218,30 @@ class Journal:
 
 def read(state_directory: Path) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
+    return fold(_bytes_in(state_directory), state_directory=state_directory, where=FILENAME)
+
+
+def read_last(state_directory: Path) -> tuple[Run, Trace] | None:
+    """The last run and how far it came; None when there is none. Changes nothing."""
+    data = _bytes_in(state_directory)
+    history = fold(data, state_directory=state_directory, where=FILENAME)
+    run = history.last_run()
+    return None if run is None else (run, read_trace(data[: history.intact], run.id))
+
+
+def _bytes_in(state_directory: Path) -> bytes:
     path = state_directory / FILENAME
     try:
         data = durable.read(path, max_bytes=MAX_BYTES + 1)
     except FileNotFoundError:
-        return History()
+        return b""
     except OSError as error:
         raise StateError(
             f"{path}: cannot be read: {error.strerror}",
             hint="It is written by releasekit alone: move away what is there.",
         ) from error
     refuse_longer(len(data), MAX_BYTES, path)
-    return fold(data, state_directory=state_directory, where=FILENAME)
+    return data
 
 
 def _unless_first(attempt: int) -> dict[str, int]:
