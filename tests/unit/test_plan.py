@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import fakes
 from fakes import FakeEcosystem, FakeRegistry, config, package, package_id, target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
 from releasekit.model import Action, DependencyKind, Package, Plan
@@ -38,6 +39,12 @@ def names(plan: Plan) -> list[str]:
 
 def registry_with(*names: str) -> FakeRegistry:
     return FakeRegistry(files={name: {f"{name}-1.0.pkg": "sha256:00"} for name in names})
+
+
+def test_what_is_kept_is_not_pending_and_nobody_waits_for_it() -> None:
+    made = fakes.plan(CORE, APP, CLI, actions={"core": Action.KEEP})
+    app, cli = package_id("app"), package_id("cli")
+    assert made.pending() == {app: frozenset(), cli: frozenset({app})}
 
 
 def test_dependencies_come_first_and_ties_by_name(tmp_path: Path) -> None:

@@ -104,7 +104,11 @@ def told(run: Run, trace: Trace, *, running: bool) -> list[str]:
     if run.complete:
         return [f"{first}ended after {seconds(trace.lasted_s)}: {clip(run.result, 20)}"]
     done = [attempt for attempt in reversed(trace.ended) if not attempt.error]
-    failed = [f"{it}: {clip(it.error, 200)}" for it in reversed(trace.ended) if it.error]
+    failed = [
+        f"{attempt}: {clip(attempt.error, 200)}"
+        for attempt in reversed(trace.ended)
+        if attempt.error
+    ]
     found = {
         "at work": list(map(str, trace.at_work)),
         "last finished": list(map(str, done)),
