@@ -98,6 +98,23 @@ def test_every_option_of_an_ecosystem_is_explained(ecosystem: EcosystemDeclarati
         assert f"{key} = " in text or f"`{key}`" in text, key
 
 
+def prose(text: str) -> list[str]:
+    """Its lines outside tables and code; a link that stands alone may be as long as it is."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    lone_link = re.compile(r"\s*(?:[-*] )?!?\[[^\]]*\]\([^)]*\)\S*|\s*<?https?://\S*")
+    return [
+        line
+        for line in text.splitlines()
+        if not line.startswith("|") and not lone_link.fullmatch(line)
+    ]
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md"], ids=str)
+def test_prose_is_wrapped_at_100_columns(document: str | Path) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert [line for line in prose(text) if len(line) > 100] == []
+
+
 def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
