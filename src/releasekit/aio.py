@@ -1,20 +1,23 @@
-"""Lifetimes in asyncio: cleanups that end, and tasks that end with what owns them. Each guarantee
-is one of the standard library's, named beside the code that rests on it.
+"""What is open belongs to a group, which closes it; and cleanups that end, whoever is cancelled
+meanwhile. A guarantee of the standard library's is named beside the code that rests on it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Awaitable, Coroutine, Iterable
+    from collections.abc import Awaitable, Coroutine, Iterable, Sequence
     from types import TracebackType
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 MAX_DELAY_S: Final = 60.0
 
@@ -35,14 +38,19 @@ async def uncancellable(awaitable: Awaitable[T]) -> T:
             await asyncio.wait((inner,))
         except asyncio.CancelledError:
             interrupted = True
-    caller = asyncio.current_task()
-    if interrupted and caller is not None:
-        # As TaskGroup.__aexit__ does it: the number of open cancellations, by which timeout() and
-        # TaskGroup tell their own from others', stays what it was.
-        # https://docs.python.org/3/library/asyncio-task.html#asyncio.Task.uncancel
-        caller.uncancel()
-        caller.cancel()
+    if interrupted:
+        _cancel_later()
     return inner.result()
+
+
+def _cancel_later() -> None:
+    """Put a cancellation that has arrived off to the next `await`."""
+    caller = cast("asyncio.Task[object]", asyncio.current_task())
+    # As TaskGroup.__aexit__ does it: the number of open cancellations, by which timeout() and
+    # TaskGroup tell their own from others', stays what it was.
+    # https://docs.python.org/3/library/asyncio-task.html#asyncio.Task.uncancel
+    caller.uncancel()
+    caller.cancel()
 
 
 async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
@@ -56,31 +64,99 @@ async def gather_all(awaitables: Iterable[Awaitable[T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-class Stage(Enum):
-    OPEN = auto()
-    CLOSING = auto()  # takes no new tasks; those it owns are ending
-    CLOSED = auto()  # all it ever owned is done
+class GroupClosed(RuntimeError):
+    """Nothing starts in a group that is not open: not yet, or not any more."""
 
 
-class Lifetime:
-    """An `asyncio.TaskGroup` that a resource owns, and whose stage can be asked.
+class Group:
+    """Owns tasks and resources. Open from `async with`, or `enter` of another group.
 
-    It closes when its `async with` block is left or one of its tasks fails. From then on `start`
-    refuses. It is closed only when every task is done, also under repeated cancellation: that is
-    TaskGroup's promise, https://docs.python.org/3/library/asyncio-task.html#task-groups.
+    Children close in the reverse order of their opening, one after the other and each to its end;
+    in a group `together`, whose children do not need each other, side by side. A child's failure
+    closes the group, interrupts the block, and is raised when all is closed: of several the first,
+    with the others for a `__cause__`. A child that is cancelled ends alone.
     """
 
-    def __init__(self) -> None:
-        self._group = asyncio.TaskGroup()
-        self._stage = Stage.CLOSED
+    def __init__(self, *, together: bool = False) -> None:
+        self._together = together
+        self._children: dict[asyncio.Task[object], _Holding[object] | None] = {}
+        self._failures: list[BaseException] = []
+        self._outer: Group | None = None
+        self._block: asyncio.Task[object] | None = None
+        self._interrupted = False
+        self._is_open = False
+        self._began_to_close = asyncio.Event()
+        self._closer: asyncio.Task[BaseException | None] | None = None
 
     @property
-    def stage(self) -> Stage:
-        return self._stage
+    def is_open(self) -> bool:
+        return self._is_open
+
+    @property
+    def is_closing(self) -> bool:
+        """Still true when it is closed."""
+        return self._closer is not None
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closer is not None and self._closer.done()
+
+    async def wait_closing(self) -> None:
+        await self._began_to_close.wait()
+
+    async def wait_closed(self) -> None:
+        """For those who only watch: it neither closes the group nor raises its failures."""
+        await self.wait_closing()
+        await asyncio.wait((self._close(),))
+
+    def start(self, coroutine: Coroutine[object, object, T]) -> asyncio.Task[T]:
+        """GroupClosed unless open; the coroutine is closed then, not left behind unawaited.
+
+        Whoever awaits the task and is cancelled cancels it, as with every task.
+        """
+        return self._start(coroutine, None)
+
+    async def enter(self, manager: AbstractAsyncContextManager[T] | AbstractContextManager[T]) -> T:
+        """Open `manager`, and leave it when its turn to close comes. A group, or a Resource, may
+        close before that.
+
+        GroupClosed unless open, and when the group closes meanwhile. `contextlib.aclosing` and
+        `closing` make a context manager of what is open already.
+        """
+        holding = _Holding(manager)
+        keeper = self._start(holding.keep(), holding)
+        try:
+            await asyncio.wait((holding.opened,))
+        except asyncio.CancelledError:
+            holding.end(keeper)
+            await uncancellable(asyncio.wait((keeper,)))
+            if isinstance(holding.opened.exception(), GroupClosed | None):
+                raise
+            _cancel_later()  # what kept it from opening comes first
+        return holding.opened.result()
+
+    def close(self) -> None:
+        """Begin to close, from anywhere in the loop's thread, a child included."""
+        _ = self._close()
+
+    async def aclose(self) -> None:
+        """Close, and wait for the end; raises what failed. A caller that is cancelled meanwhile
+        waits all the same, and is cancelled then. Any number may call it, any number of times.
+        """
+        outer = _inside.get()
+        while outer is not None:
+            if outer is self:
+                raise RuntimeError("a child would wait for its own end: call close()")
+            outer = outer._outer  # noqa: SLF001 - another group
+        if (failure := await uncancellable(self._close())) is not None:
+            raise failure
 
     async def __aenter__(self) -> Self:
-        await self._group.__aenter__()
-        self._stage = Stage.OPEN
+        if self._is_open or self.is_closing:
+            raise RuntimeError("a group opens once")
+        self._outer = _inside.get()
+        self._block = asyncio.current_task()
+        self._is_open = True
         return self
 
     async def __aexit__(
@@ -89,30 +165,143 @@ class Lifetime:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stage = Stage.CLOSING
-        try:
-            await self._group.__aexit__(kind, error, traceback)
-        finally:
-            self._stage = Stage.CLOSED
+        block, self._block = self._block, None
+        if self._interrupted and block is not None:
+            if not isinstance(error, asyncio.CancelledError):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)  # where `uncancellable` put the interruption off
+            block.uncancel()
+        if error is not None and not isinstance(error, asyncio.CancelledError):
+            self._failures.append(error)
+        failure = await uncancellable(self._close())
+        if failure is not None and failure is not error:
+            raise failure
 
-    def start(self, coroutine: Coroutine[object, object, T]) -> asyncio.Task[T]:
-        """RuntimeError unless open; the coroutine is closed then, not left behind unawaited."""
-        if self._stage is not Stage.OPEN:
+    def _close(self) -> asyncio.Task[BaseException | None]:
+        if self._closer is None:
+            self._is_open = False
+            self._began_to_close.set()
+            # A task of its own: whoever waits for it may be cancelled, and it goes on.
+            self._closer = asyncio.get_running_loop().create_task(self._close_children())
+        return self._closer
+
+    def _start(
+        self, coroutine: Coroutine[object, object, T], holding: _Holding[object] | None
+    ) -> asyncio.Task[T]:
+        if not self._is_open:
             coroutine.close()
-            raise RuntimeError(f"nothing can be started: {self._stage.name.lower()}")
-        task = self._group.create_task(self._owned(coroutine))
-        # Cancelled before its first step, the task would leave it behind just the same.
-        task.add_done_callback(lambda _: coroutine.close())
+            raise GroupClosed(f"the group is {'closing' if self.is_closing else 'not open yet'}")
+        context = copy_context()
+        context.run(_inside.set, self)
+        task = asyncio.get_running_loop().create_task(coroutine, context=context)
+        self._children[task] = holding
+        task.add_done_callback(self._ended)
         return task
 
-    async def _owned(self, coroutine: Coroutine[object, object, T]) -> T:
-        try:
-            return await coroutine
-        except asyncio.CancelledError:
-            raise  # ends this task only, by TaskGroup's rules
-        except BaseException:
-            self._stage = Stage.CLOSING
-            raise
+    def _ended(self, child: asyncio.Task[object]) -> None:
+        holding = self._children.pop(child)
+        error = None if child.cancelled() else child.exception()
+        if holding is not None and not holding.opened.done():
+            # For the caller of `enter`, as if there were no group.
+            holding.opened.set_exception(error or GroupClosed("it closed before that was open"))
+        elif error is not None:
+            self._failures.append(error)
+            _ = self._close()
+            # As TaskGroup interrupts its block, and `__aexit__` takes it back.
+            if self._block is not None and not self._interrupted:
+                self._interrupted = True
+                self._block.cancel()
+
+    async def _close_children(self) -> BaseException | None:
+        # Every child has begun by now, so that its cleanup runs: as this task, it did so in turn.
+        # https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
+        while self._children:
+            last = [*reversed(self._children)][: None if self._together else 1]
+            for child in last:
+                holding = self._children[child]
+                if holding is None:
+                    child.cancel()
+                else:
+                    holding.end(child)
+            await asyncio.wait(last)
+        return _chained(self._failures)
+
+
+class Resource:
+    """Anything with a group: it is open for as long as that is, and what it opens is in there."""
+
+    def __init__(self, *, together: bool = False) -> None:
+        self.group = Group(together=together)
+
+    async def __aenter__(self) -> Self:
+        await self.group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.group.__aexit__(kind, error, traceback)
+
+    async def aclose(self) -> None:
+        """As `Group.aclose`."""
+        await self.group.aclose()
+
+
+class _Holding(Generic[T_co]):
+    """A resource in a group. One task opens and closes it: what it enters, a time limit or a task
+    group, has to be left by the same one.
+    """
+
+    def __init__(
+        self, manager: AbstractAsyncContextManager[T_co] | AbstractContextManager[T_co]
+    ) -> None:
+        self._manager = manager
+        self._group: Group
+        match manager:
+            case Group():
+                self._group = manager
+            case Resource():
+                self._group = manager.group
+            case _:
+                self._group = Group()  # only to say when
+        self._ending = False
+        self.opened: asyncio.Future[T_co] = asyncio.get_running_loop().create_future()
+
+    async def keep(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            if isinstance(self._manager, AbstractAsyncContextManager):
+                value = await stack.enter_async_context(self._manager)
+            else:
+                value = stack.enter_context(self._manager)
+            self.opened.set_result(value)
+            if not self._ending:  # else it opened all the same
+                await self._group.wait_closing()
+
+    def end(self, keeper: asyncio.Task[object]) -> None:
+        """What is open is closed in order; what is opening is cancelled, once."""
+        if self.opened.done():
+            self._group.close()
+        elif not self._ending:
+            self._ending = True
+            keeper.cancel()
+
+
+# The group whose child is running. Tasks that a child starts inherit it.
+_inside: ContextVar[Group | None] = ContextVar("_inside", default=None)
+
+
+def _chained(failures: Sequence[BaseException]) -> BaseException | None:
+    """The first, caused by the others, as those are by what was its cause."""
+    if not failures:
+        return None
+    first, *others = failures
+    if others:
+        rest = BaseExceptionGroup("failed afterwards", others)
+        rest.__cause__, first.__cause__ = first.__cause__, rest
+    return first
 
 
 def backoff(retry: int, base_s: float, rng: random.Random) -> float:

@@ -96,7 +96,7 @@ ENGINE = mutants(
             change(
                 "Scheduler._advance",
                 "_ = ...",
-                "self._running[name] = self._lifetime.start(self._attempt(name))",
+                "self._running[name] = self._group.start(self._attempt(name))",
             ),
         ),
         "forgets what it cancelled": without(

@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
-from releasekit.aio import Lifetime, Stage
+from releasekit.aio import Group
 from releasekit.errors import PackageError, PlanError, Transient
 from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
@@ -59,7 +59,7 @@ class Scheduler(Generic[K]):
         self._observer = observer
         self._listens = controls
         self._publish: Callable[[K], Awaitable[object]] = _not_running
-        self._lifetime = Lifetime()
+        self._group = Group(together=True)
         self._changed = asyncio.Event()
         self._unreported = list(frontier.outcomes)
         self._running: dict[K, asyncio.Task[object]] = {}  # whose attempt has begun
@@ -173,14 +173,11 @@ class Scheduler(Generic[K]):
         keys = listening(pause=self.pause, resume=self.resume, cancel=by_key)
         try:
             with keys if self._listens else contextlib.nullcontext():
-                async with self._lifetime:
+                async with self._group:
                     self._report(self._unreported)
                     while not self._frontier.finished:
                         self._changed.clear()
                         await self._changed.wait()
-        except BaseExceptionGroup as group:
-            # Who calls this has no reason to know that a TaskGroup is in use.
-            raise group.exceptions[0] from (group if len(group.exceptions) > 1 else None)
         finally:
             for timer in (*self._pauses.values(), *self._graces):
                 timer.cancel()
@@ -209,7 +206,7 @@ class Scheduler(Generic[K]):
         With `grace_s`, what runs gets that long, and is interrupted then. Running tasks outside
         `lanes` (None: all) are interrupted at once. May be called again: the stricter holds.
         """
-        if self._lifetime.stage is not Stage.OPEN or (grace_s is not None and grace_s <= 0):
+        if not self._group.is_open or (grace_s is not None and grace_s <= 0):
             lanes = ()
         self._reasons.cancelled = self._reasons.cancelled or reason
         self._report(self._frontier.cancel(lanes))
@@ -240,7 +237,7 @@ class Scheduler(Generic[K]):
 
     def add_task(self, task: Task[K]) -> None:
         """As `add_package`, for any lane."""
-        if self._publish is not _not_running and self._lifetime.stage is not Stage.OPEN:
+        if self._publish is not _not_running and not self._group.is_open:
             raise RuntimeError(f"{task.name} cannot be added: the run has ended")
         self._report(self._frontier.add(self._estimates.weigh(task)))
 
@@ -255,9 +252,9 @@ class Scheduler(Generic[K]):
 
     def _advance(self) -> None:
         """Start what may start; called after whatever could have changed that."""
-        if self._lifetime.stage is Stage.OPEN:
+        if self._group.is_open:
             for name in self._frontier.take():
-                _ = self._lifetime.start(self._attempt(name))
+                _ = self._group.start(self._attempt(name))
             if self._frontier.finished:
                 self._changed.set()
 
@@ -279,7 +276,7 @@ class Scheduler(Generic[K]):
         except asyncio.CancelledError as cancelled:
             # Raised by the function itself, or asked for by a deadline or `_interrupt`: the end of
             # this attempt. Otherwise the whole run is being cancelled.
-            if self._lifetime.stage is not Stage.OPEN:
+            if not self._group.is_open:
                 raise
             error = cancelled
             if deadlines.expired(name):
