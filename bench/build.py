@@ -67,7 +67,9 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
     async with Processes(environment=dict(os.environ), variables=visible) as processes:
         scratch = into / "scratch"
         scratch.mkdir(parents=True)
-        environments = Environments(Installer(uv=uv), processes, scratch)
+        environments = await processes.group.enter(
+            Environments(Installer(uv=uv), processes, scratch)
+        )
         builder = Builder(
             environments=environments,
             config_settings={},
@@ -85,7 +87,6 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
         async with asyncio.TaskGroup() as group:
             for project in projects(root, Options()):
                 group.create_task(one(project))
-        await environments.aclose()
 
 
 def all_packages(root: Path, into: Path, *, uv: str) -> None:

@@ -168,9 +168,6 @@ class FakeEcosystem:
         path.write_bytes(content)
         return (artifact(path, content),)
 
-    async def aclose(self) -> None:
-        pass
-
 
 @dataclass
 class FakeRegistry:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import fakes
+from releasekit.aio import Group
 from releasekit.ecosystems import FOLDERS, folders
 from releasekit.ecosystems.interface import Services
 from releasekit.host.process import Processes
@@ -98,11 +99,9 @@ async def opened(
             variables=ecosystem.variables,
         ) as processes,
         http_client() as http,
+        Group() as group,
     ):
         logs = fakes.logs(config.state_directory)
         services = Services(taken.environment, http, processes, credentials, logs)
-        target = folders.target(ecosystem, config, services)
-        try:
-            yield Workbench(name, config, target)
-        finally:
-            await target.ecosystem.aclose()
+        target = await folders.target(ecosystem, config, services).opened_in(group)
+        yield Workbench(name, config, target)

@@ -14,6 +14,7 @@ from integration import crates
 from integration.servers import static_server
 from integration.test_cargo_publish import cargo, machine, toolchain
 from integration.tools import require_tool
+from releasekit.aio import Group
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.target import target
 from releasekit.ecosystems.interface import Services
@@ -113,10 +114,11 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
         async with (
             Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
             http_client() as http,
+            Group() as group,
         ):
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            ecosystem = target(config, services).ecosystem
+            ecosystem = (await target(config, services).opened_in(group)).ecosystem
             packages = [it for it in await ecosystem.discover(workspace) if not it.unpublishable]
             versions = {it.id.name: it.version for it in packages}
             for manifest in {path for package in packages for path in package.manifests}:
@@ -124,7 +126,6 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
             artifacts: dict[PackageId, tuple[Artifact, ...] | BuildFailed] = {}
             for batch in ecosystem.batches(packages):
                 artifacts |= await ecosystem.build(batch, home / state / "dist")
-            await ecosystem.aclose()
             return Built(packages, artifacts)
 
     return asyncio.run(main())

@@ -61,7 +61,6 @@ def build(
             into = root / ".releasekit" / "dist" / "go"
             built = await ecosystem.build(batch, into)
             assert ecosystem.batches([]) == []
-            await ecosystem.aclose()
             return [(name, built[found[name].id]) for name in names]
 
     return dict(asyncio.run(main()))

@@ -37,14 +37,12 @@ async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPI]:
     config = fakes.config(root, uv_path=str(require_tool("uv")) if uv else "")
     if not uv:
         environment["PATH"] = without_uv(environment["PATH"])
-    async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-        ecosystem = PyPI(
-            config, Options(), processes=processes, logs=fakes.logs(config.state_directory)
-        )
-        try:
-            yield ecosystem
-        finally:
-            await ecosystem.aclose()
+    logs = fakes.logs(config.state_directory)
+    async with (
+        Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes,
+        PyPI(config, Options(), processes=processes, logs=logs) as ecosystem,
+    ):
+        yield ecosystem
 
 
 def without_uv(path: str) -> str:

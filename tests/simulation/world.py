@@ -292,6 +292,3 @@ class Builder:
             world.build_of[f"sha256:{digests['sha256']}"] = stamp
             made.append(Artifact(path=path, size=len(content), digests=digests))
         return tuple(made)
-
-    async def aclose(self) -> None:
-        """Nothing to let go of."""

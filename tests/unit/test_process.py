@@ -264,7 +264,7 @@ def test_an_outer_timeout_ends_the_child_and_is_not_swallowed(tmp_path: Path, co
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await started.run(argv, cwd=tmp_path)
-            assert not started._running
+            assert not started.group._children
 
     asyncio.run(main())
 
@@ -281,7 +281,7 @@ def test_a_second_cancellation_kills_at_once(tmp_path: Path) -> None:
             )
             await asyncio.to_thread((tmp_path / "fifo").read_bytes)
             # The child may be faster than the news of its start.
-            while not started._running:  # noqa: ASYNC110
+            while not started.group._children:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             run.cancel()
             await asyncio.wait([run], timeout=0.1)
@@ -326,10 +326,39 @@ def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(tmp_path: Path) -
             child.send("hello")
             child.send("world")
             assert [await said.lines.get() for _ in range(2)] == ["HELLO", "WORLD"]
-            await child.end()
+            await child.aclose()
             assert await said.tail == ("***",)
             child.send("too late")
-            assert not started._running
+            assert not started.group._children
+
+    talk(main())
+
+
+@pytest.mark.parametrize("closing", ["cancelled", "twice"])
+def test_a_child_is_closed_once_and_at_once_where_that_is_cancelled(
+    tmp_path: Path, closing: str
+) -> None:
+    """R28"""
+    interrupted_s = 60.0 if closing == "cancelled" else 0.1
+    patience = Patience(signals=((signal.SIGINT, interrupted_s), (signal.SIGKILL, 60.0)))
+
+    async def main() -> None:
+        said = Conversation()
+        async with ended_by(patience) as started:
+            child = await started.start(
+                [sys.executable, "-I", "-c", STUBBORN],
+                cwd=tmp_path,
+                receive=said.lines.put_nowait,
+                ended=said.tail.set_result,
+            )
+            await said.lines.get()
+            ends = [asyncio.ensure_future(child.aclose()) for _ in range(2)]
+            await asyncio.sleep(0)
+            if closing == "cancelled":
+                assert ends[0].cancel()
+            await asyncio.wait(ends)
+            assert [end.cancelled() for end in ends] == [closing == "cancelled", False]
+            await said.tail
 
     talk(main())
 
@@ -350,7 +379,7 @@ def test_the_end_of_a_child_is_told_once(tmp_path: Path) -> None:
                 receive=until_it_is_gone,
                 ended=ends.append,
             )
-            await child.end()
+            await child.aclose()
 
     talk(main())
     assert ends == [()]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from releasekit import __version__, report
+from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
 from releasekit.config.choice import consulted
 from releasekit.ecosystems import folders
@@ -36,7 +37,7 @@ from releasekit.state.journal import Journal, read
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -74,7 +75,8 @@ async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
     await asyncio.to_thread(refuse_links, config.state_directory)
     logs = _logs(config, session, uuid.uuid4().hex)
-    async with workspace(config, session, logs=logs) as (targets, processes):
+    async with Group() as group:
+        targets, processes = await workspace(group, config, session, logs=logs)
         commit = await commit_of(config.root, processes)
         made = await make_plan(config, targets, read(config.state_directory), commit=commit)
     _write_plan(made, config, session)
@@ -114,20 +116,21 @@ async def publish(config: Config, session: Session) -> int:
     ecosystems = config.ecosystems or config.known_ecosystems
     run_id = uuid.uuid4().hex
     redact = session.credentials.redact
-    with contextlib.ExitStack() as stack:
-        interruption = stack.enter_context(Interruption())
-        await asyncio.to_thread(refuse_links, config.state_directory)
-        for line in doctor.unfinished(config.state_directory, ecosystems):
-            print(log_line(line), file=session.out)
-        held = stack.enter_context(locks.acquire(config.state_directory, ecosystems))
-        for path in pins.recover(config.state_directory, ecosystems, root=config.root):
-            print(f"gave back {path}, which a killed run had left pinned", file=session.out)
-        run_logs.remove_old(config.state_directory)
-        journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
-        stack.callback(journal.close)
-        async with workspace(
-            config, session, logs=_logs(config, session, run_id), inherit_fds=held.descriptors
-        ) as (targets, processes):
+    with Interruption() as interruption:
+        async with Group() as group:
+            await asyncio.to_thread(refuse_links, config.state_directory)
+            for line in doctor.unfinished(config.state_directory, ecosystems):
+                print(log_line(line), file=session.out)
+            held = await group.enter(locks.acquire(config.state_directory, ecosystems))
+            for path in pins.recover(config.state_directory, ecosystems, root=config.root):
+                print(f"gave back {path}, which a killed run had left pinned", file=session.out)
+            run_logs.remove_old(config.state_directory)
+            journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
+            await group.enter(contextlib.closing(journal))
+            logs = _logs(config, session, run_id)
+            targets, processes = await workspace(
+                group, config, session, logs=logs, inherit_fds=held.descriptors
+            )
             commit = await commit_of(config.root, processes)
             made = await make_plan(config, targets, journal.history, commit=commit)
             if planned is not None:
@@ -286,30 +289,33 @@ def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
     ]
 
 
-@contextlib.asynccontextmanager
 async def workspace(
-    config: Config, session: Session, *, logs: Logs, inherit_fds: Collection[int] = ()
-) -> AsyncIterator[tuple[Mapping[str, Target], Processes]]:
-    """The targets of the chosen ecosystems and of those to be consulted, and what they share, for
-    the length of one command.
+    group: Group,
+    config: Config,
+    session: Session,
+    *,
+    logs: Logs,
+    inherit_fds: Collection[int] = (),
+) -> tuple[Mapping[str, Target], Processes]:
+    """The targets of the chosen ecosystems and of those to be consulted, and what they share, open
+    for as long as `group` is.
     """
     credentials = session.credentials
-    async with (
-        http_client(pool_size=max(10, 2 * config.concurrency)) as http,
+    http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
+    processes = await group.enter(
         Processes(
             environment=credentials.environment,
             secrets=credentials.values,
             inherit_fds=inherit_fds,
             variables=ToolVariables.of_all(each.variables for each in session.ecosystems.values()),
-        ) as processes,
-        contextlib.AsyncExitStack() as stack,
-    ):
-        services = Services(credentials.environment, http, processes, credentials, logs)
-        targets = {}
-        for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
-            targets[name] = folders.target(session.ecosystems[name], config, services)
-            stack.push_async_callback(targets[name].ecosystem.aclose)
-        yield targets, processes
+        )
+    )
+    services = Services(credentials.environment, http, processes, credentials, logs)
+    targets = {}
+    for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
+        target = folders.target(session.ecosystems[name], config, services)
+        targets[name] = await target.opened_in(group)
+    return targets, processes
 
 
 def _logs(config: Config, session: Session, run_id: str) -> Logs:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
+
+from releasekit.aio import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from releasekit.aio import Group
     from releasekit.ecosystems.shared.logs import Logs
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Ecosystem(Protocol):
-    """Files and tools, never the network of a registry."""
+    """Files and tools, never the network of a registry. A Resource where it holds something open,
+    as worker processes.
+    """
 
     async def discover(self, root: Path) -> Sequence[Package]:
         """Every package below `root` (absolute, resolved), publishable or not, in any order.
@@ -54,13 +59,11 @@ class Ecosystem(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """End worker processes and drop environments; called once, also after a failure."""
-        ...
-
 
 class Registry(Protocol):
-    """One registry at one URL; every method may be called again after any failure."""
+    """One registry at one URL; every method may be called again after any failure. A Resource where
+    it holds something open, as tokens.
+    """
 
     @property
     def url(self) -> str:
@@ -127,6 +130,13 @@ class Target:
     whole: bool = True
     plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
     follow_up: FollowUp | None = None
+
+    async def opened_in(self, group: Group) -> Self:
+        """Where registry or ecosystem are Resources, they are open from now on, until it closes."""
+        for part in (self.registry, self.ecosystem):
+            if isinstance(part, Resource):
+                await group.enter(part)
+        return self
 
     @property
     def single_upload(self) -> bool:

@@ -14,8 +14,9 @@ import signal
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed
 from releasekit.host.scrub import ToolVariables, redactor
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
@@ -23,7 +24,6 @@ from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,8 @@ class Completed:
     duration_s: float
 
 
-class Processes:
-    """Starts children and ends whatever still runs when the block is left."""
+class Processes(Resource):
+    """Starts children; its group has a task for each, which sees to its end."""
 
     def __init__(
         self,
@@ -66,25 +66,12 @@ class Processes:
         patience: Patience = PATIENCE,
     ) -> None:
         """`secrets` and `inherit_fds` are read at each start: the caller may go on adding."""
+        super().__init__(together=True)
         self._given = environment
         self._secrets = secrets
         self._inherit_fds = inherit_fds
         self._variables = variables
         self._patience = patience
-        self._running: set[_Running] = set()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        async with asyncio.TaskGroup() as endings:
-            for running in self._running:
-                endings.create_task(running.end())
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -134,17 +121,14 @@ class Processes:
                 Stream(output.splitter().feed, keep=captured if log is None else None),
                 Stream(output.splitter().feed),
             )
-            running = await self._spawn(argv, streams, cwd=cwd, env=env)
+            life = await self._attend(await self._spawn(argv, streams, cwd=cwd, env=env))
             try:
                 async with asyncio.timeout(timeout_s):
-                    status = await running.wait()
+                    status = await life
             except TimeoutError:
                 raise CommandFailed(
                     f"{_shown(argv)} did not end within {timeout_s:g} s", log=output.tail()
                 ) from None
-            finally:
-                await running.end()
-                self._running.discard(running)
         if status != 0:
             raise CommandFailed(f"{_shown(argv)} {_ending(status)}", log=output.tail())
         if len(captured) > MAX_OUTPUT:
@@ -187,7 +171,7 @@ class Processes:
 
         for stream in streams:
             stream.closed.add_done_callback(closed)
-        return Child(running, on_end=lambda: self._running.discard(running))
+        return Child(running, await self._attend(running, ask=True))
 
     async def _spawn(
         self,
@@ -216,26 +200,43 @@ class Processes:
                 for stream in streams:
                     stream.close()
                 raise CommandFailed(f"{_shown(argv)} cannot be started: {error}") from error
-        running = _Running(process, streams, self._patience)
-        self._running.add(running)
-        return running
+        return _Running(process, streams, self._patience)
+
+    async def _attend(self, running: _Running, *, ask: bool = False) -> asyncio.Task[int]:
+        try:
+            return self.group.start(running.attend(ask=ask))
+        except GroupClosed:
+            await running.end_at_once()  # it closed while the child was being started
+            raise
 
 
 class Child:
     """A long-lived child that is talked to in lines."""
 
-    def __init__(self, running: _Running, *, on_end: Callable[[], None]) -> None:
+    def __init__(self, running: _Running, life: asyncio.Task[int]) -> None:
         self._running = running
-        self._on_end = on_end
+        self._life = life
+        self._closing = False
 
     def send(self, line: str) -> None:
         """Write one line to its stdin; that it is gone is told by `ended`, not here."""
         self._running.write(line)
 
-    async def end(self) -> None:
-        """Close its stdin, which asks it to end, and see to it that it does."""
-        await self._running.end(ask=True)
-        self._on_end()
+    def close(self) -> None:
+        """Close its stdin, which asks it to end, and begin to see to it that it does."""
+        if not self._closing:  # a second time would mean at once
+            self._closing = True
+            # Once it has begun. https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
+            asyncio.get_running_loop().call_soon(self._life.cancel)
+
+    async def aclose(self) -> None:
+        """As `close`, and wait; when this is cancelled too, at once."""
+        self.close()
+        try:
+            await asyncio.wait((self._life,))
+        except asyncio.CancelledError:
+            self._life.cancel()
+            raise
 
 
 class _Running:
@@ -251,31 +252,51 @@ class _Running:
         self._streams = streams
         self._patience = patience
 
-    async def wait(self) -> int:
-        return await self._process.wait()
-
     def write(self, line: str) -> None:
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():
             stdin.write(line.encode() + b"\n")
 
-    async def end(self, *, ask: bool = False) -> None:
-        """End the whole group; when this is cancelled too, at once and without a wait."""
+    async def attend(self, *, ask: bool) -> int:
+        """Wait for its status. Cancelled, end the whole group, asked first by the end of its stdin
+        where that is the way; cancelled again, at once.
+        """
+        try:
+            status = await self._process.wait()
+            await self._drain()
+        except asyncio.CancelledError:
+            try:
+                await self._end(ask=ask)
+            except asyncio.CancelledError:
+                await self.end_at_once()
+            raise
+        self._let_go()
+        return status
+
+    async def end_at_once(self) -> None:
+        self.kill()
+        await uncancellable(self._ended_within(self._patience.signals[-1][1]))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._close_stdin()
+        for stream in self._streams:
+            stream.close()
+
+    def _close_stdin(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
-        try:
-            if ask:
-                await self._ended_within(self._patience.signals[0][1])
-            for number, patience_s in self._patience.signals:
-                if self._process.returncode is None:
-                    self._signal(number)
-                    await self._ended_within(patience_s)
-            await self._drain()
-        finally:
+
+    async def _end(self, *, ask: bool) -> None:
+        self._close_stdin()
+        if ask:
+            await self._ended_within(self._patience.signals[0][1])
+        for number, patience_s in self._patience.signals:
             if self._process.returncode is None:
-                self.kill()
-            for stream in self._streams:
-                stream.close()
+                self._signal(number)
+                await self._ended_within(patience_s)
+        await self._drain()
+        self._let_go()
 
     async def _ended_within(self, seconds: float) -> None:
         with suppress(TimeoutError):

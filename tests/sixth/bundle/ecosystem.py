@@ -68,9 +68,6 @@ class Bundles:
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         return {package.id: await self._build(package, into) for package in packages}
 
-    async def aclose(self) -> None:
-        """Nothing outlives a build."""
-
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         prepare: list[str] = json.loads(package.manifest.read_bytes()).get("prepare", [])
         log = self._config.state_directory / "logs" / f"build-{package.id.name}.log"

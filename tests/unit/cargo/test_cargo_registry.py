@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 import fakes
+from releasekit.aio import Group
 from releasekit.ecosystems.cargo.target import target
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
@@ -88,11 +89,8 @@ def using(
             processes = cast("Processes", None)
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            made = target(config, services)
-            try:
-                return await use(made)
-            finally:
-                await made.ecosystem.aclose()
+            async with Group() as group:
+                return await use(await target(config, services).opened_in(group))
 
     return asyncio.run(main())
 

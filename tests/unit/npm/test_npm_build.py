@@ -97,19 +97,16 @@ async def opened(
         (programs / name).chmod(0o755)
     environment = {"PATH": f"{programs}:/nowhere", "SHOWN": "x"}
     options = Options.from_table({key.replace("_", "-"): it for key, it in table.items()})
+    config = fakes.config(root)
     async with Processes(
         environment=environment,
         secrets=["secret-canary"],
         variables=fakes.TOOL_VARIABLES,
         patience=patience,
     ) as processes:
-        config = fakes.config(root)
         logs = fakes.logs(config.state_directory, processes.redact)
-        npm = Npm(config, options, processes=processes, logs=logs)
-        try:
+        async with Npm(config, options, processes=processes, logs=logs) as npm:
             yield npm
-        finally:
-            await npm.aclose()
 
 
 async def build_all(npm: Npm, root: Path) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:

@@ -140,18 +140,12 @@ async def opened(
     async with Processes(
         environment=given, secrets=["canary"], variables=fakes.TOOL_VARIABLES
     ) as processes:
-        ecosystem = PyPI(
-            config,
-            options or Options(packages=("*",)),
-            processes=processes,
-            logs=fakes.logs(config.state_directory, processes.redact),
-        )
-        workspace = Workspace(root, ecosystem)
-        try:
+        logs = fakes.logs(config.state_directory, processes.redact)
+        chosen = options or Options(packages=("*",))
+        async with PyPI(config, chosen, processes=processes, logs=logs) as pypi:
+            workspace = Workspace(root, pypi)
             await workspace.discover()
             yield workspace
-        finally:
-            await ecosystem.aclose()
     assert not list(temporary.iterdir())
 
 

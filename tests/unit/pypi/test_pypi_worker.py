@@ -14,15 +14,19 @@ import tarfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hatchling.builders import config, constants
 
 from releasekit.ecosystems.pypi import worker
-from releasekit.ecosystems.pypi.conversation import Answer, Request, Worker, _Answers
+from releasekit.ecosystems.pypi.conversation import Answer, Request, ask, started
 from releasekit.ecosystems.pypi.manifest import BuildSystem
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
+
+if TYPE_CHECKING:
+    from releasekit.ecosystems.shared.jsonlines import Conversation
 
 HATCHLING = BuildSystem(requires=("hatchling",), backend="hatchling.build")
 MANIFEST = """\
@@ -54,15 +58,18 @@ def build_wheel(directory, settings=None):
 """
 
 
-def talk(root: Path, body: Callable[[Worker], Awaitable[None]]) -> None:
+def talk(root: Path, body: Callable[[Conversation], Awaitable[None]]) -> None:
     async def main() -> None:
         async with asyncio.timeout(30), Processes(environment={}) as processes:
-            started = await Worker.start(processes, Path(sys.executable), cwd=root, env={})
-            await body(started)
-            await started.end()
-            assert started.gone
+            async with started(processes, Path(sys.executable), cwd=root, env={}) as there:
+                await body(there)
+            assert there.ended
 
     asyncio.run(main())
+
+
+def line(asked: Request, number: int) -> str:
+    return json.dumps({**asked.question(), "id": number})
 
 
 def request(root: Path, build_system: BuildSystem = HATCHLING, **changes: object) -> Request:
@@ -104,7 +111,7 @@ def here(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Request], dic
 
     def perform(asked: Request) -> dict[str, object]:
         try:
-            return worker.OPERATIONS[asked.operation](json.loads(asked.line(0)))
+            return worker.OPERATIONS[asked.operation](json.loads(line(asked, 0)))
         finally:
             sys.modules.pop("in_tree", None)
 
@@ -217,7 +224,7 @@ def test_the_server_answers_by_number_and_warms_up(
     (root / "b").mkdir()
     (root / "a" / "in_tree.py").rename(root / "b" / "in_tree.py")
     alone = request(root, backend, source=root / "b", into=root / "scratch")
-    lines = [request(root).line(1), alone.line(2)]
+    lines = [line(request(root), 1), line(alone, 2)]
     assert served(root, lines, 2) == [
         {"id": 1, "sdist": "a-1.0.tar.gz", "wheel": "a-1.0-py3-none-any.whl"},
         {"id": 2, "sdist": "a-1.0.tar.gz"},
@@ -227,7 +234,7 @@ def test_the_server_answers_by_number_and_warms_up(
 
 def test_the_server_says_how_a_build_ended(root: Path) -> None:
     dying = in_tree(root, "\ndef build_sdist(*_): os.kill(os.getpid(), 9)")
-    lines = [request(root, dying).line(1), request(root, source=root / "nowhere").line(2)]
+    lines = [line(request(root, dying), 1), line(request(root, source=root / "nowhere"), 2)]
     assert served(root, lines, 2) == [
         {"id": 1, "error": "its build was killed by SIGKILL"},
         {"id": 2, "error": "its build ended with 1"},
@@ -253,10 +260,10 @@ def build_wheel(*_):
     first, cancelled = request(root, backend), request(root, backend, operation="metadata")
     left = {"kept.egg-info", "in_tree.py", "module.py", "other", "pyproject.toml", "src"}
 
-    async def body(there: Worker) -> None:
-        assert (await there.ask(first)).sdist
+    async def body(there: Conversation) -> None:
+        assert (await ask(there, first)).sdist
         assert {path.name for path in (root / "a").iterdir()} == left - {"src"}
-        waiting = asyncio.ensure_future(there.ask(cancelled))
+        waiting = asyncio.ensure_future(ask(there, cancelled))
         fifo = await asyncio.to_thread((root / "fifo").open, "w")  # as soon as it is read from
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -273,7 +280,7 @@ def test_a_build_can_be_cancelled_and_none_outlives_the_requests(root: Path) -> 
     """R27 R29"""
     os.mkfifo(root / "fifo")
     waiting = in_tree(root, f"\ndef build_sdist(*_): open({str(root / 'fifo')!r}).read()")
-    lines = [request(root, waiting).line(number) for number in (1, 2)]
+    lines = [line(request(root, waiting), number) for number in (1, 2)]
     answers = served(root, [*lines, json.dumps({"cancel": 1})], 1)
     assert answers == [{"id": 1, "error": "its build was killed by SIGKILL"}]
 
@@ -296,45 +303,20 @@ def test_a_cancelled_request_is_killed_and_its_answer_dropped(root: Path) -> Non
     more = f"\ndef build_sdist(*_): open({str(root / 'fifo')!r}).read()"
     backend = in_tree(root, more)
 
-    async def body(there: Worker) -> None:
-        cancelled = asyncio.ensure_future(there.ask(request(root, backend)))
-        await there.ask(request(root))
+    async def body(there: Conversation) -> None:
+        cancelled = asyncio.ensure_future(ask(there, request(root, backend)))
+        await ask(there, request(root))
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
-        assert await there.ask(request(root)) != Answer()
-        waiting = asyncio.ensure_future(there.ask(request(root, backend)))
-        await there.ask(request(root))
-        await there.end()
+        assert await ask(there, request(root)) != Answer()
+        waiting = asyncio.ensure_future(ask(there, request(root, backend)))
+        await ask(there, request(root))
+        await there.aclose()
         with pytest.raises(BuildFailed, match="its build worker ended"):
             await waiting
 
     talk(root, body)
-
-
-def test_who_asks_a_worker_that_is_gone_is_told(root: Path) -> None:
-    async def main() -> None:
-        async with Processes(environment={}) as processes:
-            gone = await Worker.start(processes, Path(sys.executable), cwd=root, env={})
-            await gone.end()
-            with pytest.raises(BuildFailed, match="its build worker ended"):
-                await gone.ask(request(root))
-
-    asyncio.run(main())
-
-
-def test_answers_to_nobody_are_dropped() -> None:
-    async def main() -> None:
-        answers = _Answers()
-        for number in range(2):
-            _, answer = answers.expect()
-            answer.cancel()
-            if number == 0:
-                answers.receive('{"id": 0, "error": "late"}')
-        answers.end(())
-        assert answers.ended
-
-    asyncio.run(main())
 
 
 def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
@@ -362,7 +344,7 @@ def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
         assert process.stdin
         assert process.stdout
         for number, backend in enumerate([slow, quick]):
-            process.stdin.write(request(root, backend).line(number) + "\n")
+            process.stdin.write(line(request(root, backend), number) + "\n")
         process.stdin.flush()
         while not (root / "started").exists():
             time.sleep(0.01)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,12 @@ def test_a_file_has_the_digests_that_are_asked_for(tmp_path: Path) -> None:
     }
 
 
-def test_a_scratch_directory_is_where_the_runner_wants_it(tmp_path: Path) -> None:
-    found = scratch({"RUNNER_TEMP": str(tmp_path)})
-    assert (found.parent, list(found.iterdir())) == (tmp_path.resolve(), [])
+def test_a_scratch_directory_is_where_the_runner_wants_it_until_it_is_left(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with scratch({"RUNNER_TEMP": str(tmp_path)}) as found:
+            assert (found.parent, list(found.iterdir())) == (place, [])
+            (found / "file").touch()
+
+    place = tmp_path.resolve()
+    asyncio.run(main())
+    assert not list(place.iterdir())

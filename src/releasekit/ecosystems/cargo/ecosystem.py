@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import Resource
 from releasekit.ecosystems.cargo import discover, metadata, pin
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.configuration import CargoConfig
@@ -13,7 +12,7 @@ from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -33,8 +32,8 @@ _TERMINAL: Final = {
 }
 
 
-class Cargo:
-    """Implements `interface.Ecosystem`; `on_close` ends what its registry has open."""
+class Cargo(Resource):
+    """Implements `interface.Ecosystem`."""
 
     def __init__(
         self,
@@ -43,14 +42,13 @@ class Cargo:
         destination: Destination,
         *,
         services: Services,
-        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        super().__init__()
         self._config = config
         self._options = options
         self._destination = destination
         self._processes = services.processes
         self._logs = services.logs
-        self._on_close = on_close
         self._crates: Mapping[str, Crate] = {}
         self._packages: Mapping[str, Package] = {}
         self._scratch: Path | None = None
@@ -77,14 +75,9 @@ class Cargo:
     async def build(
         self, packages: Sequence[Package], into: Path
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        built = await self._packager().package([package.id.name for package in packages], into)
+        packager = await self._packager()
+        built = await packager.package([package.id.name for package in packages], into)
         return {PackageId(discover.ECOSYSTEM, name): result for name, result in built.items()}
-
-    async def aclose(self) -> None:
-        if self._scratch is not None:
-            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
-        if self._on_close is not None:
-            await self._on_close()
 
     def _needed(self) -> set[str]:
         """What some published package needs without a version, wherever that is written."""
@@ -96,9 +89,9 @@ class Cargo:
             if not need.versioned and not need.stripped
         }
 
-    def _packager(self) -> Packager:
+    async def _packager(self) -> Packager:
         if self._scratch is None:
-            self._scratch = scratch(self._processes.environment)
+            self._scratch = await self.group.enter(scratch(self._processes.environment))
         return Packager(
             processes=self._processes,
             crates=self._crates,

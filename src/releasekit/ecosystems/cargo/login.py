@@ -17,6 +17,9 @@ from releasekit.errors import Denied, MissingCredentials, PackageError
 from releasekit.http.client import one_line, send
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from releasekit.aio import Group
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
@@ -31,8 +34,13 @@ _REGISTER: Final = (
 )
 
 
-def choose(config: Config, services: Services, destination: Destination) -> login.Login:
-    """auto: the token if there is one, else this job's identity where crates.io is asked."""
+def choose(
+    config: Config, services: Services, destination: Destination, *, group: Group
+) -> login.Login:
+    """auto: the token if there is one, else this job's identity where crates.io is asked.
+
+    Tokens that are made belong to `group`.
+    """
     trusting = destination.is_crates_io and login.is_trusting(config, known=True)
 
     def missing() -> MissingCredentials:
@@ -48,18 +56,19 @@ def choose(config: Config, services: Services, destination: Destination) -> logi
         )
 
     url = httpx.URL(f"{destination.api}/api/v1/trusted_publishing/tokens")
-    trusted = login.Trusted(CratesIoExchange(url, config, services)) if trusting else None
+    exchange = CratesIoExchange(url, config, services, group=group)
+    trusted = login.Trusted(exchange) if trusting else None
     return login.choose(
         config, services, "RELEASEKIT_CARGO_TOKEN", trusted=trusted, missing=missing
     )
 
 
 class CratesIoExchange(login.Exchange):
-    """With the API at `url`; the tokens are revoked at the end."""
+    """With the API at `url`. The tokens belong to `group`, and are revoked when it closes."""
 
-    def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
+    def __init__(self, url: httpx.URL, config: Config, services: Services, *, group: Group) -> None:
         super().__init__(url, config, services)
-        self._minted: list[Secret] = []
+        self._group = group
 
     async def audience(self) -> str:
         return self._url.host
@@ -77,16 +86,16 @@ class CratesIoExchange(login.Exchange):
         return LIFETIME_S
 
     async def mint(self) -> Minted:
-        minted = await super().mint()
-        self._minted.append(minted.token)
-        return minted
+        return await self._group.enter(self._lent())
 
-    async def revoke(self) -> None:
-        """Every token that was made; whether it works or not, each ends by itself."""
-        while self._minted:
-            token = self._minted.pop()
-            request = self._http.build_request(
-                "DELETE", self._url, headers={"Authorization": f"Bearer {token.reveal()}"}
-            )
+    @contextlib.asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Minted]:
+        minted = await super().mint()
+        try:
+            yield minted
+        finally:
+            bearer = {"Authorization": f"Bearer {minted.token.reveal()}"}
+            request = self._http.build_request("DELETE", self._url, headers=bearer)
+            # Whether it works or not, the token ends by itself.
             with contextlib.suppress(PackageError):
                 await send(self._http, request)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.aio import uncancellable
+from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.answers import ANSWERS
 from releasekit.ecosystems.cargo.publication import Home, request_body
@@ -48,15 +48,19 @@ class Endpoints:
     private: bool
 
 
-class SparseRegistry:
-    """crates.io, or a server that speaks as it does. Implements `interface.Registry`."""
+class SparseRegistry(Resource):
+    """crates.io, or a server that speaks as it does. Implements `interface.Registry`.
+
+    Gives back tokens that were made for this run.
+    """
 
     def __init__(self, config: Config, services: Services, destination: Destination) -> None:
+        super().__init__()
         self._destination = destination
         self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
         uploads = httpx.URL(destination.api or destination.index)
         self._server = Server(uploads, ANSWERS, config, services)
-        self._login = login.choose(config, services, destination)
+        self._login = login.choose(config, services, destination, group=self.group)
         self._endpoints: Endpoints | None = None
         self._asking = asyncio.Lock()
         self._seen: set[str] = set()
@@ -69,10 +73,6 @@ class SparseRegistry:
 
     def check_credentials(self) -> None:
         self._login.check()
-
-    async def aclose(self) -> None:
-        """Gives back tokens that were made for this run."""
-        await self._login.aclose()
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How long the limits of crates.io will make it take, from what the lookups have shown."""

@@ -27,5 +27,5 @@ def target(config: Config, services: Services) -> Target:
             registry=DirectoryRegistry(goes_to.directory, layout),
         )
     registry = SparseRegistry(config, services, goes_to)
-    ecosystem = Cargo(config, options, goes_to, services=services, on_close=registry.aclose)
+    ecosystem = Cargo(config, options, goes_to, services=services)
     return Target(ecosystem=ecosystem, registry=registry, plan_notes=registry.plan_notes)

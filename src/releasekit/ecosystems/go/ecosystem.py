@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, source
@@ -66,25 +65,20 @@ class Go:
     async def build(
         self, packages: Sequence[Package], into: Path
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        scratch = await asyncio.to_thread(artifacts.scratch, self._processes.environment)
         try:
-            sources = await self._sources(packages, scratch)
-            batch = Batch(
-                sources=sources,
-                modules=self._modules,
-                packages=self._packages,
-                edits=self._config.pin != "none",
-                lookup=self._lookup,
-            )
-            with contextlib.closing(sources.archive):
-                return await batch.build(packages, into)
+            async with artifacts.scratch(self._processes.environment) as scratch:
+                sources = await self._sources(packages, scratch)
+                batch = Batch(
+                    sources=sources,
+                    modules=self._modules,
+                    packages=self._packages,
+                    edits=self._config.pin != "none",
+                    lookup=self._lookup,
+                )
+                with contextlib.closing(sources.archive):
+                    return await batch.build(packages, into)
         except BuildFailed as error:
             return {package.id: error for package in packages}
-        finally:
-            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
-
-    async def aclose(self) -> None:
-        """Nothing outlives a build."""
 
     async def _sources(self, packages: Sequence[Package], scratch: Path) -> Sources:
         if self._processes.which("git") is None:

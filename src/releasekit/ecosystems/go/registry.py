@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -117,14 +116,11 @@ class TagRegistry:
         return bundle
 
     async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
-        scratch = await asyncio.to_thread(artifacts.scratch, self._processes.environment)
-        try:
+        async with artifacts.scratch(self._processes.environment) as scratch:
             for bundle in bundles:
                 await asyncio.to_thread(objects.store, bundle.objects, scratch)
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
-        finally:
-            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     def _tag(self, package: Package) -> str:
         return tag_name(package.id.name, package.version, self._where(package))

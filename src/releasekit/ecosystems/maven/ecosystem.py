@@ -81,9 +81,6 @@ class Maven:
             built = {package.id: each for package, each in zip(packages, signed, strict=True)}
         return built
 
-    async def aclose(self) -> None:
-        """Nothing outlives a build."""
-
     async def _sign(
         self, signer: Signer, package: Package, built: tuple[Artifact, ...] | BuildFailed
     ) -> tuple[Artifact, ...] | BuildFailed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import Resource
 from releasekit.ecosystems.npm import discover, publish_config, tarball, workspace
 from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
@@ -31,12 +32,13 @@ _NAMED: Final = 5
 _DIGESTS: Final = ("sha256", "sha512", "sha1")
 
 
-class Npm:
+class Npm(Resource):
     """Implements `interface.Ecosystem`; and `FollowUp`, for the scripts `npm publish` runs last."""
 
     def __init__(
         self, config: Config, options: Options, *, processes: Processes, logs: Logs
     ) -> None:
+        super().__init__()
         self._config = config
         self._options = options
         self._logs = logs
@@ -44,7 +46,8 @@ class Npm:
         self._catalogs = Catalogs({})
         self._tool: Tool = "npm"
         self._contents: Mapping[str, str] = {}
-        self._packer = Packer(processes, root=config.root, env=processes.passing(options.pass_env))
+        passed = processes.passing(options.pass_env)
+        self._packer = Packer(processes, root=config.root, env=passed, group=self.group)
 
     async def discover(self, root: Path) -> Sequence[Package]:
         if not discover.is_used(root, self._options):
@@ -107,9 +110,6 @@ class Npm:
             )
         except BuildFailed as error:
             raise log.failure(f"but {error}", error) from error
-
-    async def aclose(self) -> None:
-        await self._packer.aclose()
 
     def _following(self, package: Package) -> tuple[str, ...]:
         project = self._projects.get(package.id.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.pypi.conversation import Answer, Request
+from releasekit.ecosystems.pypi.conversation import Answer, Request, ask
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
@@ -91,7 +91,7 @@ class Builder:
             for _ in range(MAX_ROUNDS):
                 wanted = Requirements.of((*project.build_system.requires, *installed), wheels)
                 worker = await self.environments.worker(wanted)
-                answer = await worker.ask(replace(request, installed=installed))
+                answer = await ask(worker, replace(request, installed=installed))
                 if not answer.requires:
                     return answer
                 installed += answer.requires

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from releasekit.aio import Resource
 from releasekit.ecosystems.pypi import discover, manifest, pin
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.environment import Environments, Installer
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId
 
 
-class PyPI:
+class PyPI(Resource):
     """Implements `interface.Ecosystem`."""
 
     def __init__(
         self, config: Config, options: Options, *, processes: Processes, logs: Logs
     ) -> None:
+        super().__init__()
         self._config = config
         self._options = options
         self._processes = processes
@@ -63,11 +64,6 @@ class PyPI:
         self, packages: Sequence[Package], into: Path
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         return {package.id: await self._build(package, into) for package in packages}
-
-    async def aclose(self) -> None:
-        if self._builder is not None:
-            await self._builder.environments.aclose()
-            await asyncio.to_thread(shutil.rmtree, self._builder.scratch, ignore_errors=True)
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         name = package.id.name
@@ -132,9 +128,10 @@ class PyPI:
                     pass_env=options.pass_env,
                 )
                 epoch = await self._source_date_epoch()
-                scratch = await asyncio.to_thread(artifacts.scratch, self._processes.environment)
+                scratch = await self.group.enter(artifacts.scratch(self._processes.environment))
+                environments = Environments(installer, self._processes, scratch)
                 self._builder = Builder(
-                    environments=Environments(installer, self._processes, scratch),
+                    environments=await self.group.enter(environments),
                     config_settings=options.config_settings,
                     environment={"SOURCE_DATE_EPOCH": epoch} if epoch else {},
                     state=config.state_directory,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from releasekit.ecosystems.pypi.conversation import Worker
+from releasekit.aio import Resource
+from releasekit.ecosystems.pypi import conversation
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.state.lock_order import Kind, turn
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from releasekit.ecosystems.shared.jsonlines import Conversation
     from releasekit.host.process import Processes
 
 # Settings that make uv or pip install elsewhere than into the environment we name.
@@ -118,18 +120,21 @@ def _normalised(text: str) -> str:
     return str(requirement)
 
 
-class Environments:
-    """Makes environments below `scratch`, each at its first use, and starts their workers."""
+class Environments(Resource):
+    """Makes environments below `scratch`, each at its first use, and starts their workers, which
+    end with it; the directories are their maker's.
+    """
 
     def __init__(self, installer: Installer, processes: Processes, scratch: Path) -> None:
+        super().__init__(together=True)
         self._installer = installer
         self._processes = processes
         self._scratch = scratch
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, Conversation] = {}
         self._broken: dict[str, BuildFailed] = {}
 
-    async def worker(self, wanted: Requirements) -> Worker:
+    async def worker(self, wanted: Requirements) -> Conversation:
         """The running worker of the environment that holds `wanted`.
 
         Raises BuildFailed when it cannot be made; the next package with the same requirements
@@ -140,7 +145,7 @@ class Environments:
             if key in self._broken:
                 known = self._broken[key]
                 raise BuildFailed(str(known), log=known.log, hint=known.hint)
-            if key in self._workers and not self._workers[key].gone:
+            if key in self._workers and not self._workers[key].ended:
                 return self._workers[key]
             directory = self._scratch / f"environment-{key}"
             if key not in self._workers:
@@ -154,19 +159,15 @@ class Environments:
                         hint="Check their names and versions, and that the index can be reached.",
                     )
                     raise self._broken[key] from error
-            self._workers[key] = await Worker.start(
+            passed = self._processes.passing(self._installer.pass_env)
+            worker = conversation.started(
                 self._processes,
                 _python(directory),
                 cwd=self._scratch,
-                env={**self._processes.passing(self._installer.pass_env), **self._paths(directory)},
+                env={**passed, **self._paths(directory)},
             )
+            self._workers[key] = await self.group.enter(worker)
             return self._workers[key]
-
-    async def aclose(self) -> None:
-        """End the workers; the directories are their maker's."""
-        async with asyncio.TaskGroup() as endings:
-            for worker in self._workers.values():
-                endings.create_task(worker.end())
 
     def _paths(self, directory: Path) -> dict[str, str]:
         path = self._processes.environment.get("PATH", "")

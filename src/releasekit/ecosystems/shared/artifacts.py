@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -10,17 +11,26 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from releasekit.aio import uncancellable
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
 _CHUNK: Final = 1024 * 1024
 
 
-def scratch(environment: Mapping[str, str]) -> Path:
-    """A new directory outside the workspace; whoever asks for it removes it."""
-    where = environment.get("RUNNER_TEMP")
+@contextlib.asynccontextmanager
+async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
+    """A new directory outside the workspace, gone when it is left."""
+    directory = _new_directory(environment.get("RUNNER_TEMP"))
+    try:
+        yield directory
+    finally:
+        await uncancellable(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
+
+
+def _new_directory(where: str | None) -> Path:
     return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
 
 

@@ -64,9 +64,6 @@ class Exchange(ABC):
             error.ambiguous = False
             raise
 
-    async def revoke(self) -> None:  # noqa: B027 (most registries cannot)
-        """Give back what was minted, where the registry can take it; never raises."""
-
     async def _attempt(self) -> Minted:
         # A registry takes each ID token once, so every attempt brings its own.
         token = await self._identity.fetch(await self.audience())
@@ -98,9 +95,6 @@ class Login(ABC):
         """For private registries; None when there is nothing lasting to send."""
         return None
 
-    async def aclose(self) -> None:  # noqa: B027 (most leave nothing behind)
-        """Give back what was lent; never raises."""
-
 
 class Given(Login):
     """What an input says."""
@@ -119,7 +113,6 @@ class Trusted(Login):
     """Trusted publishing: a token for all packages, made from this job's identity when needed."""
 
     def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
         self._shared = SharedToken(exchange.mint)
 
     async def get(self, package: Package) -> Secret:  # noqa: ARG002
@@ -128,9 +121,6 @@ class Trusted(Login):
     def renew(self, refused: Secret, /) -> bool:
         self._shared.drop(refused)
         return True
-
-    async def aclose(self) -> None:
-        await self._exchange.revoke()
 
 
 class Missing(Login):

@@ -1,0 +1,116 @@
+"""Numbered questions to a child process, which answers them in any order: lines of JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.errors import BuildFailed
+from releasekit.text.escape import clip, visible
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.host.process import Child, Processes
+
+_SHOWN: Final = 200
+
+
+class Ended(BuildFailed):
+    """The child is gone, and the question unanswered."""
+
+
+class Conversation:
+    """Who waits for which answer; any number of questions may be under way. `gone` is what an error
+    says once the child has ended.
+    """
+
+    child: Child
+
+    def __init__(self, gone: str) -> None:
+        self._gone = gone
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._tail: tuple[str, ...] = ()
+        self.ended = False
+
+    async def ask(
+        self, question: Mapping[str, object], *, cancellable: bool = False
+    ) -> dict[str, Any]:
+        """Raises BuildFailed for an answer with an `error`, and Ended.
+
+        When the caller is cancelled the answer is dropped; a child that knows what it means is told
+        so (`cancellable`).
+        """
+        number = next(self._numbers)
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        if self.ended:
+            answer.set_exception(self._unanswered())
+        else:
+            self._waiting[number] = answer
+            self.child.send(json.dumps({**question, "id": number}))
+        try:
+            said = await answer
+        except asyncio.CancelledError:
+            if cancellable:
+                self.child.send(json.dumps({"cancel": number}))
+            raise
+        except Ended:
+            self.child.close()
+            raise
+        if "error" in said:
+            raise BuildFailed(str(said["error"]))
+        return said
+
+    def receive(self, line: str) -> None:
+        try:
+            said = json.loads(line)
+            answer = self._waiting.pop(said["id"])
+        except (ValueError, LookupError, TypeError, RecursionError):
+            # Somebody would wait for an answer that never comes.
+            self.end((f"this is no answer: {clip(visible(line), _SHOWN)}",))
+        else:
+            if not answer.done():  # else its caller was cancelled
+                answer.set_result(said)
+
+    def end(self, tail: tuple[str, ...]) -> None:
+        """It is over; `tail` is the last it had to say. Whoever waits is told."""
+        self.ended = True
+        self._tail = self._tail or tail
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(self._unanswered())
+        self._waiting.clear()
+
+    async def aclose(self) -> None:
+        """End the child; questions that are under way remain unanswered."""
+        self.ended = True
+        try:
+            await self.child.aclose()
+        finally:
+            self.end(())
+
+    def _unanswered(self) -> Ended:
+        return Ended(self._gone, log=self._tail)
+
+
+@contextlib.asynccontextmanager
+async def conversation(
+    gone: str,
+    argv: Sequence[str],
+    *,
+    processes: Processes,
+    cwd: Path,
+    env: Mapping[str, str | None],
+) -> AsyncIterator[Conversation]:
+    """A child to talk with; it is ended when this is left, if it has not ended by itself."""
+    there = Conversation(gone)
+    there.child = await processes.start(
+        argv, cwd=cwd, env=env, receive=there.receive, ended=there.end
+    )
+    async with contextlib.aclosing(there):
+        yield there
