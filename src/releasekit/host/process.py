@@ -235,7 +235,7 @@ class Child:
         try:
             await asyncio.wait((self._life,))
         except asyncio.CancelledError:
-            self._life.cancel()
+            self._running.kill()
             raise
 
 
