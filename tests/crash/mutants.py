@@ -45,6 +45,7 @@ JUDGES = {
     "state/pins": PINS,
     "state/lock_order": ("unit/test_lock_order.py",),
     "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
+    "release/sources": ("unit/test_sources.py",),
     "state/journal": JOURNAL,
     "state/logfile": JOURNAL,
     "state/history": JOURNAL,

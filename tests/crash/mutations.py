@@ -8,18 +8,40 @@ DURABLE = mutants(
     "host/durable",
     {
         "renamed before the bytes are on the disk": without("replace", "os.fsync(descriptor)"),
-        "the name is not on the disk": without("replace", "fsync_directory(path.parent)"),
+        "the name is not on the disk": without("replace", "folder.sync()"),
         "written in place": change(
-            "replace", "temporary.replace(path)", "path.write_bytes(data); temporary.unlink()"
+            "replace",
+            "folder.rename(name, path.name)",
+            "path.write_bytes(data); folder.unlink(name)",
         ),
         "the mode is forgotten": without("_set_attributes", "os.fchmod(...)"),
         "the times are forgotten": never("replace", "times_ns is not None"),
         "a short write is taken for a whole one": change(
             "write_all", "view = view[...]", "os.write(descriptor, view); break"
         ),
-        "a leftover is in the way": without("replace", "temporary.unlink(missing_ok=True)"),
-        "a failure leaves a temporary file": without("replace", "temporary.unlink()"),
+        "a leftover is in the way": never("replace", "temporary is not None"),
+        "a failure leaves a temporary file": change(
+            "replace",
+            "with contextlib.suppress(OSError):\n    folder.unlink(name)",
+            "pass",
+        ),
     },
+)
+
+# Directories on the way.
+FOLDER = mutants(
+    "host/folder",
+    {
+        "a link to a directory is followed": change("Folder._open_inner", "_STEP", "os.O_RDONLY"),
+        "a link to a file is followed": without("_PLAIN", "_NOFOLLOW"),
+        "anything is removed": without("Folder.unlink", "_require_regular(...)"),
+        "anything is replaced": without("Folder.rename", "_require_regular(...)"),
+    },
+)
+
+DIRECTORY = mutants(
+    "state/directory",
+    {"links that were planted are handed to builds": never("links", "entry.is_symlink()")},
 )
 
 PINS = mutants(
@@ -35,14 +57,14 @@ PINS = mutants(
             never("_restore", "state == 'edited'"),
             change("_restore", "state == 'pinned'", "state != 'original'"),
         ),
-        "pinned bytes are taken for an original": change("_save", "directory.glob('*.json')", "()"),
+        "pinned bytes are taken for an original": change("_save", "_files(...)", "()"),
         "a temporary file stays": without("_restore", "durable.remove(unfinished)"),
         "the time is not given back": without("_restore", "times_ns=original.times_ns"),
         "mode and time of unchanged bytes do not count": without("_restore", "_differs(original)"),
         "recovers what another ecosystem has pinned": change(
             "backups",
-            "backup_directory(...).glob(...)",
-            "(state_directory / 'backup').glob('*/*.json')",
+            "_files(...)",
+            "sorted((state_directory / 'backup').glob('*/*.json'))",
         ),
         "a damaged backup is believed": never("load", "digest != ..."),
         "a backup may name any file": never("_decode", "path.is_absolute() or ..."),
@@ -51,7 +73,7 @@ PINS = mutants(
         "a manifest that moved is replaced all the same": never(
             "state_of", "original.path.resolve() != ..."
         ),
-        "unfinished backups stay": without("recover", "unfinished.unlink()"),
+        "unfinished backups stay": without("recover", "durable.remove(unfinished)"),
     },
 )
 
@@ -69,12 +91,18 @@ LOCKS = mutants(
         "taken in any order": change(
             "acquire", "sorted(set(ecosystems))", "dict.fromkeys(ecosystems)"
         ),
-        "the order is not looked at": never("Locks.take", "self._held and ..."),
         "some are kept when others cannot be had": without("acquire", "locks.close()"),
-        "a refused lock leaks": without("Locks.take", "os.close(descriptor)"),
-        "follows a symbolic link": without("_open", "durable.O_NOFOLLOW"),
+        "a refused lock leaks": without("Locks.take", "undo.callback(os.close, descriptor)"),
         "a look makes a run fail": change("ATTEMPTS", "5", "1"),
         "asks this machine for a process of another": without("has_ended", "holder.host != ..."),
+    },
+)
+
+LOCK_ORDER = mutants(
+    "state/lock_order",
+    {
+        "the order is not looked at": never("take", "held and ..."),
+        "a lock that was given back still counts": without("take", "not hold.released"),
     },
 )
 
@@ -156,4 +184,7 @@ HISTORY = mutants(
     },
 )
 
-MUTANTS = (*DURABLE, *PINS, *LOCKS, *JOURNAL, *LOGFILE, *COMPACTION, *HISTORY)
+MUTANTS = (
+    *(*DURABLE, *FOLDER, *DIRECTORY, *PINS, *LOCKS, *LOCK_ORDER),
+    *(*JOURNAL, *LOGFILE, *COMPACTION, *HISTORY),
+)

@@ -150,4 +150,43 @@ MAKE = mutants(
     },
 )
 
-MUTANTS = (*DECISION, *PHASES, *RELEASE, *LIFE, *MAKE)
+SECOND_LOOK = mutants(
+    "release/phases",
+    {
+        "sources are not looked at again": without("Phases.upload", "await self._look_again(run)"),
+        "what goes along is not looked at again": without(
+            "Phases._send", "await self._look_again(companion)"
+        ),
+        "what has arrived meanwhile is called failed": without(
+            "Phases._look_again", "not (run.planned.begun and await self._is_published(run))"
+        ),
+    },
+)
+
+SOURCES = mutants(
+    "release/sources",
+    {
+        "a look from before the build serves it": change(
+            "Sources._seen_after", "self._look_number <= number", "not self._look_number"
+        ),
+        "every package has a look of its own": without(
+            "Sources._seen_after", "self._look_number <= number"
+        ),
+        "what builds change for a while counts": always(
+            "Sources.change", "not change or seen.calm"
+        ),
+        "what is pinned just now counts as changed": change(
+            "Sources._changed_manifest",
+            "{stamp.sha256, self._pinned.get(path)}",
+            "{stamp.sha256}",
+        ),
+        "what was pinned once never counts as changed": without(
+            "Sources.building", "self._pinned.pop(path, None)"
+        ),
+        "changes of others count": always(
+            "Sources._difference", "self._holder(path) == package.directory"
+        ),
+    },
+)
+
+MUTANTS = (*DECISION, *PHASES, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE, *MAKE)
