@@ -206,6 +206,7 @@ def test_a_journal_that_is_no_file_is_found_and_left_alone(site: Site) -> None:
     [finding] = site.examine()
     assert (finding.kind, finding.fixable) == ("damaged-journal", False)
     assert "journal.jsonl: cannot be read: Is a directory" in finding.message
+    assert last_run(site.state) == []
     assert site.fix() == []
     assert site.journal.is_dir()
 

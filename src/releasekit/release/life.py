@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from releasekit.errors import BuildFailed, DigestMismatch, ReleasekitError
+from releasekit.errors import BuildFailed, DigestMismatch, PackageError, ReleasekitError
 from releasekit.model import (
     Action,
     Artifact,
@@ -88,6 +88,18 @@ def companions(
             there.add(run.id)
             companions.append(run)
     return companions
+
+
+def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:
+    """What failed before anything was sent; the others of the deployment are told why they stay."""
+    assert failed.error is not None  # noqa: S101 (why we are here)
+    for run in runs:
+        if run.error is None:
+            run.error = PackageError(
+                f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
+                hint=f"Mend {failed.id.name}, or leave it out with `exclude-packages`.",
+            )
+    return failed.error
 
 
 Blockers = Sequence[tuple[PackageId, Outcome]]

@@ -14,13 +14,13 @@ from releasekit.errors import (
     DigestMismatch,
     PackageError,
     Rejected,
-    ReleasekitError,
     Transient,
     Undecided,
 )
 from releasekit.model import Event, Node, Outcome, Span
 from releasekit.plan.decision import compare, mismatch
 from releasekit.plan.make import read_manifest
+from releasekit.release.life import fail_together
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
@@ -141,7 +141,7 @@ class Phases:
         for run in runs:
             await self._look_again(run)
             if run.error is not None:
-                raise _fail_together(run, runs)
+                raise fail_together(run, runs)
         for run in runs:
             run.attempts += 1
         try:
@@ -382,18 +382,6 @@ class Phases:
                         detail=trouble,
                     )
                 )
-
-
-def _fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:
-    """What failed before anything was sent; the others of the deployment are told why they stay."""
-    assert failed.error is not None  # noqa: S101 (why we are here)
-    for run in runs:
-        if run.error is None:
-            run.error = PackageError(
-                f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
-                hint=f"Mend {failed.id.name}, or leave it out with `exclude-packages`.",
-            )
-    return failed.error
 
 
 def pinned(

@@ -103,10 +103,14 @@ def locks_in_order(state_directory: Path, registries: Iterable[Path]) -> list[st
 
 
 def last_run(state_directory: Path) -> list[str]:
-    """How far the last run came, in some lines; none where the journal does not tell."""
+    """How far the last run came, in some lines; none where the journal does not tell, or where
+    links lie about.
+    """
+    if any(links(state_directory)):
+        return []
     try:
         found = journal.read_last(state_directory)
-    except JournalError:
+    except (JournalError, StateError):
         return []
     if found is None:
         return []
