@@ -75,7 +75,10 @@ class Sources:
                 tree, changed={p: d for p, d in tree.changed.items() if p not in left_out}
             )
 
-        return cls(plan, await look(), look)
+        # The manifests before anybody else has a turn: they are what the plan was made from.
+        sources = cls(plan, Tree("", {}), look)
+        sources._planned = replace(sources._planned, changed=(await look()).changed)
+        return sources
 
     @contextlib.contextmanager
     def building(self, packages: Sequence[Package], pinned: Mapping[Path, bytes]) -> Iterator[None]:
@@ -91,7 +94,7 @@ class Sources:
             if not self._builds_under_way:
                 self._calm.set()
             for path in pinned:
-                del self._pinned[path]
+                self._pinned.pop(path, None)
             self._built.update(dict.fromkeys((each.id for each in packages), self._looks_begun))
 
     async def change(self, package: Package) -> str:
