@@ -28,7 +28,6 @@ from releasekit.model import (
     Published,
     Result,
 )
-from releasekit.plan.source import Tree
 from releasekit.release.phases import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -275,7 +274,7 @@ def released(
             config=settings,
             journal=journal,
             watch=lambda _: None,
-            sources=Sources(placed, Tree("", {}), None),
+            sources=Sources(placed, None),
             polling=AT_ONCE,
         )
         during(release)

@@ -167,13 +167,13 @@ SOURCES = mutants(
     "release/sources",
     {
         "a look from before the build serves it": change(
-            "Sources._seen_after", "self._look_number <= number", "not self._look_number"
+            "Sources._seen_after", "self._seen_by <= number", "not self._seen_by"
         ),
-        "every package has a look of its own": without(
-            "Sources._seen_after", "self._look_number <= number"
+        "every package has a look of its own": always(
+            "Sources._seen_after", "self._seen_by <= number"
         ),
-        "what builds change for a while counts": always(
-            "Sources.change", "not change or seen.calm"
+        "another commit counts as the one planned": never(
+            "Sources.change", "head != self._planned"
         ),
         "what is pinned just now counts as changed": change(
             "Sources._changed_manifest",
@@ -182,9 +182,6 @@ SOURCES = mutants(
         ),
         "what was pinned once never counts as changed": without(
             "Sources.building", "self._pinned.pop(path, None)"
-        ),
-        "changes of others count": always(
-            "Sources._difference", "self._holder(path) == package.directory"
         ),
     },
 )

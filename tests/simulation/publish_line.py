@@ -24,7 +24,6 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
-from releasekit.plan.source import Tree
 from releasekit.release.phases import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
@@ -133,7 +132,7 @@ class Process:
             config=settings,
             journal=journal,
             watch=lambda event: None,
-            sources=Sources(plan, Tree("", {}), None),
+            sources=Sources(plan, None),
         )
         journal.run_started(
             plan_digest=plan.digest, commit=COMMIT, tool="", started_at="", ecosystems=["fake"]

@@ -11,7 +11,6 @@ import pytest
 from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, target
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
-from releasekit.plan.source import Tree
 from releasekit.release.phases import Polling
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
@@ -73,7 +72,7 @@ class Line:
             config=settings,
             journal=journal,
             watch=self.events.append,
-            sources=Sources(made, Tree("", {}), None),
+            sources=Sources(made, None),
             polling=self.polling,
         )
         self.during(release)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import config, package, plan
+from fakes import package, plan
 from integration.tools import require_tool
 from releasekit.host.process import Processes
-from releasekit.plan.source import Tree, commit_of, tree_of
+from releasekit.plan.source import commit_of, head_of
 from releasekit.release.sources import Sources
-from releasekit.state.pins import EphemeralPin
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -66,81 +65,28 @@ def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
     assert commit(tmp_path) == ""
 
 
-def tree(root: Path) -> Tree:
-    async def ask() -> Tree:
+def test_the_head_is_the_commit_whatever_differs_from_it(repository: Path, tmp_path: Path) -> None:
+    """R45"""
+
+    async def ask(root: Path) -> str:
         async with Processes(environment=dict(os.environ)) as processes:
-            return await tree_of(root, processes)
+            return await head_of(root, processes)
 
-    return asyncio.run(ask())
-
-
-def test_a_tree_is_its_commit_and_the_tracked_files_that_differ(repository: Path) -> None:
-    """R45: untracked files are what builds leave behind, and are not looked at."""
     head = git(repository, "rev-parse", "HEAD").strip()
-    (repository / "new").write_text("untracked\n")
-    assert tree(repository) == Tree(head, {})
     (repository / "file").write_text("two\n")
-    first = tree(repository)
-    assert first.changed.keys() == {repository / "file"}
-    (repository / "file").write_text("three\n")
-    assert tree(repository).changed != first.changed
-    (repository / "file").unlink()
-    assert tree(repository) == Tree(head, {repository / "file": "No such file or directory"})
-
-
-def test_a_tree_below_the_top_has_its_own_files_only(repository: Path) -> None:
-    below = repository / "below"
-    below.mkdir()
-    (below / "inner").write_text("one\n")
-    git(repository, "add", "--all")
-    git(repository, "commit", "--quiet", "--message", "Below")
-    (below / "inner").write_text("two\n")
-    (repository / "file").write_text("two\n")
-    assert tree(below).changed.keys() == {below / "inner"}
-
-
-def test_outside_git_there_is_no_tree(tmp_path: Path) -> None:
-    assert tree(tmp_path) == Tree("", {})
-
-
-def test_what_a_run_of_another_ecosystem_has_pinned_is_no_change(repository: Path) -> None:
-    """R26, R45: they go on side by side in one checkout."""
-    theirs = repository / "package.json"
-    theirs.write_text("{}")
-    (repository / "manifest").write_text("")
-    git(repository, "add", "--all")
-    git(repository, "commit", "--quiet", "--message", "Two ecosystems in one directory")
-    made = replace(package("a"), directory=repository, manifest=repository / "manifest")
-    settings = config(repository)
-
-    async def main() -> None:
-        async with Processes(environment=dict(os.environ)) as processes:
-            commit = await commit_of(repository, processes)
-            planned = replace(plan(made), commit=commit)
-            sources = await Sources.of(planned, settings, processes)
-            with EphemeralPin(
-                settings.state_directory, {theirs: b"[]"}, ecosystem="npm", root=repository
-            ):
-                assert await sources.change(made) == ""
-            theirs.write_text("[]")
-            with sources.building([made], {}):
-                pass
-            assert "package.json is not" in await sources.change(made)
-
-    asyncio.run(main())
+    assert asyncio.run(ask(repository)) == head
+    assert asyncio.run(ask(tmp_path.parent)) == ""
 
 
 def test_outside_git_only_manifests_are_looked_at(tmp_path: Path) -> None:
     """R45"""
     made = replace(package("a"), directory=tmp_path, manifest=tmp_path / "manifest")
     made.manifest.write_text("")
-    (tmp_path / "code").write_text("one")
 
     async def main() -> None:
         async with Processes(environment=dict(os.environ)) as processes:
             planned = replace(plan(made), commit=await commit_of(tmp_path, processes))
-            sources = await Sources.of(planned, config(tmp_path), processes)
-        (tmp_path / "code").write_text("two")
+            sources = Sources.of(planned, tmp_path, processes)
         assert await sources.change(made) == ""
         made.manifest.write_text("edited")
         assert "manifest is not" in await sources.change(made)

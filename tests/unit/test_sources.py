@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package, plan
-from releasekit.plan.source import Tree
 from releasekit.release.sources import Sources
 
 if TYPE_CHECKING:
@@ -22,15 +21,12 @@ HEAD = "c0ffee"
 
 
 class Checkout:
-    """A tree with a package in each directory that is named; git is counted, and says `head` and
-    `changed`.
-    """
+    """A tree with a package in each directory that is named; git is counted, and says `head`."""
 
     def __init__(self, root: Path, *names: str) -> None:
         self.root = root
         self.packages = {name: self._package(name) for name in names}
         self.head = HEAD
-        self.changed: dict[Path, str] = {}
         self.looks = 0
         self.looking = asyncio.Event()
         self.during: Callable[[], Awaitable[None]] | None = None
@@ -44,14 +40,14 @@ class Checkout:
 
     def sources(self, *, git: bool = True, commit: str = HEAD) -> Sources:
         made = replace(plan(*self.packages.values()), commit=commit)
-        return Sources(made, Tree(self.head, dict(self.changed)), self.look if git else None)
+        return Sources(made, self.look if git else None)
 
-    async def look(self) -> Tree:
+    async def look(self) -> str:
         self.looks += 1
         self.looking.set()
         if self.during is not None:
             await self.during()
-        return Tree(self.head, dict(self.changed))
+        return self.head
 
     def change(self, sources: Sources, name: str) -> str:
         return asyncio.run(sources.change(self.packages[name]))
@@ -94,14 +90,12 @@ def test_what_another_batch_has_pinned_meanwhile_is_no_change(tmp_path: Path) ->
         sources = checkout.sources(git=git)
         with sources.building([checkout.packages["b"]], {shared: b"pinned"}):
             shared.write_bytes(b"pinned")
-            checkout.changed[shared] = "as git sees it"
             assert checkout.change(sources, "a") == ""
             shared.write_bytes(b"edited")
             assert "manifest is not" in checkout.change(sources, "a")
             shared.write_bytes(b"pinned")
         assert "manifest is not" in checkout.change(sources, "a")
         shared.write_bytes(b"original")
-        checkout.changed.clear()
 
 
 def test_another_commit_is_a_change_of_everything_that_is_still_to_be_sent(tmp_path: Path) -> None:
@@ -115,29 +109,6 @@ def test_another_commit_is_a_change_of_everything_that_is_still_to_be_sent(tmp_p
     with sources.building([checkout.packages["a"]], {}):
         pass
     assert checkout.change(sources, "a") == "the sources are at no commit, planned c0ffee"
-
-
-def test_a_changed_file_belongs_to_the_innermost_package_around_it(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, "a", "a/inner", "b")
-    sources = checkout.sources()
-    checkout.changed = {tmp_path / "a/inner/code": "1", tmp_path / "LICENSE": "2"}
-    assert checkout.change(sources, "a") == checkout.change(sources, "b") == ""
-    assert checkout.change(sources, "a/inner") == (
-        f"{tmp_path}/a/inner/code is not what it was when it was planned"
-    )
-
-
-@pytest.mark.parametrize(
-    ("after", "same"), [({"code": "dirty"}, True), ({"code": "dirtier"}, False), ({}, False)]
-)
-def test_a_dirty_tree_has_to_stay_as_dirty_as_it_was(
-    tmp_path: Path, after: dict[str, str], same: bool
-) -> None:
-    checkout = Checkout(tmp_path, "a")
-    checkout.changed = {tmp_path / "a" / "code": "dirty"}
-    sources = checkout.sources()
-    checkout.changed = {tmp_path / "a" / name: text for name, text in after.items()}
-    assert (checkout.change(sources, "a") == "") is same
 
 
 def test_one_look_serves_all_that_were_built_before_it(tmp_path: Path) -> None:
@@ -173,32 +144,14 @@ def test_a_look_that_began_before_the_build_ended_does_not_serve_it(tmp_path: Pa
         first = asyncio.create_task(sources.change(checkout.packages["a"]))
         await asyncio.sleep(0)
         with sources.building([checkout.packages["b"]], {}):
-            checkout.changed = {tmp_path / "b" / "code": "changed"}
+            pass
         go_on.set()
         assert await first == ""
-        assert "b/code is not" in await sources.change(checkout.packages["b"])
-        assert checkout.looks >= 2
+        checkout.head = "decaf"
+        assert "at decaf" in await sources.change(checkout.packages["b"])
+        assert checkout.looks == 2
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("stays", [False, True])
-def test_what_a_build_changes_for_its_own_length_is_no_change(tmp_path: Path, stays: bool) -> None:
-    """Cargo.lock, for instance: whoever would fail of it looks again when all builds have ended."""
-    checkout = Checkout(tmp_path, "a", "b")
-    sources = checkout.sources()
-
-    async def main() -> str:
-        with sources.building([checkout.packages["b"]], {}):
-            checkout.changed = {tmp_path / "a" / "lock": "while it lasts"}
-            waiting = asyncio.create_task(sources.change(checkout.packages["a"]))
-            await checkout.looking.wait()
-            await asyncio.sleep(0)
-            assert not waiting.done()
-            checkout.changed = checkout.changed if stays else {}
-        return await waiting
-
-    assert ("a/lock is not" in asyncio.run(main())) is stays
 
 
 def test_a_look_that_was_cut_off_is_none(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ async def publish(config: Config, session: Session) -> int:
                 planned.check(made)
             if not config.dry_run:
                 check_credentials(made, targets)
-            sources = await Sources.of(made, config, processes)
+            sources = Sources.of(made, config.root, processes)
             run = _Run(run_id, made, config, session, journal)
             return await run.carry_out(targets, sources, interruption)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.errors import CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.host.process import Processes
@@ -51,39 +48,14 @@ async def commit_of(root: Path, processes: Processes) -> str:
     return f"{head}+dirty.{state.hexdigest()[:12]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """HEAD, and the tracked files that differ from it, with a digest of what each holds. `calm`: no
-    build of ours was under way meanwhile.
+async def head_of(root: Path, processes: Processes) -> str:
+    """The commit that is checked out at `root`, whatever files differ from it; empty where git
+    does not say.
     """
-
-    head: str
-    changed: Mapping[Path, str]
-    calm: bool = True
-
-
-async def tree_of(root: Path, processes: Processes) -> Tree:
-    """What is checked out at `root`; without a head where git does not say."""
     try:
-        head = (await _git(processes, root, "rev-parse", "HEAD")).strip()
-        differing = await _git(
-            processes,
-            root,
-            *("--no-optional-locks", "diff", "HEAD", "--no-ext-diff", "--no-renames"),
-            *("--name-only", "-z", "--relative", "--", ".", *LEFTOVERS),
-        )
+        return (await _git(processes, root, "rev-parse", "HEAD")).strip()
     except CommandFailed:
-        return Tree("", {})
-    paths = [root / name for name in differing.split("\0") if name]
-    return Tree(head, await asyncio.to_thread(lambda: {path: _digest(path) for path in paths}))
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        return str(error.strerror)
+        return ""
 
 
 async def _git(processes: Processes, root: Path, *arguments: str) -> str:

@@ -170,8 +170,7 @@ class Phases:
         if change and not (run.planned.begun and await self._is_published(run)):
             run.error = PackageError(
                 f"{change}; nothing of it was sent",
-                hint="Bring the sources to rest (no build may write into tracked files) and run "
-                "again: it plans anew.",
+                hint="Let no build commit or change a manifest, and run again: it plans anew.",
             )
 
     async def _is_published(self, run: PackageRun) -> bool:

@@ -1,8 +1,7 @@
 """The sources looked at a second time: between the build and the first upload of a package.
 
-Looks at git are shared: one that began after a package was built serves it, however long it waits
-for its turn. What a build changes for its own length (pins, a lock file) is no change of the
-sources: where there is any, the last word is a look at a moment without builds.
+What counts is what a plan names: the commit, and the manifests with versions and requirements.
+Other files are not compared: builds write into them (a version, a lock file), and rightly so.
 """
 
 from __future__ import annotations
@@ -10,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from releasekit.plan.source import Tree, tree_of
-from releasekit.state import pins
+from releasekit.plan.source import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan
 
@@ -40,98 +38,53 @@ class _Stamp:
 class Sources:
     """As they were when `plan` was made, which is just now.
 
-    `look` tells what is checked out; None where that is no git repository.
+    `head` tells which commit is checked out; None where that is no git repository.
     """
 
-    def __init__(
-        self, plan: Plan, planned: Tree, look: Callable[[], Awaitable[Tree]] | None
-    ) -> None:
-        packages = [*(each.package for each in plan.packages), *plan.private]
+    def __init__(self, plan: Plan, head: Callable[[], Awaitable[str]] | None) -> None:
         self._stamps = {
             path: _Stamp.of(path) for each in plan.packages for path in each.package.manifests
         }
-        self._directories = {package.directory for package in packages}
-        self._planned = replace(planned, head=plan.commit.partition("+")[0])
-        self._look = look
+        self._planned = plan.commit.partition("+")[0]
+        self._head = head
         self._pinned: dict[Path, str] = {}
         self._built: dict[PackageId, int] = {}
         self._turn = asyncio.Lock()
-        self._calm = asyncio.Event()
-        self._calm.set()
-        self._builds_begun = self._builds_under_way = 0
-        self._looks_begun = self._look_number = 0
-        self._seen = planned
+        # Looks are counted, so that one that began after a package was built serves it.
+        self._begun = self._seen_by = 0
+        self._seen = self._planned
 
     @classmethod
-    async def of(cls, plan: Plan, config: Config, processes: Processes) -> Self:
-        if not plan.commit:
-            return cls(plan, Tree("", {}), None)
-
-        async def look() -> Tree:
-            before = pins.in_flight(config.state_directory, config.root)
-            tree = await tree_of(config.root, processes)
-            left_out = before | pins.in_flight(config.state_directory, config.root)
-            return replace(
-                tree, changed={p: d for p, d in tree.changed.items() if p not in left_out}
-            )
-
-        # The manifests before anybody else has a turn: they are what the plan was made from.
-        sources = cls(plan, Tree("", {}), look)
-        sources._planned = replace(sources._planned, changed=(await look()).changed)
-        return sources
+    def of(cls, plan: Plan, root: Path, processes: Processes) -> Self:
+        return cls(plan, partial(head_of, root, processes) if plan.commit else None)
 
     @contextlib.contextmanager
     def building(self, packages: Sequence[Package], pinned: Mapping[Path, bytes]) -> Iterator[None]:
         """Around a build, and around the time for which its manifests are `pinned`."""
         self._pinned |= {path: _sha256(data) for path, data in pinned.items()}
-        self._builds_begun += 1
-        self._builds_under_way += 1
-        self._calm.clear()
         try:
             yield
         finally:
-            self._builds_under_way -= 1
-            if not self._builds_under_way:
-                self._calm.set()
             for path in pinned:
                 self._pinned.pop(path, None)
-            self._built.update(dict.fromkeys((each.id for each in packages), self._looks_begun))
+            self._built.update(dict.fromkeys((each.id for each in packages), self._begun))
 
     async def change(self, package: Package) -> str:
         """What is not as planned of `package`, which is built; empty when all is."""
-        change, after = "", self._built.get(package.id, 0)
-        while self._look is not None:
-            seen = await self._seen_after(after)
-            change = self._difference(package, seen)
-            if not change or seen.calm:
-                break
-            await self._calm.wait()
-            after = self._looks_begun
-        return change or self._changed_manifest(package)
+        if self._head is not None:
+            head = await self._seen_after(self._built.get(package.id, 0), self._head)
+            if head != self._planned:
+                return f"the sources are at {head or 'no commit'}, planned {self._planned}"
+        return self._changed_manifest(package)
 
-    async def _seen_after(self, number: int) -> Tree:
-        """A look that began after so many others had."""
+    async def _seen_after(self, number: int, look: Callable[[], Awaitable[str]]) -> str:
+        """The commit that a look saw which began after `number` others had."""
         async with self._turn:
-            if self._look_number <= number and self._look is not None:
-                self._looks_begun += 1
-                began, builds, busy = self._looks_begun, self._builds_begun, self._builds_under_way
-                seen = await self._look()
-                self._seen = replace(seen, calm=not busy and builds == self._builds_begun)
-                self._look_number = began
+            if self._seen_by <= number:
+                self._begun += 1
+                began, self._seen = self._begun, await look()
+                self._seen_by = began
             return self._seen
-
-    def _difference(self, package: Package, seen: Tree) -> str:
-        if seen.head != self._planned.head:
-            return f"the sources are at {seen.head or 'no commit'}, planned {self._planned.head}"
-        changed = {path for path, _ in self._planned.changed.items() ^ seen.changed.items()}
-        for path in sorted(changed - self._stamps.keys()):
-            if self._holder(path) == package.directory:
-                return f"{path} is not what it was when it was planned"
-        return ""
-
-    def _holder(self, path: Path) -> Path | None:
-        """The innermost directory of a package around it."""
-        return next((each for each in path.parents if each in self._directories), None)
 
     def _changed_manifest(self, package: Package) -> str:
         for path in package.manifests:

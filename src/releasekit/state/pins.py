@@ -139,15 +139,6 @@ def _reporting() -> Iterator[None]:
         ) from error
 
 
-def in_flight(state_directory: Path, root: Path) -> set[Path]:
-    """What runs of any ecosystem have pinned just now."""
-    found: set[Path] = set()
-    for backup in backups(state_directory, durable.names(state_directory / "backup")):
-        with contextlib.suppress(StateError):  # given back meanwhile
-            found.update(original.path for original in load(backup, root))
-    return found
-
-
 def backup_directory(state_directory: Path, ecosystem: str) -> Path:
     return state_directory / "backup" / ecosystem
 
