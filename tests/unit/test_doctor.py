@@ -355,9 +355,15 @@ def test_the_last_run_is_told(site: Site) -> None:
     assert line.endswith(": success")
 
 
-def test_nothing_is_told_out_of_a_damaged_journal(site: Site) -> None:
-    """R32"""
+def test_nothing_is_told_out_of_a_damaged_journal(site: Site, tmp_path: Path) -> None:
+    """R32, R52: nor out of one that is somewhere else, or no file."""
     site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
+    assert last_run(site.state) == []
+    site.journal.unlink()
+    site.journal.mkdir()
+    assert last_run(site.state) == []
+    site.journal.rmdir()
+    site.journal.symlink_to(tmp_path / "elsewhere")
     assert last_run(site.state) == []
 
 

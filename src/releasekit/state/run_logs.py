@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import StateError
+from releasekit.host import durable
 from releasekit.state.directory import make_state_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -26,39 +29,35 @@ def name_of(run_id: str, began: datetime) -> str:
 def make(state_directory: Path, run: str) -> Path:
     """The directory of this name, and the state directory around it, made where they are missing.
 
-    Raises StateError where a link leads somewhere else.
+    Raises StateError where they cannot be, a link being in the way for instance.
     """
-    logs = _logs(state_directory)
     make_state_directory(state_directory)
-    directory = logs / run
-    directory.mkdir(parents=True, exist_ok=True)
+    directory = state_directory / "logs" / run
+    with _reporting():
+        durable.make_directory(directory)
     return directory
 
 
 def remove_old(state_directory: Path) -> None:
     """All but the last ones, the one that is about to begin included; called under the locks.
 
-    Whatever else lies there stays, and no link is followed. Raises StateError as `make` does.
+    Whatever else lies there stays. Raises StateError for a link in the place of the directory.
     """
-    logs = _logs(state_directory)
-    if not logs.is_dir():
-        return
-    runs = sorted(
-        entry.name
-        for entry in logs.iterdir()
-        if _RUN.fullmatch(entry.name) and entry.is_dir() and not entry.is_symlink()
-    )
+    logs = state_directory / "logs"
+    with _reporting():
+        runs = [name for name in durable.names(logs) if _RUN.fullmatch(name)]
     for run in runs[: 1 - KEPT]:
         # It follows no link, and a run of another ecosystem may be removing the same.
         # https://docs.python.org/3/library/shutil.html#shutil.rmtree
         shutil.rmtree(logs / run, ignore_errors=True)
 
 
-def _logs(state_directory: Path) -> Path:
-    logs = state_directory / "logs"
-    if logs.is_symlink():
+@contextlib.contextmanager
+def _reporting() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
         raise StateError(
-            f"{logs}: is a link, so no log is written there",
-            hint="Delete it; the next run makes a directory of that name.",
-        )
-    return logs
+            f"{error.filename}: cannot be used for logs: {error.strerror}",
+            hint="It is written by releasekit alone: move away what is there.",
+        ) from error
