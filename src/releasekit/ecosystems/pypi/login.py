@@ -1,23 +1,72 @@
-"""As whom an upload goes out: a token, a user and a password, or this workflow itself."""
+"""As whom an upload goes out: a token, a user and a password, or this job's identity, exchanged for
+a token of the index. https://docs.pypi.org/trusted-publishers/internals/
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.pypi import Inputs, trusted_publishing
+from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.shared import login
-from releasekit.errors import MissingCredentials
+from releasekit.errors import Denied, MissingCredentials, Transient
+from releasekit.http.client import check, message_of, one_line, send
+from releasekit.http.identity import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import httpx
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
+    from releasekit.http.credentials import Secret
 
 _PUBLISHERS: Final = frozenset({"upload.pypi.org", "test.pypi.org"})
 # The user name that says "the password is an API token".
 # https://pypi.org/help/#apitoken
 _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
+LIFETIME_S: Final = 900.0
+_MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
+
+_PERMISSION: Final = (
+    "Give the job that publishes this permission:\n"
+    "    permissions:\n"
+    "      contents: read\n"
+    "      id-token: write\n"
+    "or set RELEASEKIT_PYPI_TOKEN (input `pypi-token`)."
+)
+_FORK: Final = (
+    "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
+    "tag or a release:\n"
+    "    on:\n"
+    "      push:\n"
+    "        tags: ['v*']"
+)
+_REUSABLE: Final = (
+    "PyPI does not support reusable workflows as trusted publishers. Move the publishing job out "
+    "of {called} into {caller}, and register that one:\n"
+    "    jobs:\n"
+    "      publish:\n"
+    "        runs-on: ubuntu-latest\n"
+    "        permissions:\n"
+    "          id-token: write\n"
+    "        steps: [...]"
+)
+_REGISTER: Final = (
+    "Register exactly this at {index}/manage/project/PROJECT/settings/publishing/ (for a new "
+    "project: {index}/manage/account/publishing/):\n"
+    "    Owner: {owner}\n"
+    "    Repository name: {repository}\n"
+    "    Workflow name: {workflow}\n"
+    "    Environment name: {environment}\n"
+    "The environment is what the job's `environment:` says; leave it empty on both sides or give "
+    "it on both."
+)
 
 
 def choose(config: Config, services: Services, upload: httpx.URL) -> login.Login:
@@ -26,14 +75,14 @@ def choose(config: Config, services: Services, upload: httpx.URL) -> login.Login
 
     def missing() -> MissingCredentials:
         if trusting:
-            return trusted_publishing.not_offered(upload, services.credentials.environment)
+            return _not_offered(upload, services.credentials.environment)
         return MissingCredentials(
             f"pypi: no credentials for {upload}: RELEASEKIT_PYPI_TOKEN is not set",
             hint="Set it to an API token (input `pypi-token`). For a user and a password, give the "
             "user as `pypi-username` and the password in RELEASEKIT_PYPI_TOKEN.",
         )
 
-    exchange = trusted_publishing.Exchange(upload, config, services)
+    exchange = IndexExchange(upload, config, services)
     trusted = login.Trusted(exchange) if trusting else None
     return login.choose(config, services, "RELEASEKIT_PYPI_TOKEN", trusted=trusted, missing=missing)
 
@@ -41,3 +90,132 @@ def choose(config: Config, services: Services, upload: httpx.URL) -> login.Login
 def user_of(config: Config, chosen: login.Login) -> str:
     """Whose password the token is."""
     return config.own(Inputs).username if isinstance(chosen, login.Given) else _TOKEN_USER
+
+
+def _not_offered(upload: httpx.URL, environment: Mapping[str, str]) -> MissingCredentials:
+    """Why this job cannot identify itself, and what to change."""
+    if environment.get("GITHUB_ACTIONS") != "true":
+        return MissingCredentials(
+            f"pypi: no credentials for {upload}: RELEASEKIT_PYPI_TOKEN is not set",
+            hint="Set it to an API token. Trusted publishing works inside GitHub Actions only.",
+        )
+    if _from_fork(environment):
+        return MissingCredentials(
+            f"pypi: no credentials for {upload}: this run is for a pull request from a fork",
+            hint=_FORK,
+        )
+    return MissingCredentials(
+        f"pypi: no credentials for {upload}: this job has no `id-token: write` permission, and "
+        "RELEASEKIT_PYPI_TOKEN is not set",
+        hint=_PERMISSION,
+    )
+
+
+class IndexExchange(login.Exchange):
+    """With the index that takes uploads at `url`."""
+
+    async def audience(self) -> str:
+        response = await send(
+            self._http, self._http.build_request("GET", self._at("/_/oidc/audience"))
+        )
+        if response.status_code in {403, 404}:
+            raise Denied(
+                f"{self._url.host} offers no trusted publishing",
+                hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`).",
+            )
+        check(response, self.what)
+        audience = text_of(response, "audience")
+        if audience is None:
+            raise Transient(f"{self.what}: no audience")
+        return audience
+
+    def request(self, token: Secret) -> httpx.Request:
+        return self._http.build_request(
+            "POST", self._at("/_/oidc/mint-token"), json={"token": token.reveal()}
+        )
+
+    def lifetime_s(self, response: httpx.Response) -> float:
+        expires = response.json().get("expires")
+        if not isinstance(expires, int | float):
+            return LIFETIME_S
+        return min(max(expires - time.time(), 0.0), LIFETIME_S)
+
+    def _at(self, path: str) -> httpx.URL:
+        return self._url.copy_with(path=path, query=None, fragment=None)
+
+    def refusal(self, response: httpx.Response, token: Secret) -> Denied | Transient | None:
+        if response.status_code != 422:
+            return None
+        codes, reasons = _errors(response)
+        what = f"{self._url.host} refuses trusted publishing: {self._credentials.redact(reasons)}"
+        if "invalid-reuse-token" in codes:
+            return Transient(what)
+        if codes & {"invalid-publisher", "invalid-pending-publisher"}:
+            claims = _claims(token)
+            return Denied(f"{what} [{_named(claims)}]", hint=self._advice(claims))
+        return Denied(what, hint="https://docs.pypi.org/trusted-publishers/troubleshooting/")
+
+    def _advice(self, claims: Mapping[str, str]) -> str:
+        caller = _workflow(claims.get("workflow_ref", ""))
+        called = _workflow(claims.get("job_workflow_ref", ""))
+        if caller and called and claims["workflow_ref"] != claims["job_workflow_ref"]:
+            return _REUSABLE.format(called=called, caller=caller)
+        owner, _, repository = claims.get("repository", "").partition("/")
+        host = self._url.host.removeprefix("upload.")
+        return _REGISTER.format(
+            index=f"{self._url.scheme}://{host}",
+            owner=owner,
+            repository=repository,
+            workflow=caller,
+            environment=claims.get("environment") or "(none)",
+        )
+
+
+def _errors(response: httpx.Response) -> tuple[set[str], str]:
+    """https://github.com/pypi/warehouse/blob/main/warehouse/oidc/views.py"""
+    try:
+        document = response.json()
+    except (ValueError, RecursionError):
+        document = None
+    errors = document.get("errors") if isinstance(document, dict) else None
+    codes: set[str] = set()
+    reasons: list[str] = []
+    for error in errors if isinstance(errors, list) else ():
+        if isinstance(error, dict):
+            codes.add(str(error.get("code")))
+            reasons.append(f"{error.get('code')}: {error.get('description')}")
+    return codes, one_line("; ".join(reasons)) or message_of(response)
+
+
+def _claims(token: Secret) -> dict[str, str]:
+    """What the ID token says, unverified: for the message only."""
+    payload = token.reveal().split(".")[1:2]
+    try:
+        document = json.loads(base64.urlsafe_b64decode("".join(payload) + "=="))
+    except (ValueError, binascii.Error, RecursionError):
+        return {}
+    claims = document.items() if isinstance(document, dict) else ()
+    return {key: one_line(value) for key, value in claims if isinstance(value, str)}
+
+
+def _named(claims: Mapping[str, str]) -> str:
+    names = ("repository", "workflow_ref", "job_workflow_ref", "ref", "environment")
+    return ", ".join(f"{name} {claims[name]}" for name in names if name in claims)
+
+
+def _workflow(ref: str) -> str:
+    """The file's name in a claim like "acme/mono/.github/workflows/release.yml@refs/tags/v1"."""
+    return ref.partition("@")[0].rpartition("/")[2]
+
+
+def _from_fork(environment: Mapping[str, str]) -> bool:
+    """https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request"""
+    if environment.get("GITHUB_EVENT_NAME") != "pull_request":
+        return False
+    try:
+        with Path(environment.get("GITHUB_EVENT_PATH", "")).open("rb") as file:
+            event = json.loads(file.read(_MAX_EVENT_BYTES))
+        head, base = event["pull_request"]["head"], event["pull_request"]["base"]
+        return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
