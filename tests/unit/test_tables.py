@@ -1,0 +1,33 @@
+"""An ecosystem's own table of releasekit.toml: each option is a field."""
+
+from __future__ import annotations
+
+from releasekit.ecosystems.go.options import Options as Go
+from releasekit.ecosystems.maven.options import Options as Maven
+
+
+def test_each_option_is_read_as_its_field_says() -> None:
+    table = {
+        "reactors": ["app"],
+        "properties": {"revision": "1.2.3"},
+        "skip-tests": True,
+        "sign": "KEY",
+        "api": "portal",
+        "publishing": "automatic",
+    }
+    assert Maven.from_table(table) == Maven(
+        reactors=("app",),
+        properties={"revision": "1.2.3"},
+        skip_tests=True,
+        sign="KEY",
+        api="portal",
+        publishing="automatic",
+    )
+
+
+def test_what_is_empty_leaves_the_default() -> None:
+    assert Maven.from_table({"command": "", "goals": [], "sign": False}) == Maven()
+    assert (Maven().command, Maven().goals) == ("mvn", ("package",))
+    assert Go.from_table({"remote": "", "version-file": "VERSION", "proxy": False}) == Go(
+        version_file="VERSION", proxy=False
+    )
