@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
@@ -36,6 +37,8 @@ from releasekit.state.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from releasekit.config.values import Directory, Url
 
 URL = "https://registry.example/"
 DECLARED = Declared.of(ECOSYSTEMS)
@@ -75,7 +78,7 @@ def logs(state_directory: Path, redact: Callable[[str], str] = str) -> Logs:
 
 
 def config(root: Path, **changes: object) -> Config:
-    values: dict[str, object] = {
+    settings: dict[str, object] = {
         "root": root,
         "mode": "publish",
         "ecosystems": (),
@@ -109,7 +112,12 @@ def config(root: Path, **changes: object) -> Config:
         "extra_dependencies": {},
         **changes,
     }
-    return Config(**values)  # type: ignore[arg-type]
+    return Config(**settings)  # type: ignore[arg-type]
+
+
+def registries(**places: str) -> dict[str, Directory | Url]:
+    """For a Config, from what a user would write; what is empty is not given."""
+    return {name: values.registry(place) for name, place in places.items() if place}
 
 
 @dataclass

@@ -38,7 +38,7 @@ async def opened(
     """
     taken = snapshot(environment)
     values: dict[str, object] = {
-        "registries": {"pypi": place} if place else {},
+        "registries": fakes.registries(pypi=place),
         "ecosystem_inputs": (
             Inputs(username=environment.get("RELEASEKIT_PYPI_USERNAME", "__token__")),
         ),
@@ -56,4 +56,4 @@ async def opened(
             credentials=Credentials(taken, mask=seen.append),
             logs=fakes.logs(config.state_directory),
         )
-        yield registry.make(config, services)
+        yield registry.registry_for(config, services)

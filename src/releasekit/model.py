@@ -49,7 +49,8 @@ class Package:
 
     `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
     repository; it is empty for everything that is published. `inherits` are the files outside
-    `directory` that its manifest takes requirements from; they are pinned like it.
+    `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
+    what kind of file it mainly is, where that differs from package to package, as in Maven.
     """
 
     id: PackageId
@@ -59,6 +60,7 @@ class Package:
     dependencies: tuple[Dependency, ...] = ()
     unpublishable: str = ""
     inherits: tuple[Path, ...] = ()
+    packaging: str = ""
 
     @property
     def manifests(self) -> tuple[Path, ...]:

@@ -86,7 +86,7 @@ async def opened(
     values["ecosystem_tables"] = {name: getattr(case, "table", {})}
     environment = dict(os.environ)
     if place is not None:
-        values["registries"] = {name: place.registry}
+        values["registries"] = fakes.registries(**{name: place.registry})
         values["ecosystem_inputs"] = [ecosystem.inputs(**place.inputs)]
         environment |= place.environment
     config = fakes.config(root, **values, **changes)

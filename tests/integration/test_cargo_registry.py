@@ -106,7 +106,7 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
         config = fakes.config(
             workspace,
             ecosystem_tables={"cargo": table},
-            registries={"cargo": f"dir:{home / 'registry'}"},
+            registries=fakes.registries(cargo=f"dir:{home / 'registry'}"),
             state_directory=home / state,
         )
         taken = snapshot(environment)

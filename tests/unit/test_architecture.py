@@ -35,7 +35,7 @@ STATE = (
 )
 CONFIG = (
     *("values", "declaration", "ecosystem", "inputs", "declared"),
-    *("file", "places", "config", "choice"),
+    *("file", "locations", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.
 FOLDERS = tuple(folder.removeprefix("releasekit.ecosystems.") for folder in ecosystems.FOLDERS)

@@ -9,6 +9,7 @@ from fakes import DECLARED
 from releasekit.cli.command_line import parse
 from releasekit.config.config import Config, cpu_count, load
 from releasekit.config.declared import Declared
+from releasekit.config.values import Directory
 from releasekit.ecosystems import ECOSYSTEMS, npm, pypi
 from releasekit.ecosystems.folders import table
 from releasekit.errors import ConfigError
@@ -125,11 +126,12 @@ def test_a_configuration_file_outside_has_to_be_named(root: Path) -> None:
 
 def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
     found = config(root, file="registry = 'dir:registry'\nstate-directory = 'state'")
-    assert found.registries == {name: f"dir:{root}/registry/{name}" for name in ECOSYSTEMS}
+    assert found.registries == {name: Directory(root / "registry" / name) for name in ECOSYSTEMS}
     assert found.state_directory == root / "state"
     flags = ("--registry=dir:registry", "--state-directory=state", "--plan-file=plan.json")
     found = config(root, *flags, "--results-file=r.json")
-    assert found.registries == {name: f"dir:{root.parent}/registry/{name}" for name in ECOSYSTEMS}
+    directory = root.parent / "registry"
+    assert found.registries == {name: Directory(directory / name) for name in ECOSYSTEMS}
     assert found.state_directory == root.parent / "state"
     assert found.plan_file == root.parent / "plan.json"
     assert found.results_file == root.parent / "r.json"
@@ -149,7 +151,7 @@ def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
 )
 def test_which_registry_wins(root: Path, flags: tuple[str, ...], file: str, expected: str) -> None:
     found = config(root, *flags, file=file).registries
-    assert found["pypi"] == expected.format(cwd=root.parent)
+    assert str(found["pypi"]) == expected.format(cwd=root.parent)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fakes import DECLARED
 from releasekit.config.declaration import Command, Declaration
 from releasekit.config.inputs import Inputs
+from releasekit.config.values import Directory, Url
 from releasekit.errors import ConfigError
 
 from_environment = DECLARED.from_environment
@@ -57,7 +59,7 @@ def test_an_empty_variable_is_not_given() -> None:
         ("task-timeout", "1h", 3600.0),
         ("deadline", "1.5 h", 5400.0),
         ("gate", "accepted", "accepted"),
-        ("registry", "dir:a directory", "dir:a directory"),
+        ("registry", "dir:a directory", Directory(Path("a directory"))),
     ],
 )
 def test_a_variable_sets_an_input(name: str, text: str, value: object) -> None:
@@ -68,12 +70,17 @@ def test_a_variable_sets_an_input(name: str, text: str, value: object) -> None:
 
 
 def test_inputs_of_an_ecosystem_stay_together() -> None:
-    url = "https://pypi.example/legacy/"
-    inputs = read(PYPI_REGISTRY=url, NPM_ACCESS="public")
+    url = Url("https://pypi.example/legacy/")
+    inputs = read(PYPI_REGISTRY=str(url), NPM_ACCESS="public")
     assert inputs.own == {"pypi-registry": url, "npm-access": "public"}
     again = DECLARED.adding(inputs, {"npm-access": "restricted"}, {"npm-access": "--npm-access"})
     assert again.own == {"pypi-registry": url, "npm-access": "restricted"}
     assert again.given["pypi_registry"] == "input pypi-registry (RELEASEKIT_PYPI_REGISTRY)"
+
+
+def test_an_index_may_be_written_as_cargo_writes_it() -> None:
+    inputs = read(CARGO_REGISTRY="sparse+https://crates.example/")
+    assert inputs.own == {"cargo-registry": Url("https://crates.example/")}
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import contextlib
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from releasekit import __version__, report
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
 from releasekit.config.choice import consulted
+from releasekit.config.values import Directory
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.logs import Logs
@@ -38,6 +38,7 @@ from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -255,11 +256,7 @@ async def examine(config: Config, session: Session) -> int:
 
 def _directories(config: Config) -> list[Path]:
     """The static registries that are named."""
-    return [
-        Path(url.removeprefix("dir:"))
-        for url in config.registries.values()
-        if url.startswith("dir:")
-    ]
+    return [place.path for place in config.registries.values() if isinstance(place, Directory)]
 
 
 def tell(made: Report, config: Config, session: Session) -> None:

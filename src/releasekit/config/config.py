@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
-from releasekit.config.places import Places, existing_directory, resolved
+from releasekit.config.locations import Locations, existing_directory, resolved
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Command
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
+    from releasekit.config.values import Directory, Url
 
 FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
@@ -25,8 +26,7 @@ Own = TypeVar("Own")
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Paths are absolute and resolved. `registries` holds only what is not an ecosystem's own
-    default: "https://…" or "dir:/absolute/path". `ecosystems` is empty for all that are found,
-    `known_ecosystems` are all there are.
+    default. `ecosystems` is empty for all that are found, `known_ecosystems` are all there are.
 
     `ecosystem_inputs` are the inputs that each of them declares, `ecosystem_tables` its `[pypi]`…
     table as written, for its own `Options`; `extra_dependencies` is the `[dependencies]` table,
@@ -51,7 +51,7 @@ class Config:
     gate: Literal["visible", "accepted"]
     pin: Literal["auto", "exact", "none"]
     trusted_publishing: Literal["auto", "always", "never"]
-    registries: Mapping[str, str]
+    registries: Mapping[str, Directory | Url]
     ecosystem_inputs: tuple[object, ...]
     state_directory: Path
     results_file: Path | None
@@ -89,14 +89,14 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
     }
     labels = {name: f"{path.name if path else FILENAME}: {name}" for name in open_to_file}
     joined = declared.adding(inputs, open_to_file, labels)
-    places = Places(
+    locations = Locations(
         inputs=joined,
         ecosystems=declared.ecosystems,
         in_file=frozenset(joined.given.keys() - inputs.given.keys()),
         root=root,
         cwd=cwd,
     )
-    return _config(joined, places, file)
+    return _config(joined, locations, file)
 
 
 def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
@@ -117,15 +117,15 @@ def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
     return path
 
 
-def _config(inputs: Inputs, places: Places, file: ConfigFile) -> Config:
+def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
     return Config(
-        root=places.root,
+        root=locations.root,
         mode=inputs.mode,
         ecosystems=tuple(dict.fromkeys(inputs.ecosystem)),
-        known_ecosystems=tuple(places.ecosystems),
+        known_ecosystems=tuple(locations.ecosystems),
         packages=inputs.packages,
         exclude_packages=inputs.exclude_packages,
-        plan_file=places.path("plan_file"),
+        plan_file=locations.path("plan_file"),
         dry_run=inputs.dry_run,
         concurrency=inputs.concurrency,
         build_concurrency=inputs.build_concurrency or cpu_count(),
@@ -137,17 +137,17 @@ def _config(inputs: Inputs, places: Places, file: ConfigFile) -> Config:
         gate=inputs.gate,
         pin=inputs.pin,
         trusted_publishing=inputs.trusted_publishing,
-        registries=places.registries(),
-        ecosystem_inputs=places.ecosystem_inputs(),
-        state_directory=places.state_directory(),
-        results_file=places.path("results_file"),
+        registries=locations.registries(),
+        ecosystem_inputs=locations.ecosystem_inputs(),
+        state_directory=locations.state_directory(),
+        results_file=locations.path("results_file"),
         format=inputs.format,
         fix=inputs.fix,
         summary=inputs.summary,
         annotations=inputs.annotations,
-        uv_path=places.uv_path(),
-        index_url=places.index_url(),
-        find_links=places.find_links(),
+        uv_path=locations.uv_path(),
+        index_url=locations.index_url(),
+        find_links=locations.find_links(),
         ecosystem_tables=file.tables,
         extra_dependencies=file.dependencies,
     )

@@ -17,6 +17,7 @@ from releasekit.config.declaration import (
     Command,
     Declaration,
 )
+from releasekit.config.values import Directory, Url
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,13 +174,13 @@ class Inputs:
         ),
     ] = "auto"
     registry: Annotated[
-        str,
+        Directory | Url | None,
         Declaration(
             "`dir:PATH`: static directories, `PATH/pypi` for Python, for every ecosystem that "
             "has no registry of its own here.",
             "registry",
         ),
-    ] = ""
+    ] = None
     state_directory: Annotated[
         str,
         Declaration(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import did_you_mean
@@ -15,6 +17,30 @@ MAX_CHARS: Final = 64 * 1024
 MAX_ITEMS: Final = 1000
 _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)")
+_DIRECTORY: Final = "dir:"
+# The index of a registry, as cargo's own configuration writes it.
+_SPARSE: Final = "sparse+"
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A static directory that serves as a registry."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        """As inputs, messages, the journal and reports have it."""
+        return f"{_DIRECTORY}{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A registry on a server."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class InvalidValue(ValueError):
@@ -78,12 +104,12 @@ def items(value: str, separator: str, choices: Sequence[str] = ()) -> tuple[str,
     return found
 
 
-def registry(value: str) -> str:
+def registry(value: str) -> Directory | Url:
     """The shape only: which URLs are safe, and where a relative directory starts, is decided by
     whoever knows the other inputs.
     """
-    if re.match(r"https?://.", value):
-        return text(value)
-    if not value.startswith("dir:") or value == "dir:":
+    if re.match(r"https?://.", value.removeprefix(_SPARSE)):
+        return Url(text(value.removeprefix(_SPARSE)))
+    if not value.startswith(_DIRECTORY) or value == _DIRECTORY:
         raise InvalidValue("is neither a URL nor a directory; write https://… or dir:PATH")
-    return text(value)
+    return Directory(Path(text(value.removeprefix(_DIRECTORY))))

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import uncancellable
+from releasekit.config.values import Directory
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
@@ -32,7 +33,7 @@ _PAUSE_S: Final = 0.005
 class Layout(Protocol):
     """Where the clients of one ecosystem look for what. Paths are relative to the directory."""
 
-    def place(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
         """Where a built file goes. Raises PackageError for one that no client would find."""
         ...
 
@@ -60,7 +61,7 @@ class DirectoryRegistry:
 
     @property
     def url(self) -> str:
-        return f"dir:{self._root}"
+        return str(Directory(self._root))
 
     def check_credentials(self) -> None:
         """Nobody is asked for any; whether the directory can be written shows when it is."""
@@ -92,7 +93,7 @@ class DirectoryRegistry:
             ) from error
 
     def _add(self, package: Package, artifact: Artifact) -> None:
-        path = self._root / self._layout.place(package, artifact.filename)
+        path = self._root / self._layout.path_for(package, artifact.filename)
         # A file is never replaced, whatever it holds: the caller compares, as with any registry.
         if not os.path.lexists(path):
             with contents.opened(artifact) as file:

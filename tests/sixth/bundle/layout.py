@@ -22,7 +22,7 @@ class Channel:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def place(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
         return self._directory(package) / filename
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:

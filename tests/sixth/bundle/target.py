@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import ConfigError
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def target(config: Config, services: Services) -> Target:
     options = Options.from_table(config.ecosystem_tables.get("bundle", {}))
-    goes_to = config.registries.get("bundle", f"dir:{config.root / 'bundles'}")
-    if not goes_to.startswith("dir:"):
+    goes_to = config.registries.get("bundle", Directory(config.root / "bundles"))
+    if isinstance(goes_to, Url):
         raise ConfigError("bundle-registry: bundles go into a directory; write dir:PATH")
     seal = services.credentials.get("RELEASEKIT_BUNDLE_SEAL")
     return Target(
         Bundles(config, options, processes=services.processes, seal=seal),
-        DirectoryRegistry(Path(goes_to.removeprefix("dir:")), Channel(config.own(Inputs).channel)),
+        DirectoryRegistry(goes_to.path, Channel(config.own(Inputs).channel)),
     )

@@ -32,9 +32,9 @@ def of(
     table: Mapping[str, object] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> destination.Destination:
-    config = fakes.config(root, registries={"cargo": place} if place else {})
+    config = fakes.config(root, registries=fakes.registries(cargo=place))
     known = {"CARGO_HOME": str(root / "home"), **(environment or {})}
-    return destination.of(config, Options.from_table(table or {}), known)
+    return destination.destination_for(config, Options.from_table(table or {}), known)
 
 
 def test_crates_io_where_nothing_else_is_said(tmp_path: Path) -> None:

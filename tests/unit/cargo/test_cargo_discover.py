@@ -261,6 +261,6 @@ def test_another_file_is_no_crate(
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
     package = discover.packages({"a": crate(tmp_path, "a")}, Destination())[0]
     layout = SparseDirectory()
-    assert str(layout.place(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
+    assert str(layout.path_for(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
     with pytest.raises(PackageError):
-        layout.place(package, "../a-1.0.0.crate")
+        layout.path_for(package, "../a-1.0.0.crate")

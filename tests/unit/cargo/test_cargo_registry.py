@@ -79,7 +79,7 @@ def using(
     **changes: object,
 ) -> T:
     values: dict[str, object] = {"max_retries": 0, "retry_base_delay_s": 0.0, **changes}
-    values["registries"] = {"cargo": place} if place else {}
+    values["registries"] = fakes.registries(cargo=place)
 
     async def main() -> T:
         taken = snapshot({"CARGO_HOME": str(root), **environ})

@@ -132,7 +132,7 @@ def test_a_directory_shows_a_version_once_it_is_listed(tmp_path: Path) -> None:
     layout = ProxyDirectory()
     assert layout.read(tmp_path, PACKAGE) is None
     for name, data in files().items():
-        path = tmp_path / layout.place(PACKAGE, name)
+        path = tmp_path / layout.path_for(PACKAGE, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     before = layout.read(tmp_path, PACKAGE)
@@ -162,4 +162,4 @@ def test_the_list_holds_versions_that_are_whole_in_order(tmp_path: Path) -> None
 
 def test_only_files_of_a_version_have_a_place() -> None:
     with pytest.raises(PackageError, match="not the name"):
-        ProxyDirectory().place(PACKAGE, "v1.0.1.zip")
+        ProxyDirectory().path_for(PACKAGE, "v1.0.1.zip")

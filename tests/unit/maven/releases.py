@@ -75,7 +75,7 @@ def using(
 
     settings = fakes.config(
         root.resolve(),
-        registries={"maven": place},
+        registries=fakes.registries(maven=place),
         ecosystem_inputs=(Inputs(username="ci"),),
         **changes,
     )

@@ -96,4 +96,4 @@ def test_a_damaged_packument_is_no_absence(tmp_path: Path) -> None:
 def test_only_its_own_tarball_has_a_place(name: str, file: str) -> None:
     layout = PackumentDirectory(tag="", url="https://x/")
     with pytest.raises(PackageError, match="is not the name of its tarball"):
-        layout.place(package(name), file)
+        layout.path_for(package(name), file)

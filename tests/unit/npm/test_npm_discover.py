@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import fakes
 from javascript import discovered, ecosystem, write
 from releasekit.errors import ConfigError
 from releasekit.model import DependencyKind
@@ -278,7 +279,7 @@ def test_a_package_of_another_registry_is_not_published_to_npmjs(tmp_path: Path)
     config = {"registry": "https://npm.pkg.github.com"}
     root = write(tmp_path, {"package.json": {**CORE, "publishConfig": config}})
     assert "publishConfig.registry" in str(refusal(root))
-    assert discovered(root, registries={"npm": "https://npm.pkg.github.com"})
+    assert discovered(root, registries=fakes.registries(npm="https://npm.pkg.github.com"))
     npmjs = {"registry": "https://registry.npmjs.org/"}
     write(tmp_path, {"package.json": {**CORE, "publishConfig": npmjs}})
     assert discovered(root)

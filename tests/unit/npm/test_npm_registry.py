@@ -73,7 +73,7 @@ def using(
 ) -> T:
     async def main() -> T:
         taken = snapshot(environ)
-        registries = {"npm": place} if place else {}
+        registries = fakes.registries(npm=place)
         values = {"registries": registries, "max_retries": 0, "retry_base_delay_s": 0.0, **changes}
         config = fakes.config(Path("/workspace"), **values)
         async with http_client(transport=httpx.MockTransport(server)) as http:

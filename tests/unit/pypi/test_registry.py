@@ -10,6 +10,7 @@ import pytest
 
 import distributions
 import registries
+from releasekit.config.values import Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.pypi.registry import PackageIndex, derived_index
@@ -200,8 +201,9 @@ def test_an_address_that_cannot_be_used_is_refused_by_name(
     place: str, index: str, name: str
 ) -> None:
     """R37"""
+    registry, inputs = {"pypi": Url(place)}, [Inputs(index=index)]
     with pytest.raises(ConfigError, match=f"^{name}"):
-        using(Server({}), place, look_up, ecosystem_inputs=[Inputs(index=index)])
+        using(Server({}), "", look_up, registries=registry, ecosystem_inputs=inputs)
 
 
 def test_a_directory_is_a_registry_too(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO
 from releasekit.errors import ConfigError, did_you_mean
@@ -13,6 +13,7 @@ from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.options import Options
@@ -50,19 +51,26 @@ class Destination:
         return "" if self.directory else f"{_SPARSE}{self.index}"
 
 
-def of(config: Config, options: Options, environment: Mapping[str, str]) -> Destination:
+def destination_for(
+    config: Config, options: Options, environment: Mapping[str, str]
+) -> Destination:
     """What inputs, releasekit.toml and cargo's configuration say, in this order.
 
     Raises ConfigError for a name nobody knows, and an index that is not sparse.
     """
-    place = config.registries.get("cargo", "")
     cargo = CargoConfig.read(config.root, environment)
-    if place.startswith("dir:"):
-        return Destination(name=options.registry, directory=Path(place.removeprefix("dir:")))
-    if place:
-        index = _with_slash(place)
-        named = (name for name, it in cargo.registries.items() if _with_slash(it) == index)
-        return _at(index, options.registry or next(named, ""))
+    match config.registries.get("cargo"):
+        case Directory(path):
+            return Destination(name=options.registry, directory=path)
+        case Url(url):
+            index = _with_slash(url)
+            named = (name for name, at in cargo.registries.items() if _with_slash(at) == index)
+            return _at(index, options.registry or next(named, ""))
+        case None:
+            return _configured(cargo, options)
+
+
+def _configured(cargo: CargoConfig, options: Options) -> Destination:
     name = options.registry or cargo.default_registry or CRATES_IO_NAME
     if name == CRATES_IO_NAME:
         return _at("https://index.crates.io/", name)

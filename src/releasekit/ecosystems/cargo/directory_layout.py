@@ -32,7 +32,7 @@ class SparseDirectory:
     def __init__(self, directory_url: str = "") -> None:
         self._directory_url = directory_url
 
-    def place(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
         if filename != crate_file.filename(package.id.name, package.version):
             raise PackageError(
                 f"{package.id} {package.version}: {filename} is not the name of its file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.cargo import destination
+from releasekit.ecosystems.cargo.destination import destination_for
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.ecosystem import Cargo
 from releasekit.ecosystems.cargo.options import Options
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for a `[cargo]` table or a registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("cargo", {}))
-    goes_to = destination.of(config, options, services.environment)
+    goes_to = destination_for(config, options, services.environment)
     if goes_to.directory is not None:
         layout = SparseDirectory(options.directory_url)
         return Target(

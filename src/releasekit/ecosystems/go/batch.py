@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
-from releasekit.ecosystems.go.source import place
+from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared.artifacts import staged
 from releasekit.errors import BuildFailed, PackageError
 from releasekit.model import Artifact
@@ -66,7 +66,7 @@ class Batch:
 
     async def _release(self, module: Module, batch: set[str], into: Path) -> Release:
         top = self.sources.trees.head.top
-        where = place(module.directory, top)
+        where = path_in_repository(module.directory, top)
         self._refuse_changed(module, where)
         self._remember_stored(module, batch, into)
         sums = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ProxyDirectory:
     """Implements `directory.Layout`. A bundle with the tag lies beside the files."""
 
-    def place(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
         if filename not in release.filenames(package.version):
             raise PackageError(
                 f"{package.id} {package.version}: {filename} is not the name of one of its files"

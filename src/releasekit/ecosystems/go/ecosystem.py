@@ -84,7 +84,7 @@ class Go:
         if self._processes.which("git") is None:
             raise BuildFailed("git is not installed; Go modules are published from a commit")
         head = await source.head_of(self._config.root, self._processes)
-        wanted = {source.place(package.directory, head.top) for package in packages}
+        wanted = {source.path_in_repository(package.directory, head.top) for package in packages}
         trees = await source.Trees.of(head, wanted, self._processes)
         there = sorted(wanted & trees.listed.keys())
         archive = await source.archive(trees, there, scratch, self._processes)

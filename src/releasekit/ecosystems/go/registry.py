@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.go import objects, paths
 from releasekit.ecosystems.go.directory_layout import ProxyDirectory
@@ -14,7 +14,7 @@ from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.shared import Shared
-from releasekit.ecosystems.go.source import place, repository_of
+from releasekit.ecosystems.go.source import path_in_repository, repository_of
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, Rejected
 from releasekit.host import contents
@@ -29,16 +29,15 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Registry, Services
     from releasekit.model import Artifact, Package
 
-_DIRECTORY: Final = "dir:"
 
-
-def make(config: Config, options: Options, services: Services) -> Registry:
+def registry_for(config: Config, options: Options, services: Services) -> Registry:
     """Raises ConfigError for a proxy URL that cannot be used. No network."""
-    where = config.registries.get("go", OFFICIAL)
-    if where.startswith(_DIRECTORY):
-        return DirectoryRegistry(Path(where.removeprefix(_DIRECTORY)), ProxyDirectory())
-    proxy = Proxy(where, config, services) if options.proxy else None
-    return TagRegistry(config, services, remote=options.remote, proxy=proxy)
+    match config.registries.get("go", Url(OFFICIAL)):
+        case Directory(path):
+            return DirectoryRegistry(path, ProxyDirectory())
+        case Url(url):
+            proxy = Proxy(url, config, services) if options.proxy else None
+            return TagRegistry(config, services, remote=options.remote, proxy=proxy)
 
 
 class TagRegistry:
@@ -131,7 +130,7 @@ class TagRegistry:
                 f"{package.id} {package.version}: {package.directory} is in no git repository, and "
                 "a Go module is published by a tag"
             )
-        return place(package.directory, self._top)
+        return path_in_repository(package.directory, self._top)
 
     def _page(self, package: Package) -> str:
         if self._proxy is None or self._proxy.url != OFFICIAL:

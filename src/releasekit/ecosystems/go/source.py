@@ -35,7 +35,7 @@ def repository_of(directory: Path) -> Path | None:
     return None
 
 
-def place(directory: Path, top: Path) -> PurePosixPath:
+def path_in_repository(directory: Path, top: Path) -> PurePosixPath:
     """Where a directory is in the repository at `top`."""
     return PurePosixPath(directory.relative_to(top).as_posix())
 

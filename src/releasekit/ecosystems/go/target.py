@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for a `[go]` table or a proxy that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("go", {}))
-    where = registry.make(config, options, services)
+    where = registry.registry_for(config, options, services)
     ecosystem = Go(config, options, processes=services.processes, lookup=where.lookup)
     pushes = where if isinstance(where, TagRegistry) else None
     return Target(ecosystem, where, pushes, whole=False)

@@ -58,7 +58,7 @@ def _files(
 ) -> Iterator[tuple[PurePosixPath, Artifact]]:
     for package in sorted(release, key=lambda package: package.id):
         for artifact in sorted(release[package], key=lambda artifact: artifact.filename):
-            yield layout.place(package, artifact.filename), artifact
+            yield layout.path_for(package, artifact.filename), artifact
 
 
 def _entry(path: PurePosixPath) -> zipfile.ZipInfo:

@@ -10,20 +10,17 @@ from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.model import Published
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path, PurePosixPath
 
     from releasekit.model import Package
 
 
 class MavenDirectory:
-    """Implements `directory.Layout`. `packaging` tells that of a package."""
+    """Implements `directory.Layout`."""
 
-    def __init__(self, packaging: Callable[[Package], str]) -> None:
-        self._packaging = packaging
-
-    def place(self, package: Package, filename: str) -> PurePosixPath:
-        return layout.place(package, filename)
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
+        return layout.path_for(package, filename)
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         """The checksums of the POM come last: they say that the rest is there."""
@@ -48,7 +45,7 @@ class MavenDirectory:
             files[name] = f"sha1:{layout.digest(page)}"
         if not files:
             return None
-        complete = layout.is_complete(package, self._packaging(package), files)
+        complete = layout.is_complete(package, files)
         return Published(files=files, complete=complete, url=where.as_uri() + "/")
 
 

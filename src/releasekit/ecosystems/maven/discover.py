@@ -27,6 +27,7 @@ def packages(projects: Sequence[Project]) -> list[Package]:
             manifest=project.pom.path,
             dependencies=edges.of(project),
             unpublishable=unpublishable(project),
+            packaging=project.packaging,
         )
         for project in projects
     ]

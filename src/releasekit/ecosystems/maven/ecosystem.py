@@ -40,10 +40,6 @@ class Maven:
         self._projects = {project.name: project for project in found}
         return discover.packages(found)
 
-    def packaging(self, package: Package) -> str:
-        """For the registry, which looks for the main artifact of each package."""
-        return self._projects[package.id.name].packaging
-
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         root = document.parse(manifest.encode())
         key = pom.of(root, self._config.root / "pom.xml").key

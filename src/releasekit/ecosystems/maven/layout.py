@@ -53,7 +53,7 @@ def directory(package: Package) -> PurePosixPath:
     return home(package) / package.version
 
 
-def place(package: Package, filename: str) -> PurePosixPath:
+def path_for(package: Package, filename: str) -> PurePosixPath:
     """Where a built file goes. Raises PackageError for one that no client would look for."""
     stem = prefix(package)
     if (
@@ -75,8 +75,9 @@ def pom(package: Package) -> str:
     return f"{prefix(package)}.pom"
 
 
-def mains(package: Package, packaging: str) -> tuple[str, ...]:
+def mains(package: Package) -> tuple[str, ...]:
     """The main artifact by its possible names; nothing for a project that is only a POM."""
+    packaging = package.packaging
     extension = _EXTENSIONS.get(packaging, packaging)
     if not extension:
         return ()
@@ -84,16 +85,16 @@ def mains(package: Package, packaging: str) -> tuple[str, ...]:
     return tuple(f"{prefix(package)}.{each}" for each in names)
 
 
-def usual(package: Package, packaging: str) -> tuple[str, ...]:
+def usual(package: Package) -> tuple[str, ...]:
     """What a release may hold besides: sources and documentation."""
-    if packaging == "pom":
+    if package.packaging == "pom":
         return ()
     return tuple(f"{prefix(package)}-{each}.jar" for each in ("sources", "javadoc"))
 
 
-def is_complete(package: Package, packaging: str, held: Collection[str]) -> bool:
+def is_complete(package: Package, held: Collection[str]) -> bool:
     """Whether a client finds the POM and the main artifact."""
-    main = mains(package, packaging)
+    main = mains(package)
     return pom(package) in held and (not main or any(name in held for name in main))
 
 

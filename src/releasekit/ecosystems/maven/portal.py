@@ -25,7 +25,7 @@ from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
@@ -46,15 +46,7 @@ State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED",
 class Portal:
     """Implements `interface.Registry` and `interface.Deployment`."""
 
-    def __init__(
-        self,
-        url: str,
-        options: Options,
-        *,
-        config: Config,
-        services: Services,
-        packaging: Callable[[Package], str],
-    ) -> None:
+    def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
         address = require_safe(url, name="maven-registry")
         self._server = Server(address, ANSWERS, config, services)
         self._automatic = options.publishing == "automatic"
@@ -64,7 +56,7 @@ class Portal:
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
         # It is open to all, and not where the credentials are for.
         nobody = Login(str(where), "", None)
-        self._reader = Reader(where, nobody, config=config, services=services, packaging=packaging)
+        self._reader = Reader(where, nobody, config=config, services=services)
 
     @property
     def url(self) -> str:

@@ -13,7 +13,7 @@ from releasekit.errors import Transient
 from releasekit.model import Published
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path, PurePosixPath
 
     import httpx
@@ -27,30 +27,20 @@ _ABSENT = frozenset({404, 410})
 
 
 class Reader:
-    """`url` is the root of the repository; `packaging` tells that of a package."""
+    """`url` is the root of the repository."""
 
-    def __init__(
-        self,
-        url: httpx.URL,
-        login: Login,
-        *,
-        config: Config,
-        services: Services,
-        packaging: Callable[[Package], str],
-    ) -> None:
+    def __init__(self, url: httpx.URL, login: Login, *, config: Config, services: Services) -> None:
         self._server = Server(url, ANSWERS, config, services)
         self._login = login
-        self._packaging = packaging
         self._built = config.state_directory / "dist" / "maven"
 
     async def lookup(self, package: Package) -> Published | None:
         """The files of a release by their checksums: the POM, the main artifact, and whatever else
         was built here; where nothing was, sources and documentation.
         """
-        packaging = self._packaging(package)
         pom = layout.pom(package)
-        needed = (pom, *layout.mains(package, packaging))
-        others = self._ours(package) or layout.usual(package, packaging)
+        needed = (pom, *layout.mains(package))
+        others = self._ours(package) or layout.usual(package)
         names = dict.fromkeys((*needed, *others))
         digests = dict(zip(names, await self._checksums(package, names), strict=True))
         sure = [name for name in names if digests[name] or self._certain(package, name, needed)]
@@ -63,9 +53,9 @@ class Reader:
         files |= {name: digest for name, digest in hashes.items() if digest}
         if not files:
             return None
-        complete = layout.is_complete(package, packaging, files)
+        complete = layout.is_complete(package, files)
         return Published(
-            files=files, complete=complete, url=f"{self.place(layout.directory(package))}/"
+            files=files, complete=complete, url=f"{self.url_of(layout.directory(package))}/"
         )
 
     async def held(self, package: Package, names: Iterable[str]) -> dict[str, str]:
@@ -78,14 +68,14 @@ class Reader:
 
     async def get(self, package: Package, path: PurePosixPath) -> bytes | None:
         """A file's bytes; None when it is surely absent. Raises Transient, Denied, Rejected."""
-        url = self.place(path)
+        url = self.url_of(path)
         response = await self._server.read(url, self._headers())
         if response.status_code in _ABSENT:
             return None
         what = f"{package.id} {package.version}: {url}"
         return self._server.explain(response, what).content
 
-    def place(self, path: PurePosixPath) -> httpx.URL:
+    def url_of(self, path: PurePosixPath) -> httpx.URL:
         return self._server.at(str(path))
 
     async def _checksums(self, package: Package, names: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from releasekit.host import contents
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
     from pathlib import PurePosixPath
 
     from releasekit.config.config import Config
@@ -33,23 +33,13 @@ _CHUNK: Final = 1024 * 1024
 
 
 class Repository:
-    """Implements `interface.Registry`. `packaging` tells that of a package."""
+    """Implements `interface.Registry`."""
 
-    def __init__(
-        self,
-        url: str,
-        login: Login,
-        *,
-        config: Config,
-        services: Services,
-        packaging: Callable[[Package], str],
-    ) -> None:
+    def __init__(self, url: str, login: Login, *, config: Config, services: Services) -> None:
         self._url = require_safe(url, name="maven-registry")
         self._login = login
         self._server = Server(self._url, ANSWERS, config, services)
-        self._reader = Reader(
-            self._url, login, config=config, services=services, packaging=packaging
-        )
+        self._reader = Reader(self._url, login, config=config, services=services)
         # A package takes one upload slot and has many files: with as many requests as slots there
         # are never more than `concurrency` uploads under way.
         self._slots = asyncio.Semaphore(config.concurrency)
@@ -96,7 +86,7 @@ class Repository:
         if digest is not None:
             algorithm, _, value = digest.partition(":")
             return artifact.digests.get(algorithm) == value
-        path = layout.place(sending.package, artifact.filename)
+        path = layout.path_for(sending.package, artifact.filename)
         with contents.opened(artifact) as file:
             return await self._put(sending, path, file)
 

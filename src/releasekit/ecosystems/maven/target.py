@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.ecosystems.maven.directory_layout import MavenDirectory
@@ -22,17 +22,17 @@ def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for a `[maven]` table or a registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("maven", {}))
     ecosystem = Maven(config, options, processes=services.processes, logs=services.logs)
-    place = config.registries.get("maven", CENTRAL)
-    if place.startswith("dir:"):
-        layout = MavenDirectory(ecosystem.packaging)
-        return Target(ecosystem, DirectoryRegistry(Path(place.removeprefix("dir:")), layout))
-    if options.api == "portal" or (options.api == "auto" and place.rstrip("/") == CENTRAL):
-        portal = Portal(
-            place, options, config=config, services=services, packaging=ecosystem.packaging
-        )
-        return Target(ecosystem, portal, portal)
-    login = Login.of(config, services.credentials, place)
-    repository = Repository(
-        place, login, config=config, services=services, packaging=ecosystem.packaging
-    )
-    return Target(ecosystem, repository)
+    match config.registries.get("maven", Url(CENTRAL)):
+        case Directory(path):
+            return Target(ecosystem, DirectoryRegistry(path, MavenDirectory()))
+        case Url(url) if _is_portal(url, options):
+            portal = Portal(url, options, config=config, services=services)
+            return Target(ecosystem, portal, portal)
+        case Url(url):
+            login = Login.of(config, services.credentials, url)
+            repository = Repository(url, login, config=config, services=services)
+            return Target(ecosystem, repository)
+
+
+def _is_portal(url: str, options: Options) -> bool:
+    return options.api == "portal" or (options.api == "auto" and url.rstrip("/") == CENTRAL)

@@ -36,7 +36,7 @@ class PackumentDirectory:
         self._tag = tag
         self._url = url.rstrip("/")
 
-    def place(self, package: Package, name: str) -> PurePosixPath:
+    def path_for(self, package: Package, name: str) -> PurePosixPath:
         if name != filename(package) or package.id.name == _TARBALLS:
             raise PackageError(
                 f"{package.id} {package.version}: {name} is not the name of its tarball"

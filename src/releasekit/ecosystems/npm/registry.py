@@ -6,10 +6,10 @@ https://github.com/npm/registry/blob/main/docs/REGISTRY-API.md
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import uncancellable
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.npm import Inputs, document, login, tags
 from releasekit.ecosystems.npm.answers import ANSWERS
@@ -42,17 +42,18 @@ _ABBREVIATED: Final = {
 }
 
 
-def make(config: Config, services: Services, options: Options) -> Registry:
+def registry_for(config: Config, services: Services, options: Options) -> Registry:
     """The registry `config.registries["npm"]` names (npmjs when it names none).
 
     Raises ConfigError for a URL or a tag that cannot be used. No network.
     """
     tag = tags.checked(config.own(Inputs).tag, where="npm-tag")
-    place = config.registries.get("npm", NPMJS)
-    if place.startswith("dir:"):
-        layout = PackumentDirectory(tag=tag, url=options.directory_url or NPMJS)
-        return DirectoryRegistry(Path(place.removeprefix("dir:")), layout)
-    return NpmRegistry(config, services, require_safe(place, name="npm-registry"))
+    match config.registries.get("npm", Url(NPMJS)):
+        case Directory(path):
+            layout = PackumentDirectory(tag=tag, url=options.directory_url or NPMJS)
+            return DirectoryRegistry(path, layout)
+        case Url(url):
+            return NpmRegistry(config, services, require_safe(url, name="npm-registry"))
 
 
 class NpmRegistry:

@@ -19,7 +19,7 @@ def target(config: Config, services: Services) -> Target:
     npm = Npm(config, options, processes=services.processes, logs=services.logs)
     return Target(
         ecosystem=npm,
-        registry=registry.make(config, services, options),
+        registry=registry.registry_for(config, services, options),
         plan_notes=npm.plan_notes,
         follow_up=npm,
     )

@@ -50,7 +50,7 @@ Entry = dict[str, object]
 class SimpleDirectory:
     """Implements `directory.Layout`."""
 
-    def place(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
         release = simple_index.release_of(filename)
         wanted = (package.id.name, Version(package.version))
         if release is None or release[:2] != wanted or PurePosixPath(filename).name != filename:

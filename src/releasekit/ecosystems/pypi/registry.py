@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
@@ -45,15 +45,16 @@ _INDEXES: Final = {
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
 
-def make(config: Config, services: Services) -> Registry:
+def registry_for(config: Config, services: Services) -> Registry:
     """The registry `config.registries["pypi"]` names (pypi.org when it names none).
 
     Raises ConfigError for a URL that cannot be used. No network.
     """
-    place = config.registries.get("pypi", PYPI)
-    if place.startswith("dir:"):
-        return DirectoryRegistry(Path(place.removeprefix("dir:")), SimpleDirectory())
-    return PackageIndex(config, services, Endpoints.of(place, config.own(Inputs).index))
+    match config.registries.get("pypi", Url(PYPI)):
+        case Directory(path):
+            return DirectoryRegistry(path, SimpleDirectory())
+        case Url(url):
+            return PackageIndex(config, services, Endpoints.of(url, config.own(Inputs).index))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def target(config: Config, services: Services) -> Target:
     """Raises ConfigError for a `[pypi]` table, index or registry that cannot be used."""
     options = Options.from_table(config.ecosystem_tables.get("pypi", {}))
-    there = registry.make(config, services)
+    there = registry.registry_for(config, services)
     return Target(
         ecosystem=PyPI(config, options, processes=services.processes, logs=services.logs),
         registry=there,

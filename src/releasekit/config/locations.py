@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.config.declaration import declared_by
+from releasekit.config.values import Directory, Url
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Declaration
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.config.inputs import Inputs
-
-_DIRECTORY = "dir:"
 
 
 def resolved(path: Path, label: str) -> Path:
@@ -38,7 +37,7 @@ def existing_directory(path: Path, label: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Locations:
     """`inputs` hold everything that was given, wherever; `in_file` are the attributes among them
     that releasekit.toml gave.
     """
@@ -81,28 +80,29 @@ class Places:
             raise ConfigError(f"{label}: {found} is a file; write the path of a directory")
         return found
 
-    def registries(self) -> dict[str, str]:
-        """Ecosystem to "https://…" or "dir:/absolute/path", for those that are not the default.
+    def registries(self) -> dict[str, Directory | Url]:
+        """For each ecosystem that does not go to its default; paths are absolute.
 
         A `registry` flag or input beats what releasekit.toml says of one ecosystem: whoever
         writes it wants nothing to go anywhere else.
         """
-        found = {}
-        for ecosystem in self.ecosystems.values():
-            attribute, value = self._registry_of(ecosystem)
-            if value.startswith(_DIRECTORY):
-                path = self._resolve(value.removeprefix(_DIRECTORY), attribute)
-                own = attribute != "registry"
-                found[ecosystem.name] = f"{_DIRECTORY}{path if own else path / ecosystem.name}"
-            elif attribute == "registry" and value:
-                first = next(iter(self.ecosystems.values()))
-                raise ConfigError(
-                    f'{self._label("registry")} = "{_bare(value)}" is no directory; write '
-                    f"dir:PATH, or give the URL as {first.registry.name}"
-                )
-            elif value:
-                # As cargo's own configuration writes it.
-                found[ecosystem.name] = self._safe(value.removeprefix("sparse+"), attribute)
+        found: dict[str, Directory | Url] = {}
+        for name, ecosystem in self.ecosystems.items():
+            attribute, location = self._registry_of(ecosystem)
+            match location:
+                case None:
+                    continue
+                case Directory(path):
+                    base, shared = self._resolve(str(path), attribute), attribute == "registry"
+                    found[name] = Directory(base / name if shared else base)
+                case Url(url) if attribute == "registry":
+                    first = next(iter(self.ecosystems.values()))
+                    raise ConfigError(
+                        f'{self._label("registry")} = "{_bare(url)}" is no directory; write '
+                        f"dir:PATH, or give the URL as {first.registry.name}"
+                    )
+                case Url(url):
+                    found[name] = Url(self._safe(url, attribute))
         return found
 
     def ecosystem_inputs(self) -> tuple[object, ...]:
@@ -115,25 +115,27 @@ class Places:
         for name, declaration in declared_by(ecosystem.inputs, prefix).items():
             value = self.inputs.own.get(name, declaration.default)
             match declaration.kind, value:
-                case "index", str():
+                case "index", Directory() | Url():
                     value = self._index(value, declaration, ecosystem)
                 case "path", str() if value:
                     value = str(self._resolve(value, declaration.attribute))
             given[name.removeprefix(prefix).replace("-", "_")] = value
         return ecosystem.inputs(**given)
 
-    def _index(self, value: str, declaration: Declaration, ecosystem: EcosystemDeclaration) -> str:
-        """Empty when it is not given, or is the file's and belongs to another registry."""
+    def _index(
+        self, index: Directory | Url, declaration: Declaration, ecosystem: EcosystemDeclaration
+    ) -> str:
+        """Empty when it is the file's and belongs to another registry."""
         attribute = declaration.attribute
         goes_to, registry = self._registry_of(ecosystem)
-        if not value or self._rank(attribute) < self._rank(goes_to):
+        if self._rank(attribute) < self._rank(goes_to):
             return ""
-        if value.startswith(_DIRECTORY) or registry.startswith(_DIRECTORY):
+        if isinstance(index, Directory) or isinstance(registry, Directory):
             raise ConfigError(
                 f"{self._label(attribute)}: a directory is its own index; leave it out, or give "
                 "URLs for both"
             )
-        return self._safe(value, attribute)
+        return self._safe(index.text, attribute)
 
     def index_url(self) -> str:
         value = self.inputs.index_url
@@ -161,12 +163,13 @@ class Places:
             raise ConfigError(f"{self._label('find_links')}: {found} does not exist")
         return str(found)
 
-    def _registry_of(self, ecosystem: EcosystemDeclaration) -> tuple[str, str]:
+    def _registry_of(self, ecosystem: EcosystemDeclaration) -> tuple[str, Directory | Url | None]:
         """The attribute that says where its packages go, and what it says."""
         own = ecosystem.registry
         if self._rank("registry") > self._rank(own.attribute):
             return "registry", self.inputs.registry
-        return own.attribute, str(self.inputs.own.get(own.name, ""))
+        location = self.inputs.own.get(own.name)
+        return own.attribute, location if isinstance(location, Directory | Url) else None
 
     def _rank(self, attribute: str) -> int:
         """2: a flag or an input gave it, 1: releasekit.toml did, 0: nobody."""
