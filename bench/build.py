@@ -32,7 +32,7 @@ from releasekit.host.process import Processes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.ecosystems.pypi.manifest import PyProject
 
 MANIFEST = """\
 [build-system]
@@ -80,7 +80,7 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
         )
         limit = asyncio.Semaphore(concurrency)
 
-        async def one(project: Project) -> None:
+        async def one(project: PyProject) -> None:
             async with limit:
                 await builder.build(project, into / project.name, wheels={})
 

@@ -1,4 +1,4 @@
-"""An ecosystem and a registry in memory, and the small values most tests need."""
+"""A workspace and a registry in memory, and the small values most tests need."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def registries(**places: str) -> dict[str, Directory | Url]:
 
 
 @dataclass
-class FakeEcosystem:
+class FakeWorkspace:
     """Each package is one file, `NAME-VERSION.pkg`; a name in `broken` does not build.
 
     `pin` replaces `@NAME` by `NAME==VERSION`. `seen` holds every manifest as its build saw it.
@@ -139,9 +139,6 @@ class FakeEcosystem:
     hang: bool = False
     number: int = 0
 
-    async def discover(self, root: Path) -> Sequence[Package]:
-        return self.packages
-
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         for name, version in versions.items():
             manifest = manifest.replace(f"@{name}", f"{name}=={version}")
@@ -151,13 +148,13 @@ class FakeEcosystem:
         return [packages] if self.batch and packages else [[package] for package in packages]
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         if self.hang:
             await asyncio.Event().wait()
         if any(package.id.name in self.slow for package in packages):
             await asyncio.to_thread(time.sleep, 0.05)
-        return {package.id: self._build(package, into) for package in packages}
+        return {package.id: self._build(package, into(package)) for package in packages}
 
     def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         name = package.id.name
@@ -170,7 +167,7 @@ class FakeEcosystem:
         self.built.append(name)
         self.number += 1  # no two builds are alike
         content = f"{name} {package.version} build {self.number}".encode()
-        path = into / name / package.version / f"{name}-{package.version}.pkg"
+        path = into / f"{name}-{package.version}.pkg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         return (artifact(path, content),)
@@ -239,8 +236,8 @@ class FakeRegistry:
             held.setdefault(file.filename, f"sha256:{file.sha256}")
 
 
-def target(ecosystem: FakeEcosystem, registry: FakeRegistry) -> Mapping[str, Target]:
-    return {"fake": Target(ecosystem, registry)}
+def target(workspace: FakeWorkspace, registry: FakeRegistry) -> Mapping[str, Target]:
+    return {"fake": Target(workspace, registry)}
 
 
 def plan(*packages: Package, actions: Mapping[str, Action] | None = None) -> Plan:

@@ -49,8 +49,8 @@ def ecosystem(root: Path, table: Mapping[str, object] | None = None, **changes: 
 
 
 def discovered(root: Path, **changes: object) -> dict[str, Package]:
-    packages = asyncio.run(ecosystem(root, None, **changes).discover(root))
-    return {package.id.name: package for package in packages}
+    workspace = asyncio.run(ecosystem(root, None, **changes).discover(root))
+    return {package.id.name: package for package in workspace.packages}
 
 
 def package(name: str = "@acme/core", version: str = "1.0.0") -> Package:

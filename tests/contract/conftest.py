@@ -87,7 +87,7 @@ def builds(ecosystem: str, case: Case, tmp_path_factory: pytest.TempPathFactory)
     async def build(root: Path, text: str) -> tuple[list[Package], dict[str, tuple[Artifact, ...]]]:
         case.write(root, [replace(member, text=text) for member in WORKSPACE])
         async with workbench.opened(ecosystem, case, root) as bench:
-            packages = await bench.publishable()
+            packages = bench.publishable
             built: dict[str, tuple[Artifact, ...]] = {}
             for package, result in (await bench.build(packages)).items():
                 assert not isinstance(result, BuildFailed), (str(result), result.log)

@@ -35,7 +35,6 @@ class Publisher:
         async def main() -> T:
             root = self.builds.root
             async with workbench.opened(self.ecosystem, self.case, root, place) as bench:
-                await bench.packages()  # what a run has always done before
                 return await use(bench)
 
         return asyncio.run(main())

@@ -13,7 +13,7 @@ from contract import workbench
 from contract.case import WORKSPACE, Member
 from integration.tools import require_tool
 from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.plan.make import planned_versions, read_manifest
+from releasekit.plan.make import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def discovered(ecosystem: str, case: Case, root: Path) -> list[Package]:
     async def main() -> list[Package]:
         async with workbench.opened(ecosystem, case, root) as bench:
-            return await bench.packages()
+            return bench.packages
 
     return asyncio.run(main())
 
@@ -36,7 +36,7 @@ def discovered(ecosystem: str, case: Case, root: Path) -> list[Package]:
 def built(ecosystem: str, case: Case, root: Path) -> Built:
     async def main() -> Built:
         async with workbench.opened(ecosystem, case, root) as bench:
-            return await bench.build(await bench.publishable())
+            return await bench.build(bench.publishable)
 
     return asyncio.run(main())
 
@@ -46,11 +46,9 @@ def pins(ecosystem: str, case: Case, root: Path, *, times: int = 1, pin: str = "
 
     async def main() -> list[str]:
         async with workbench.opened(ecosystem, case, root, pin=pin) as bench:
-            packages = await bench.publishable()
-            versions = planned_versions(packages).get(ecosystem, {})
-            texts = [read_manifest(package.manifest) for package in packages]
+            texts = manifests(bench.publishable)
             for _ in range(times):
-                texts = [bench.ecosystem.pin(text, versions) for text in texts]
+                texts = bench.pinned(texts)
             return texts
 
     return asyncio.run(main())
@@ -86,6 +84,64 @@ def test_every_package_is_found_with_its_version_and_edges(
         assert edges == {case.name(key) for key in member.needs}
         if not member.private:
             assert package.version == case.version
+
+
+def test_nothing_can_be_asked_of_an_ecosystem_before_its_discovery(
+    ecosystem: str, case: Case, root: Path
+) -> None:
+    """What pins, splits and builds is what a discovery gives."""
+
+    async def main() -> None:
+        async with workbench.opened(ecosystem, case, root) as bench:
+            asked = ("packages", "pin", "batches", "build")
+            assert all(hasattr(bench.workspace, name) for name in asked)
+            assert not any(hasattr(bench.discovery, name) for name in asked)
+
+    asyncio.run(main())
+
+
+def test_a_later_discovery_changes_nothing_of_an_earlier_one(
+    ecosystem: str, case: Case, root: Path
+) -> None:
+    for tool in case.tools:
+        require_tool(tool)
+    elsewhere = root.with_name("elsewhere")
+    elsewhere.mkdir()
+    core, web = Member(key="core"), Member(key="web", needs={"core": "open"})
+    case.write(root, [core, web])
+    case.write(elsewhere, [replace(core, text="two"), Member(key="text")])
+
+    async def main() -> None:
+        async with workbench.opened(ecosystem, case, root) as bench:
+            packages, texts = bench.packages, manifests(bench.publishable)
+            pinned, batches = bench.pinned(texts), bench.workspace.batches(bench.publishable)
+            later = (await bench.discovery.discover(elsewhere.resolve())).workspace
+            names = {package.id.name for package in later.packages if not package.unpublishable}
+            assert names == {case.name("core"), case.name("text")}
+            assert bench.packages == packages
+            assert bench.pinned(texts) == pinned
+            assert bench.workspace.batches(bench.publishable) == batches
+            results = await bench.build(bench.publishable)
+            assert {package.name for package in results} == {case.name("core"), case.name("web")}
+            assert not any(isinstance(result, BuildFailed) for result in results.values())
+
+    asyncio.run(main())
+
+
+def test_packages_are_split_into_batches_without_loss(
+    ecosystem: str, case: Case, root: Path
+) -> None:
+    case.write(root, WORKSPACE)
+
+    async def main() -> None:
+        async with workbench.opened(ecosystem, case, root) as bench:
+            batches = bench.workspace.batches(bench.publishable)
+            split = sorted(package.id for batch in batches for package in batch)
+            assert split == sorted(package.id for package in bench.publishable)
+            assert all(batches)
+            assert list(bench.workspace.batches([])) == []
+
+    asyncio.run(main())
 
 
 def test_nothing_is_found_where_the_ecosystem_is_not_used(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import fakes
@@ -16,6 +17,7 @@ from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.make import in_order, make_plan, planned_versions
 from releasekit.release import phases
+from releasekit.state import dist
 from releasekit.state.directory import make_state_directory
 from releasekit.state.history import History
 from releasekit.state.pins import EphemeralPin
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from contract.case import Case, Place
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Ecosystem, Registry, Target
+    from releasekit.ecosystems.interface import Discovery, Registry, Target, Workspace
     from releasekit.errors import BuildFailed
     from releasekit.model import Artifact, Package, PackageId, Plan
 
@@ -39,36 +41,43 @@ Built = dict["PackageId", "tuple[Artifact, ...] | BuildFailed"]
 class Workbench:
     name: str
     config: Config
+    discovery: Discovery
     target: Target
 
     @property
-    def ecosystem(self) -> Ecosystem:
-        return self.target.ecosystem
+    def workspace(self) -> Workspace:
+        return self.target.workspace
 
     @property
     def registry(self) -> Registry:
         return self.target.registry
 
-    async def packages(self) -> list[Package]:
+    @property
+    def packages(self) -> list[Package]:
         """Sorted by name."""
-        found = await self.ecosystem.discover(self.config.root)
-        return sorted(found, key=lambda package: package.id)
+        return sorted(self.workspace.packages, key=lambda package: package.id)
 
-    async def publishable(self) -> list[Package]:
+    @property
+    def publishable(self) -> list[Package]:
         """Dependencies first."""
-        return in_order([it for it in await self.packages() if not it.unpublishable])
+        return in_order([package for package in self.packages if not package.unpublishable])
+
+    def pinned(self, texts: Sequence[str]) -> list[str]:
+        """Manifests, for the versions that are there."""
+        versions = planned_versions(self.publishable).get(self.name, {})
+        return [self.workspace.pin(text, versions) for text in texts]
 
     async def build(self, packages: Sequence[Package]) -> Built:
         """As a run does it: batch by batch, with pinned manifests."""
-        make_state_directory(self.config.state_directory)
-        into = self.config.state_directory / "dist" / self.name
+        state = self.config.state_directory
+        make_state_directory(state)
+        into = partial(dist.directory_of, state_directory=state)
         versions = planned_versions(packages).get(self.name, {})
         built: Built = {}
-        for batch in self.ecosystem.batches(packages):
-            pins = phases.pinned(self.ecosystem, batch, versions)
-            state = self.config.state_directory
+        for batch in self.workspace.batches(packages):
+            pins = phases.pinned(self.workspace, batch, versions)
             with EphemeralPin(state, pins, ecosystem=self.name, root=self.config.root):
-                built.update(await self.ecosystem.build(batch, into))
+                built.update(await self.workspace.build(batch, into))
         return built
 
     async def plan(self) -> Plan:
@@ -103,5 +112,5 @@ async def opened(
     ):
         logs = fakes.logs(config.state_directory)
         services = Services(taken.environment, http, processes, credentials, logs)
-        target = await folders.target(ecosystem, config, services).opened_in(group)
-        yield Workbench(name, config, target)
+        discovery = await folders.target(ecosystem, config, services).opened_in(group)
+        yield Workbench(name, config, discovery, await discovery.discover(config.root))

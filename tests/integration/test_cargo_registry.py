@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,7 @@ from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
+from releasekit.state.dist import directory_of
 from workspaces import Program, git
 
 if TYPE_CHECKING:
@@ -118,14 +120,16 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
         ):
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            ecosystem = (await target(config, services).opened_in(group)).ecosystem
-            packages = [it for it in await ecosystem.discover(workspace) if not it.unpublishable]
-            versions = {it.id.name: it.version for it in packages}
+            discovery = await target(config, services).opened_in(group)
+            found = (await discovery.discover(workspace)).workspace
+            packages = [package for package in found.packages if not package.unpublishable]
+            versions = {package.id.name: package.version for package in packages}
             for manifest in {path for package in packages for path in package.manifests}:
-                manifest.write_text(ecosystem.pin(manifest.read_text(), versions))
+                manifest.write_text(found.pin(manifest.read_text(), versions))
             artifacts: dict[PackageId, tuple[Artifact, ...] | BuildFailed] = {}
-            for batch in ecosystem.batches(packages):
-                artifacts |= await ecosystem.build(batch, home / state / "dist")
+            into = partial(directory_of, state_directory=config.state_directory)
+            for batch in found.batches(packages):
+                artifacts |= await found.build(batch, into)
             return Built(packages, artifacts)
 
     return asyncio.run(main())

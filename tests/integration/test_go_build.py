@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from releasekit.ecosystems.go.options import Options
 from releasekit.errors import BuildFailed, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
+from releasekit.state.dist import directory_of
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -56,11 +58,11 @@ def build(
                 processes=processes,
                 lookup=lookup,
             )
-            found = {it.id.name.rpartition("/")[2]: it for it in await ecosystem.discover(root)}
-            (batch,) = ecosystem.batches([found[name] for name in names])
-            into = root / ".releasekit" / "dist" / "go"
-            built = await ecosystem.build(batch, into)
-            assert ecosystem.batches([]) == []
+            workspace = await ecosystem.discover(root)
+            found = {each.id.name.rpartition("/")[2]: each for each in workspace.packages}
+            (batch,) = workspace.batches([found[name] for name in names])
+            into = partial(directory_of, state_directory=root / ".releasekit")
+            built = await workspace.build(batch, into)
             return [(name, built[found[name].id]) for name in names]
 
     return dict(asyncio.run(main()))

@@ -6,6 +6,7 @@ import asyncio
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -22,6 +23,7 @@ from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.decision import compare
+from releasekit.state.dist import directory_of
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ class Place:
     def run(self, use: Callable[[Target, list[Package]], Awaitable[T]], **table: object) -> T:
         async def main() -> T:
             async with self._opened(table) as target:
-                found = await target.ecosystem.discover(self.root)
-                return await use(target, sorted(found, key=lambda package: package.id))
+                packages = sorted(target.workspace.packages, key=lambda package: package.id)
+                return await use(target, packages)
 
         return asyncio.run(main())
 
@@ -69,7 +71,7 @@ class Place:
         ):
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            yield target(config, services)
+            yield await target(config, services).discover(self.root)
 
 
 @pytest.fixture
@@ -84,8 +86,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
     order = sorted(packages, key=lambda package: len(package.dependencies))
-    into = packages[0].directory.parent / ".releasekit" / "dist" / "go"
-    results = await target.ecosystem.build(order, into)
+    state = packages[0].directory.parent / ".releasekit"
+    results = await target.workspace.build(order, partial(directory_of, state_directory=state))
     made = {}
     for package, result in results.items():
         assert not isinstance(result, BuildFailed), (str(result), result.log)

@@ -20,7 +20,7 @@ from integration.servers import static_server
 from integration.tools import require_tool
 from releasekit.ecosystems.maven import discover, document
 from releasekit.ecosystems.maven.options import Options
-from releasekit.ecosystems.maven.workspace import load
+from releasekit.ecosystems.maven.workspace import load_projects
 from workspaces import Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
@@ -403,12 +403,12 @@ def test_what_is_discovered_is_what_maven_itself_has(workspace: Path, tmp_path: 
     """Maven's effective models are the oracle: modules, versions, parents and dependencies."""
     where = tmp_path / "effective.xml"
     reactor.mvn(workspace, EFFECTIVE, f"-Doutput={where}")
-    models = document.read(where).children
+    models = document.read_document(where).children
     theirs = {
         f"{model.value('groupId')}:{model.value('artifactId')}": model.value("version")
         for model in models
     }
-    found = discover.packages(load(workspace.resolve(), Options()))
+    found = discover.packages(load_projects(workspace.resolve(), Options()))
     assert {package.id.name: package.version for package in found} == theirs
     edges = {package.id.name: {it.on.name for it in package.dependencies} for package in found}
     for model in models:

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tomllib
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,17 +23,19 @@ from releasekit.ecosystems.pypi.options import Options
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
+from releasekit.state.dist import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
     from releasekit.model import Artifact
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "polyglot"
 
 
 @asynccontextmanager
-async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPI]:
+async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPIWorkspace]:
     environment = dict(os.environ)
     config = fakes.config(root, uv_path=str(require_tool("uv")) if uv else "")
     if not uv:
@@ -42,7 +45,7 @@ async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPI]:
         Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes,
         PyPI(config, Options(), processes=processes, logs=logs) as ecosystem,
     ):
-        yield ecosystem
+        yield await ecosystem.discover(root)
 
 
 def without_uv(path: str) -> str:
@@ -50,7 +53,7 @@ def without_uv(path: str) -> str:
 
 
 async def build_all(
-    ecosystem: PyPI, packages: Sequence[Package], into: Path
+    workspace: PyPIWorkspace, packages: Sequence[Package], state: Path
 ) -> dict[str, tuple[Artifact, ...]]:
     """In an order in which build requirements come first."""
     built: dict[str, tuple[Artifact, ...]] = {}
@@ -66,7 +69,8 @@ async def build_all(
             )
         )
         waiting.remove(package)
-        result = (await ecosystem.build([package], into))[package.id]
+        into = partial(directory_of, state_directory=state)
+        result = (await workspace.build([package], into))[package.id]
         if isinstance(result, BuildFailed):
             raise result
         built[package.id.name] = result
@@ -95,12 +99,11 @@ def polyglot(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("uv", [True, False], ids=["uv", "pip"])
 def test_the_example_is_built_and_can_be_installed(polyglot: Path, *, uv: bool) -> None:
-    into = polyglot.parent / "dist"
+    state = polyglot.parent / "state"
 
     async def main() -> dict[str, tuple[Artifact, ...]]:
-        async with opened(polyglot, uv=uv) as ecosystem:
-            packages = await ecosystem.discover(polyglot)
-            return await build_all(ecosystem, packages, into)
+        async with opened(polyglot, uv=uv) as workspace:
+            return await build_all(workspace, workspace.packages, state)
 
     built = asyncio.run(main())
     assert {name: [it.filename for it in files] for name, files in built.items()} == {
@@ -131,27 +134,27 @@ def test_hatchling_builds_the_same_bytes_again(polyglot: Path) -> None:
     digests = []
     for number in range(2):
 
-        async def main(into: Path) -> dict[str, str]:
-            async with opened(polyglot) as ecosystem:
-                packages = await ecosystem.discover(polyglot)
-                wanted = [it for it in packages if it.id.name in {"acme-core", "acme-web"}]
-                built = await build_all(ecosystem, wanted, into)
+        async def main(state: Path) -> dict[str, str]:
+            async with opened(polyglot) as workspace:
+                names = {"acme-core", "acme-web"}
+                wanted = [package for package in workspace.packages if package.id.name in names]
+                built = await build_all(workspace, wanted, state)
                 return {it.filename: it.sha256 for files in built.values() for it in files}
 
-        digests.append(asyncio.run(main(polyglot.parent / f"dist-{number}")))
+        digests.append(asyncio.run(main(polyglot.parent / f"state-{number}")))
     assert len(digests[0]) == 4
     assert digests[0] == digests[1]
 
 
 def test_a_pinned_manifest_is_what_is_published(polyglot: Path) -> None:
     async def main() -> Artifact:
-        async with opened(polyglot) as ecosystem:
-            packages = await ecosystem.discover(polyglot)
-            versions = {it.id.name: it.version for it in packages}
+        async with opened(polyglot) as workspace:
+            packages = workspace.packages
+            versions = {package.id.name: package.version for package in packages}
             for package in packages:
                 text = package.manifest.read_text()
-                package.manifest.write_text(ecosystem.pin(text, versions))
-            built = await build_all(ecosystem, packages, polyglot.parent / "dist")
+                package.manifest.write_text(workspace.pin(text, versions))
+            built = await build_all(workspace, packages, polyglot.parent / "state")
             return built["acme-cli"][0]
 
     with tarfile.open(asyncio.run(main()).path) as archive:
@@ -188,13 +191,13 @@ def test_dynamic_versions_of_hatchling_and_setuptools(tmp_path: Path) -> None:
     commit(root)
 
     async def main() -> None:
-        async with opened(root) as ecosystem:
-            packages = {it.id.name: it for it in await ecosystem.discover(root)}
+        async with opened(root) as workspace:
+            packages = {package.id.name: package for package in workspace.packages}
             assert packages["hatch-one"].version == "1.2"
             assert packages["setup-one"].version == "2.0rc1"
             (edge,) = packages["setup-one"].dependencies
             assert (edge.on.name, edge.requirement) == ("hatch-one", "hatch-one>=1")
-            await build_all(ecosystem, list(packages.values()), tmp_path / "dist")
+            await build_all(workspace, workspace.packages, tmp_path / "state")
 
     asyncio.run(main())
     assert status(root) == "!! .releasekit/\n"
@@ -213,9 +216,9 @@ def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: s
     (root / ".releasekit" / "journal.jsonl").write_text("{}")
 
     async def main() -> tuple[Artifact, ...] | BuildFailed:
-        async with opened(root) as ecosystem:
-            packages = await ecosystem.discover(root)
-            (result,) = (await ecosystem.build(packages, root / ".releasekit" / "dist")).values()
+        async with opened(root) as workspace:
+            into = partial(directory_of, state_directory=root / ".releasekit")
+            (result,) = (await workspace.build(workspace.packages, into)).values()
             return result
 
     result = asyncio.run(main())

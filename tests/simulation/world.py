@@ -258,7 +258,8 @@ class Builder:
 
     world: World
 
-    async def discover(self, root: Path) -> Sequence[Package]:
+    @property
+    def packages(self) -> Sequence[Package]:
         return self.world.packages
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
@@ -268,9 +269,9 @@ class Builder:
         return [[package] for package in packages]
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        return {package.id: await self._build(package, into) for package in packages}
+        return {package.id: await self._build(package, into(package)) for package in packages}
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         world, name = self.world, package.id.name
@@ -284,7 +285,7 @@ class Builder:
         for kind in KINDS:
             stamp = 0 if world.reproducible else world.builds
             content = f"{name} {kind} {stamp}".encode()
-            path = into / name / f"{name}-1.0.{kind}"
+            path = into / f"{name}-1.0.{kind}"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
             world.persisted.discard(path)

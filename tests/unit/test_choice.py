@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakes import FakeEcosystem, FakeRegistry, config, package
+from fakes import FakeRegistry, FakeWorkspace, config, package
 from releasekit.config.choice import consulted
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import ConfigError, Cycle, PlanError
@@ -49,7 +49,7 @@ def plan_of(
     asked = settings.ecosystems or ("cargo", "npm", "pypi")
     targets = {
         name: Target(
-            FakeEcosystem(packages=[it for it in packages if it.id.ecosystem == name]),
+            FakeWorkspace(packages=[it for it in packages if it.id.ecosystem == name]),
             FakeRegistry(files=files if any(it.startswith(name) for it in published) else {}),
         )
         for name in (*asked, *consulted(settings))

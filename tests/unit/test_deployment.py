@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeEcosystem, FakeRegistry, package, plan, released
+from fakes import FakeRegistry, FakeWorkspace, package, plan, released
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Result
@@ -58,12 +58,12 @@ def run(
     root: Path,
     shelf: Shelf,
     made: Plan,
-    ecosystem: FakeEcosystem | None = None,
+    ecosystem: FakeWorkspace | None = None,
     *,
     whole: bool = True,
     **changes: object,
 ) -> dict[str, Result]:
-    target = Target(ecosystem or FakeEcosystem(), shelf, shelf, whole=whole)
+    target = Target(ecosystem or FakeWorkspace(), shelf, shelf, whole=whole)
     return released(root, target, made, **changes)
 
 
@@ -132,7 +132,7 @@ def test_what_is_refused_is_refused_for_all(tmp_path: Path) -> None:
 def test_what_cannot_be_built_keeps_all_of_it_back(tmp_path: Path) -> None:
     """R6"""
     shelf = Shelf()
-    ecosystem = FakeEcosystem(broken=["core"], batch=True)
+    ecosystem = FakeWorkspace(broken=["core"], batch=True)
     results = run(tmp_path, shelf, plan(CORE, APP), ecosystem)
     assert set(outcomes(results).values()) == {Outcome.FAILED}
     assert "does not build" in results["core"].reason
@@ -149,11 +149,11 @@ def test_a_conflict_keeps_all_of_it_back(tmp_path: Path) -> None:
 
 
 def parts(
-    root: Path, shelf: Shelf, made: Plan, ecosystem: FakeEcosystem | None = None, **changes: object
+    root: Path, shelf: Shelf, made: Plan, ecosystem: FakeWorkspace | None = None, **changes: object
 ) -> dict[str, Result]:
     """Each in its turn, with all that can go companions; one upload at a time, by name."""
     settings = {"concurrency": 1, **changes}
-    return run(root, shelf, made, ecosystem or FakeEcosystem(batch=True), whole=False, **settings)
+    return run(root, shelf, made, ecosystem or FakeWorkspace(batch=True), whole=False, **settings)
 
 
 def test_the_first_takes_along_what_needs_nothing_else(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_what_does_not_build_stays_with_what_needs_it(tmp_path: Path) -> None:
         tmp_path,
         shelf,
         plan(CORE, APP, CLI, package("lone")),
-        FakeEcosystem(broken=["app"], batch=True),
+        FakeWorkspace(broken=["app"], batch=True),
     )
     assert outcomes(results) == {
         "core": Outcome.PUBLISHED,
@@ -255,7 +255,7 @@ def test_a_passing_trouble_sends_all_of_them_again(tmp_path: Path) -> None:
 def test_what_changed_since_the_plan_keeps_all_of_it_back(tmp_path: Path) -> None:
     """R45"""
     shelf = Shelf()
-    ecosystem = FakeEcosystem(touching={"app": tmp_path / "app.toml"})
+    ecosystem = FakeWorkspace(touching={"app": tmp_path / "app.toml"})
     results = run(tmp_path, shelf, plan(CORE, APP), ecosystem)
     assert set(outcomes(results).values()) == {Outcome.FAILED}
     assert "app.toml is not what it was" in results["app"].reason
@@ -266,7 +266,7 @@ def test_what_changed_since_the_plan_keeps_all_of_it_back(tmp_path: Path) -> Non
 def test_what_changed_since_the_plan_is_not_taken_along(tmp_path: Path) -> None:
     """R45: nor is what needs it, and the others are."""
     shelf = Shelf()
-    ecosystem = FakeEcosystem(touching={"app": tmp_path / "app.toml"}, batch=True)
+    ecosystem = FakeWorkspace(touching={"app": tmp_path / "app.toml"}, batch=True)
     lone = package("lone")
     results = run(tmp_path, shelf, plan(CORE, APP, CLI, lone), ecosystem, whole=False)
     assert outcomes(results) == {

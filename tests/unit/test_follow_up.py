@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fakes import FakeEcosystem, FakeRegistry, package, plan, released
+from fakes import FakeRegistry, FakeWorkspace, package, plan, released
 from releasekit import report
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, Transient
@@ -59,7 +59,7 @@ class Scripts:
 def run(
     root: Path, scripts: Scripts, made: Plan, *, stop: bool = False, **changes: object
 ) -> dict[str, Result]:
-    target = Target(FakeEcosystem(), scripts.registry, follow_up=scripts)
+    target = Target(FakeWorkspace(), scripts.registry, follow_up=scripts)
 
     def during(release: ReleaseRun) -> None:
         if stop:
@@ -171,7 +171,7 @@ def test_a_run_that_is_stopped_mildly_owes_nothing(tmp_path: Path) -> None:
     """R41: what was in flight is complete only with what follows it."""
     registry = FakeRegistry()
     scripts = Scripts(registry, declared=("core", "other"))
-    target = Target(FakeEcosystem(), registry, follow_up=scripts)
+    target = Target(FakeWorkspace(), registry, follow_up=scripts)
 
     def during(release: ReleaseRun) -> None:
         registry.on_upload = lambda _: release.stop("cancelled by the key q")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from fakes import FakeEcosystem, FakeRegistry, config, package, package_id, target
+from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
 from releasekit.model import Action, DependencyKind, Package, Plan
 from releasekit.plan.make import make_plan
@@ -28,7 +28,7 @@ def plan_of(
     for p in placed:
         if not p.manifest.exists():
             p.manifest.write_text(f"{p.id.name} needs @core\n")
-    targets = target(FakeEcosystem(packages=placed), registry or FakeRegistry())
+    targets = target(FakeWorkspace(packages=placed), registry or FakeRegistry())
     settings = config(root, **changes)
     return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
 
@@ -142,7 +142,7 @@ def test_extra_edges_name_real_packages(tmp_path: Path) -> None:
     assert "'fake:core'" in caught.value.hint
 
 
-class Choosy(FakeEcosystem):
+class Choosy(FakeWorkspace):
     def pin(self, manifest: str, versions: object) -> str:
         raise PlanError("app asks for core>=2, the workspace has 1.0")
 

@@ -1,4 +1,4 @@
-"""The release line over an ecosystem and a registry in memory."""
+"""The release line over a workspace and a registry in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeEcosystem, FakeRegistry, artifact, config, package, plan, target
+from fakes import FakeRegistry, FakeWorkspace, artifact, config, package, plan, target
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
 from releasekit.release.phases import Polling
@@ -40,7 +40,7 @@ class Line:
 
     root: Path
     registry: FakeRegistry = field(default_factory=FakeRegistry)
-    ecosystem: FakeEcosystem = field(default_factory=FakeEcosystem)
+    workspace: FakeWorkspace = field(default_factory=FakeWorkspace)
     events: list[Event] = field(default_factory=list)
     during: Callable[[ReleaseRun], None] = lambda release: None
     polling: Polling = AT_ONCE
@@ -68,7 +68,7 @@ class Line:
         )
         release = ReleaseRun(
             made,
-            target(self.ecosystem, self.registry),
+            target(self.workspace, self.registry),
             config=settings,
             journal=journal,
             watch=self.events.append,
@@ -153,7 +153,7 @@ def test_a_failure_blocks_its_dependents_only(line: Line) -> None:
 
 
 def test_a_build_that_fails_shows_its_log(line: Line) -> None:
-    line.ecosystem.broken = {"app"}
+    line.workspace.broken = {"app"}
     results = line.run(plan(CORE, APP, CLI))
     assert results["app"].outcome is Outcome.FAILED
     assert results["app"].log == ("error: no",)
@@ -164,7 +164,7 @@ def test_a_build_that_fails_shows_its_log(line: Line) -> None:
 @pytest.mark.parametrize("names", [("core", "app"), ("app", "core")])
 def test_blocked_wins_over_an_own_failure(line: Line, names: Sequence[str]) -> None:
     """R5: app fails to build before or after its dependency fails, the outcome is the same."""
-    line.ecosystem.broken = {"app"}
+    line.workspace.broken = {"app"}
     line.registry.faults["core"] = [Denied("no")]
     found = line.outcomes(CORE, APP)
     assert found == {"core": Outcome.FAILED, "app": Outcome.BLOCKED}
@@ -172,8 +172,8 @@ def test_blocked_wins_over_an_own_failure(line: Line, names: Sequence[str]) -> N
 
 @pytest.mark.parametrize("broken", [(), ("core",)])
 def test_one_build_may_serve_many_packages(line: Line, broken: tuple[str, ...]) -> None:
-    line.ecosystem.batch = True
-    line.ecosystem.broken = broken
+    line.workspace.batch = True
+    line.workspace.broken = broken
     found = line.outcomes(CORE, APP, LONE)
     assert found["lone"] is Outcome.PUBLISHED
     assert found["core"] is (Outcome.FAILED if broken else Outcome.PUBLISHED)
@@ -183,9 +183,9 @@ def test_one_build_may_serve_many_packages(line: Line, broken: tuple[str, ...]) 
 def test_build_dependencies_are_built_first(line: Line) -> None:
     plugin = package("plugin", "zlib", kind=DependencyKind.BUILD)
     app = package("app", "plugin", kind=DependencyKind.BUILD)
-    line.ecosystem.slow = {"zlib"}
+    line.workspace.slow = {"zlib"}
     line.outcomes(package("zlib"), plugin, app, build_concurrency=4)
-    assert line.ecosystem.built == ["zlib", "plugin", "app"]
+    assert line.workspace.built == ["zlib", "plugin", "app"]
 
 
 def test_a_passing_fault_is_tried_again(line: Line) -> None:
@@ -325,7 +325,7 @@ def test_a_partly_uploaded_version_is_completed(line: Line, tmp_path: Path) -> N
     step = replace(made.packages[0], artifacts=tuple(files))
     result = line.run(replace(made, packages=(step,)))["core"]
     assert result.outcome is Outcome.PUBLISHED
-    assert line.ecosystem.built == []
+    assert line.workspace.built == []
     assert set(line.registry.files["core"]) == {"core-1.0.a", "core-1.0.b"}
 
 
@@ -338,12 +338,12 @@ def test_refused_packages_fail_with_the_plans_reason(line: Line) -> None:
 
 
 def test_a_dry_run_builds_and_uploads_nothing(line: Line) -> None:
-    line.ecosystem.broken = {"app"}
+    line.workspace.broken = {"app"}
     found = line.outcomes(CORE, APP, CLI, dry_run=True)
     assert found["core"] is Outcome.REMOVED
     assert found["app"] is Outcome.FAILED
     assert line.registry.uploads == []
-    assert sorted(line.ecosystem.built) == ["cli", "core"]
+    assert sorted(line.workspace.built) == ["cli", "core"]
 
 
 def test_manifests_are_pinned_for_the_build_only(line: Line, tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_manifests_are_pinned_for_the_build_only(line: Line, tmp_path: Path) -> 
     manifest = tmp_path / "app.toml"
     manifest.write_bytes(b"needs @core\r\n")
     line.outcomes(CORE, APP)
-    assert line.ecosystem.seen["app"] == "needs core==1.0\n"
+    assert line.workspace.seen["app"] == "needs core==1.0\n"
     assert manifest.read_bytes() == b"needs @core\r\n"
 
 
@@ -424,7 +424,7 @@ def test_what_backs_off_when_the_run_is_stopped_never_starts_again(line: Line) -
 
 def test_a_run_that_is_cancelled_from_outside_says_so(line: Line) -> None:
     """R29"""
-    line.ecosystem.hang = True
+    line.workspace.hang = True
     releases: list[ReleaseRun] = []
 
     def cancel_soon(release: ReleaseRun) -> None:
@@ -478,14 +478,14 @@ def test_an_upload_without_an_answer_times_out(line: Line) -> None:
 
 
 def test_a_build_without_an_end_times_out(line: Line) -> None:
-    line.ecosystem.hang = True
+    line.workspace.hang = True
     result = line.run(plan(CORE), task_timeout_s=0.01)["core"]
     assert result.outcome is Outcome.FAILED
     assert "task-timeout" in result.hint
 
 
 def test_the_deadline_ends_the_run(line: Line) -> None:
-    line.ecosystem.hang = True
+    line.workspace.hang = True
     results = line.run(plan(CORE, APP), deadline_s=0.01)
     assert {r.outcome for r in results.values()} == {Outcome.CANCELLED}
     assert "the deadline of 0.01 s passed" in results["core"].reason
@@ -524,7 +524,7 @@ def test_a_second_run_sends_the_first_ones_bytes(line: Line) -> None:
 
 def test_sources_that_changed_since_the_plan_are_not_sent(tmp_path: Path) -> None:
     """R45: the package fails with the file, its dependents are blocked, the others go out."""
-    line = Line(tmp_path, ecosystem=FakeEcosystem(touching={"app": tmp_path / "app.toml"}))
+    line = Line(tmp_path, workspace=FakeWorkspace(touching={"app": tmp_path / "app.toml"}))
     results = line.run(plan(CORE, APP, CLI, LONE))
     assert {name: result.outcome for name, result in results.items()} == {
         "core": Outcome.PUBLISHED,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import FakeEcosystem, FakeRegistry
+from fakes import FakeRegistry, FakeWorkspace
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import PlanError
 from releasekit.model import Action, Dependency, Package, PackageId, PlannedPackage
@@ -26,8 +26,8 @@ def check(
 ) -> None:
     registry = AtOnce()
     targets = {
-        "maven": Target(FakeEcosystem(), registry, registry, whole=single_upload),
-        "pypi": Target(FakeEcosystem(), FakeRegistry()),
+        "maven": Target(FakeWorkspace(), registry, registry, whole=single_upload),
+        "pypi": Target(FakeWorkspace(), FakeRegistry()),
     }
     steps = [
         PlannedPackage(

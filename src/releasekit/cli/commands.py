@@ -25,7 +25,7 @@ from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.model import Action, Outcome, Report
 from releasekit.plan.file import PlanFile
-from releasekit.plan.make import make_plan
+from releasekit.plan.make import discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
-    from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.runner import Actions
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan, Result
@@ -77,8 +77,9 @@ async def plan(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_links, config.state_directory)
     logs = _logs(config, session, uuid.uuid4().hex)
     async with Group() as group:
-        targets, processes = await workspace(group, config, session, logs=logs)
+        discoveries, processes = await opened(group, config, session, logs=logs)
         commit = await commit_of(config.root, processes)
+        targets = await discover(config.root, discoveries)
         made = await make_plan(config, targets, read(config.state_directory), commit=commit)
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
@@ -129,10 +130,11 @@ async def publish(config: Config, session: Session) -> int:
             journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
             await group.enter(contextlib.closing(journal))
             logs = _logs(config, session, run_id)
-            targets, processes = await workspace(
+            discoveries, processes = await opened(
                 group, config, session, logs=logs, inherit_fds=held.descriptors
             )
             commit = await commit_of(config.root, processes)
+            targets = await discover(config.root, discoveries)
             made = await make_plan(config, targets, journal.history, commit=commit)
             if planned is not None:
                 planned.check(made)
@@ -286,16 +288,16 @@ def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
     ]
 
 
-async def workspace(
+async def opened(
     group: Group,
     config: Config,
     session: Session,
     *,
     logs: Logs,
     inherit_fds: Collection[int] = (),
-) -> tuple[Mapping[str, Target], Processes]:
-    """The targets of the chosen ecosystems and of those to be consulted, and what they share, open
-    for as long as `group` is.
+) -> tuple[Mapping[str, Discovery], Processes]:
+    """The chosen ecosystems and those to be consulted, undiscovered, and what they share, open for
+    as long as `group` is.
     """
     credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
@@ -308,11 +310,11 @@ async def workspace(
         )
     )
     services = Services(credentials.environment, http, processes, credentials, logs)
-    targets = {}
+    discoveries = {}
     for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
-        target = folders.target(session.ecosystems[name], config, services)
-        targets[name] = await target.opened_in(group)
-    return targets, processes
+        discovery = folders.target(session.ecosystems[name], config, services)
+        discoveries[name] = await discovery.opened_in(group)
+    return discoveries, processes
 
 
 def _logs(config: Config, session: Session, run_id: str) -> Logs:

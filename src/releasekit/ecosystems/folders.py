@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
-    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.ecosystems.interface import Discovery, Services
 
 
 def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
@@ -21,8 +21,9 @@ def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
     return {declaration.name: declaration for declaration in declarations}
 
 
-def target(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Target:
+def target(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:
     """Raises ConfigError for a table or a registry that cannot be used."""
     # Only now: what does the work takes long to import, and --help needs none of it.
-    make: Callable[[Config, Services], Target] = import_module(f"{ecosystem.folder}.target").target
+    module = import_module(f"{ecosystem.folder}.target")
+    make: Callable[[Config, Services], Discovery] = module.target
     return make(config, services)

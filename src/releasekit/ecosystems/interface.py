@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     import httpx
@@ -21,21 +21,23 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
 
 
-class Ecosystem(Protocol):
-    """Files and tools, never the network of a registry. A Resource where it holds something open,
-    as worker processes.
+class Workspace(Protocol):
+    """What an ecosystem has found below one directory, and what can be done with that.
+
+    It stays what it is, whatever is discovered later.
     """
 
-    async def discover(self, root: Path) -> Sequence[Package]:
-        """Every package below `root` (absolute, resolved), publishable or not, in any order.
+    @property
+    def packages(self) -> Sequence[Package]:
+        """All of them, publishable or not, in any order; none where the ecosystem is not used.
 
-        An empty answer means the ecosystem is not used here. `dependencies` hold in-repo packages
-        only. Raises ConfigError naming file, key and value.
+        `dependencies` hold in-repo packages only.
         """
         ...
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        """`manifest` with its requirements on in-repo packages pinned as the options ask.
+        """`manifest`, one of its packages', with requirements on in-repo packages pinned as the
+        options ask.
 
         `versions` maps canonical names to planned versions. Everything else is kept to the byte;
         the same text comes back when nothing needs a pin. Raises PlanError where a requirement
@@ -50,12 +52,29 @@ class Ecosystem(Protocol):
         ...
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        """Build one batch; the files of each package land in `into / name / version`.
+        """Build one batch; `into` tells where the files of a package go, and where those are that
+        an earlier build has left.
 
         Manifests are already pinned. In-repo build dependencies were built by earlier calls (or
         are on the registry). One entry per package: what was built, or why not.
+        """
+        ...
+
+
+W = TypeVar("W", bound=Workspace)
+W_co = TypeVar("W_co", bound=Workspace, covariant=True)
+
+
+class Ecosystem(Protocol[W_co]):
+    """Files and tools, never the network of a registry. A Resource where it holds something open,
+    as worker processes, for whatever it finds; of that it remembers nothing.
+    """
+
+    async def discover(self, root: Path) -> W_co:
+        """What there is below `root` (absolute, resolved). Raises ConfigError naming file, key and
+        value.
         """
         ...
 
@@ -114,7 +133,7 @@ class FollowUp(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An ecosystem and the registry its packages go to.
+    """What was found of an ecosystem, and the registry its packages go to.
 
     With a `deployment`, all packages go out by that, and `registry.upload` is not used: the whole
     release at once, or, where it is not `whole`, each in its turn with all that is built and needs
@@ -124,12 +143,40 @@ class Target:
     comes after a package is confirmed; nobody waits for it.
     """
 
-    ecosystem: Ecosystem
+    workspace: Workspace
     registry: Registry
     deployment: Deployment | None = None
     whole: bool = True
     plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
     follow_up: FollowUp | None = None
+
+    @property
+    def single_upload(self) -> bool:
+        """Whether the whole release goes out in one upload."""
+        return self.deployment is not None and self.whole
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """An ecosystem and a registry that can be used, before anybody has looked what there is."""
+
+    ecosystem: Ecosystem[Workspace]
+    registry: Registry
+    discover: Callable[[Path], Awaitable[Target]]
+
+    @classmethod
+    def of(
+        cls,
+        ecosystem: Ecosystem[W],
+        registry: Registry,
+        target: Callable[[W, Registry], Target] = Target,
+    ) -> Self:
+        """`target` says how what is found goes to the registry."""
+
+        async def discover(root: Path) -> Target:
+            return target(await ecosystem.discover(root), registry)
+
+        return cls(ecosystem, registry, discover)
 
     async def opened_in(self, group: Group) -> Self:
         """Where registry or ecosystem are Resources, they are open from now on, until it closes."""
@@ -137,11 +184,6 @@ class Target:
             if isinstance(part, Resource):
                 await group.enter(part)
         return self
-
-    @property
-    def single_upload(self) -> bool:
-        """Whether the whole release goes out in one upload."""
-        return self.deployment is not None and self.whole
 
 
 @dataclass(frozen=True, slots=True)

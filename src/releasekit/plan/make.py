@@ -1,4 +1,4 @@
-"""From the workspace to a Plan: what is there, what goes first, what the registries hold."""
+"""From the working tree to a Plan: what is there, what goes first, what the registries hold."""
 
 from __future__ import annotations
 
@@ -29,20 +29,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.state.journal import Entry, History
+
+
+async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
+    """What there is of every ecosystem, looked for side by side."""
+    found = await gather_all(each.discover(root) for each in discoveries.values())
+    return dict(zip(discoveries, found, strict=True))
 
 
 async def make_plan(
     config: Config, targets: Mapping[str, Target], history: History, *, commit: str
 ) -> Plan:
-    """Discover, check, order and look up; nothing is changed, on disk or anywhere else.
+    """Check, order and look up; nothing is changed, on disk or anywhere else.
 
     `targets` are of the ecosystems that the run is about, and of those that are only consulted.
     Raises ConfigError and PlanError for what the user has to mend, PackageError when a registry
     cannot be asked.
     """
-    found = await discover(config.root, targets)
+    found = packages_of(targets, config.root)
     joined = with_extra(found, config.extra_dependencies, targets)
     everything = {package.id: package for package in joined}
     public = {p.id: p for p in everything.values() if not p.unpublishable}
@@ -94,10 +100,9 @@ def plan_notes(
     return tuple(filter(None, notes))
 
 
-async def discover(root: Path, targets: Mapping[str, Target]) -> list[Package]:
-    """Every package of the workspace; raises ConfigError when there is none, or one twice."""
-    per_target = await gather_all(target.ecosystem.discover(root) for target in targets.values())
-    packages = [package for packages in per_target for package in packages]
+def packages_of(targets: Mapping[str, Target], root: Path) -> list[Package]:
+    """Every package found below `root`; raises ConfigError when there is none, or one twice."""
+    packages = [package for target in targets.values() for package in target.workspace.packages]
     if not packages:
         raise ConfigError(
             f"{root}: there is no package here ({', '.join(sorted(targets))})",
@@ -261,7 +266,7 @@ def check_pins(
         for manifest in planned.package.manifests
     }
     for name, manifest in manifests:
-        targets[name].ecosystem.pin(read_manifest(manifest), versions[name])
+        targets[name].workspace.pin(read_manifest(manifest), versions[name])
 
 
 def read_manifest(path: Path) -> str:

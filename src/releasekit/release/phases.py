@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
@@ -21,6 +22,7 @@ from releasekit.model import Event, Node, Outcome, Span
 from releasekit.plan.decision import compare, mismatch
 from releasekit.plan.make import read_manifest
 from releasekit.release.life import fail_together
+from releasekit.state import dist
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Ecosystem, Registry, Target
+    from releasekit.ecosystems.interface import Registry, Target, Workspace
     from releasekit.model import Artifact, Package, PackageId, Phase
     from releasekit.release.life import PackageRun
     from releasekit.release.sources import Sources
@@ -91,15 +93,15 @@ class Phases:
         """
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
-        ecosystem = self._targets[name].ecosystem
-        pins = pinned(ecosystem, packages, versions)
+        workspace = self._targets[name].workspace
+        pins = pinned(workspace, packages, versions)
         config = self._config
         with self._span("build", *runs):
             with (
                 self._sources.building(packages, pins),
                 EphemeralPin(config.state_directory, pins, ecosystem=name, root=config.root),
             ):
-                built = await self._build(ecosystem, packages)
+                built = await self._build(workspace, packages)
             for run in runs:
                 answer = built[run.id]
                 if isinstance(answer, BuildFailed):
@@ -113,13 +115,13 @@ class Phases:
                 raise runs[0].error
 
     async def _build(
-        self, ecosystem: Ecosystem, packages: Sequence[Package]
+        self, workspace: Workspace, packages: Sequence[Package]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        into = self._config.state_directory / "dist" / packages[0].id.ecosystem
+        into = partial(dist.directory_of, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                return await ecosystem.build(packages, into)
+                return await workspace.build(packages, into)
         except TimeoutError:
             error = BuildFailed(
                 f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
@@ -384,13 +386,13 @@ class Phases:
 
 
 def pinned(
-    ecosystem: Ecosystem, packages: Sequence[Package], versions: Mapping[str, str]
+    workspace: Workspace, packages: Sequence[Package], versions: Mapping[str, str]
 ) -> dict[Path, bytes]:
     """The manifests that have to change for the build, and their bytes then."""
     pins = {}
     for manifest in dict.fromkeys(path for package in packages for path in package.manifests):
         before = read_manifest(manifest)
-        after = ecosystem.pin(before, versions)
+        after = workspace.pin(before, versions)
         if after != before:
             pins[manifest] = after.encode()
     return pins

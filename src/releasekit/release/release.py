@@ -298,7 +298,7 @@ class ReleaseRun:
                 for planned in self._plan.packages
                 if planned.action is Action.PUBLISH and planned.package.id.ecosystem == name
             ]
-            for batch in target.ecosystem.batches(packages):
+            for batch in target.workspace.batches(packages):
                 ids = tuple(package.id for package in batch)
                 self._batches[Node("build", ids[0])] = ids
         batch_of = {package: node for node, ids in self._batches.items() for package in ids}

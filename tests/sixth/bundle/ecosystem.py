@@ -14,6 +14,7 @@ import io
 import json
 import re
 import tarfile
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from releasekit.model import Artifact, Dependency, Package, PackageId
 from sixth.bundle import Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.host.process import Processes
@@ -45,18 +46,39 @@ class Bundles:
         self._processes = processes
         self._seal = seal
 
-    async def discover(self, root: Path) -> Sequence[Package]:
-        return await asyncio.to_thread(_packages, root)
+    async def discover(self, root: Path) -> BundleWorkspace:
+        packages = await asyncio.to_thread(_packages, root)
+        return BundleWorkspace(
+            packages=tuple(packages),
+            config=self._config,
+            options=self._options,
+            processes=self._processes,
+            seal=self._seal,
+        )
+
+    async def aclose(self) -> None:
+        """Nothing outlives a build."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleWorkspace:
+    """Implements `interface.Workspace`."""
+
+    packages: tuple[Package, ...]
+    config: Config
+    options: Options
+    processes: Processes
+    seal: Secret | None
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        if self._config.pin == "none":
+        if self.config.pin == "none":
             return manifest
         read: dict[str, Any] = json.loads(manifest)
         for name, requirement in read.get("needs", {}).items():
             version = versions.get(name, "")
             if version and requirement != "*" and not version.startswith(requirement):
                 raise PlanError(f"bundle:{read['name']} needs {name} {requirement}, not {version}")
-            if version and (requirement == "*" or self._config.pin == "exact"):
+            if version and (requirement == "*" or self.config.pin == "exact"):
                 manifest = _with_need(manifest, name, version)
         return manifest
 
@@ -64,28 +86,27 @@ class Bundles:
         return [[package] for package in packages]
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        return {package.id: await self._build(package, into) for package in packages}
+        return {package.id: await self._build(package, into(package)) for package in packages}
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
         prepare: list[str] = json.loads(package.manifest.read_bytes()).get("prepare", [])
-        log = self._config.state_directory / "logs" / f"build-{package.id.name}.log"
+        log = self.config.state_directory / "logs" / f"build-{package.id.name}.log"
         durable.make_directory(log.parent)
         try:
             if prepare:
-                await self._processes.run(prepare, cwd=package.directory, log=log)
+                await self.processes.run(prepare, cwd=package.directory, log=log)
         except CommandFailed as error:
             return BuildFailed(f"{package.id}: {error}", log=error.log)
-        directory = into / package.id.name / package.version
-        return await asyncio.to_thread(self._pack, package, directory)
+        return await asyncio.to_thread(self._pack, package, into)
 
     def _pack(self, package: Package, into: Path) -> tuple[Artifact, ...]:
         into.mkdir(parents=True, exist_ok=True)
         data = self._archive(package.directory)
         files = {into / f"{package.id.name}-{package.version}.tar": data}
-        if self._seal:
-            seal = hmac.digest(self._seal.reveal().encode(), data, "sha256")
+        if self.seal:
+            seal = hmac.digest(self.seal.reveal().encode(), data, "sha256")
             files[into / f"{package.id.name}-{package.version}.tar.seal"] = seal
         for path, content in files.items():
             path.write_bytes(content)
@@ -97,9 +118,9 @@ class Bundles:
             path.relative_to(directory).as_posix(): path
             for path in sorted(directory.rglob("*"))
             if path.is_file()
-            and not any(fnmatchcase(path.name, pattern) for pattern in self._options.exclude)
+            and not any(fnmatchcase(path.name, pattern) for pattern in self.options.exclude)
         }
-        if notes := self._config.own(Inputs).notes:
+        if notes := self.config.own(Inputs).notes:
             files["NOTES"] = Path(notes)
         written = io.BytesIO()
         with tarfile.open(fileobj=written, mode="w") as archive:

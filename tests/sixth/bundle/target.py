@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.directory import DirectoryRegistry
-from releasekit.ecosystems.interface import Services, Target
+from releasekit.ecosystems.interface import Discovery, Services
 from releasekit.errors import ConfigError
 from sixth.bundle import Inputs
 from sixth.bundle.ecosystem import Bundles
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
 
 
-def target(config: Config, services: Services) -> Target:
+def target(config: Config, services: Services) -> Discovery:
     options = Options.from_table(config.ecosystem_tables.get("bundle", {}))
     goes_to = config.registries.get("bundle", Directory(config.root / "bundles"))
     if isinstance(goes_to, Url):
         raise ConfigError("bundle-registry: bundles go into a directory; write dir:PATH")
     seal = services.credentials.get("RELEASEKIT_BUNDLE_SEAL")
-    return Target(
+    registry = DirectoryRegistry(goes_to.path, Channel(config.own(Inputs).channel))
+    return Discovery.of(
         Bundles(config, options, processes=services.processes, seal=seal),
-        DirectoryRegistry(goes_to.path, Channel(config.own(Inputs).channel)),
+        registry,
     )

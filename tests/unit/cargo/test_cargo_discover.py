@@ -102,7 +102,7 @@ def test_two_workspaces_share_no_name(tmp_path: Path) -> None:
 def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
     async def main() -> None:
         async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            await metadata.read(tmp_path, processes)
+            await metadata.read_metadata(tmp_path, processes)
 
     with pytest.raises(ConfigError, match="cargo is not on PATH") as caught:
         asyncio.run(main())
@@ -127,7 +127,7 @@ def test_what_crates_io_wants_is_missed() -> None:
         "dependencies": [{"path": None}], "description": None, "license": None,
         "license_file": None,
     }  # fmt: skip
-    (found,) = metadata.parse(json.dumps({"workspace_root": "/w", "packages": [entry]}))
+    (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [entry]}))
     assert found.lacks == ("description", "license")
     assert found.publish == ("x",)
     assert found.needs == ()
@@ -153,7 +153,7 @@ def packaged(
                 environment={},
                 demanding=demanding,
             )
-            return await packager.package(list(edges), scratch)
+            return await packager.package({name: scratch / name for name in edges})
 
     return asyncio.run(main())
 

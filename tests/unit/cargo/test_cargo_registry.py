@@ -90,7 +90,8 @@ def using(
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
             async with Group() as group:
-                return await use(await target(config, services).opened_in(group))
+                discovery = await target(config, services).opened_in(group)
+                return await use(await discovery.discover(root))
 
     return asyncio.run(main())
 

@@ -10,7 +10,7 @@ from releasekit.ecosystems.maven.options import Options
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.maven.workspace import PomProject
     from releasekit.model import Package
 
 
@@ -42,8 +42,8 @@ def needs(artifact: str, version: str = "${project.version}", more: str = "") ->
     return f"<dependencies><dependency>{gav(artifact, version)}{more}</dependency></dependencies>"
 
 
-def projects(root: Path, **options: object) -> dict[str, Project]:
-    found = workspace.load(root.resolve(), Options(**options))  # type: ignore[arg-type]
+def projects(root: Path, **options: object) -> dict[str, PomProject]:
+    found = workspace.load_projects(root.resolve(), Options(**options))  # type: ignore[arg-type]
     return {project.artifact: project for project in found}
 
 

@@ -91,9 +91,9 @@ def using(
         ):
             logs = fakes.logs(settings.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            made = target(settings, services)
-            (package,) = await made.ecosystem.discover(settings.root)
-            return await use(made, package)
+            found = await target(settings, services).discover(settings.root)
+            (package,) = found.workspace.packages
+            return await use(found, package)
 
     return asyncio.run(main())
 

@@ -76,7 +76,7 @@ def test_only_what_maven_deployed_is_collected_the_pom_first(tmp_path: Path) -> 
     artifacts = collect(package, tmp_path / "staged", tmp_path / "into")
     assert [it.filename for it in artifacts] == ["a-1.0.pom", "a-1.0-sources.jar", "a-1.0.jar"]
     assert artifacts[0].digests.keys() == {"md5", "sha1", "sha256", "sha512"}
-    assert artifacts[0].path.parent == tmp_path / "into" / "g" / "a" / "1.0"
+    assert artifacts[0].path.parent == tmp_path / "into"
 
 
 def build(
@@ -87,9 +87,9 @@ def build(
             config = fakes.config(root)
             logs = fakes.logs(config.state_directory)
             maven = Maven(config, options, processes=processes, logs=logs)
-            found = await maven.discover(root)
-            (batch,) = maven.batches(found)
-            return await maven.build(batch, root / "into")
+            workspace = await maven.discover(root)
+            (batch,) = workspace.batches(workspace.packages)
+            return await workspace.build(batch, lambda package: root / "into" / package.id.name)
 
     return asyncio.run(main())
 

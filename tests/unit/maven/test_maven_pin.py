@@ -11,20 +11,20 @@ from unit.maven.poms import child, gav, modules, needs, projects, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.maven.workspace import PomProject
 
 PLANNED = {"g:a": "1.0", "g:b": "1.0"}
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> PomProject:
     write(tmp_path / "pom.xml", gav("top") + modules("a", "b"))
     write(tmp_path / "a/pom.xml", gav("a"))
     write(tmp_path / "b/pom.xml", gav("b") + "<!-- é\r\n -->" + needs("a", " [1.0,2.0) "))
     return projects(tmp_path)["b"]
 
 
-def test_ranges_become_exact_on_request_only(project: Project) -> None:
+def test_ranges_become_exact_on_request_only(project: PomProject) -> None:
     text = project.pom.path.read_bytes().decode()
     assert pin(text, project, PLANNED) == text
     assert pin(text, project, PLANNED, "none") == text
@@ -35,14 +35,14 @@ def test_ranges_become_exact_on_request_only(project: Project) -> None:
 
 @pytest.mark.parametrize("version", ["[2.0,)", "[2.0", "[1.0]x"])
 def test_a_range_that_excludes_the_planned_version_is_refused(
-    project: Project, version: str
+    project: PomProject, version: str
 ) -> None:
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", version)
     with pytest.raises(PlanError, match="g:b"):
         pin(text, project, PLANNED)
 
 
-def test_an_exact_range_stays(project: Project) -> None:
+def test_an_exact_range_stays(project: PomProject) -> None:
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", "[1.0]")
     assert pin(text, project, PLANNED, "exact") == text
 
@@ -68,6 +68,6 @@ def test_any_other_expression_in_coordinates_is_filled_in_too(tmp_path: Path) ->
     assert page == path.read_text().replace("${our.version}", "3")
 
 
-def test_a_pom_that_says_all_is_kept_to_the_byte(project: Project) -> None:
+def test_a_pom_that_says_all_is_kept_to_the_byte(project: PomProject) -> None:
     data = project.pom.path.read_bytes()
     assert filled_in(data, project) == data

@@ -9,6 +9,7 @@ import shlex
 import sys
 import tarfile
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,7 @@ from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host import streams
 from releasekit.host.process import PATIENCE, Patience, Processes
 from releasekit.model import Action, PlannedPackage
+from releasekit.state.dist import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -110,10 +112,11 @@ async def opened(
 
 
 async def build_all(npm: Npm, root: Path) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
-    packages = await npm.discover(root)
-    public = [it for it in packages if not it.unpublishable]
-    into = root / ".releasekit" / "dist" / "npm"
-    answers = await asyncio.gather(*(npm.build(batch, into) for batch in npm.batches(public)))
+    workspace = await npm.discover(root)
+    public = [package for package in workspace.packages if not package.unpublishable]
+    into = partial(directory_of, state_directory=root / ".releasekit")
+    batches = workspace.batches(public)
+    answers = await asyncio.gather(*(workspace.build(batch, into) for batch in batches))
     return {name: result for answer in answers for name, result in answer.items()}
 
 
@@ -246,13 +249,14 @@ def follow(root: Path, **table: object) -> tuple[str, str, BuildFailed | None]:
 
     async def main() -> tuple[str, str, BuildFailed | None]:
         async with opened(root, **table) as npm:
-            (package,) = [it for it in await npm.discover(root) if not it.unpublishable]
+            workspace = await npm.discover(root)
+            (package,) = [each for each in workspace.packages if not each.unpublishable]
             step = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
             kept = PlannedPackage(package=package, action=Action.KEEP, reason="")
-            assert npm.plan_notes([kept]) == ""
-            said = npm.due(package), npm.plan_notes([step])
+            assert workspace.plan_notes([kept]) == ""
+            said = workspace.due(package), workspace.plan_notes([step])
             try:
-                await npm.follow_up(package)
+                await workspace.follow_up(package)
             except BuildFailed as error:
                 return *said, error
             return *said, None
@@ -318,9 +322,12 @@ def test_a_note_names_a_few_packages(tmp_path: Path) -> None:
 
     async def main() -> str:
         async with opened(root) as npm:
-            packages = await npm.discover(root)
-            return npm.plan_notes(
-                [PlannedPackage(package=it, action=Action.PUBLISH, reason="") for it in packages]
+            workspace = await npm.discover(root)
+            return workspace.plan_notes(
+                [
+                    PlannedPackage(package=package, action=Action.PUBLISH, reason="")
+                    for package in workspace.packages
+                ]
             )
 
     assert "scripts of p0, p1, p2, p3, p4 and 2 more run" in asyncio.run(main())

@@ -83,7 +83,7 @@ def test_options_add_and_take_away(tmp_path: Path) -> None:
     }
     root = write(tmp_path, files)
     table = {"packages": ["more/*"], "exclude": ["packages/web", "."]}
-    (found,) = asyncio.run(ecosystem(root, table).discover(root))
+    (found,) = asyncio.run(ecosystem(root, table).discover(root)).packages
     assert found.id.name == "extra"
 
 

@@ -32,9 +32,8 @@ def pinned(tmp_path: Path, text: str, *, mode: str = "auto", space: str = YAML) 
         del files["pnpm-workspace.yaml"]
         files["package.json"] = {"workspaces": ["*"]}
     root = write(tmp_path, files)
-    npm = ecosystem(root, pin=mode)
-    asyncio.run(npm.discover(root))
-    return npm.pin(text, VERSIONS)
+    workspace = asyncio.run(ecosystem(root, pin=mode).discover(root))
+    return workspace.pin(text, VERSIONS)
 
 
 def web(field: str, key: str, spec: str) -> str:
@@ -148,9 +147,7 @@ def test_everything_else_is_kept_to_the_byte(tmp_path: Path) -> None:
 def test_the_manifest_of_a_stranger_is_left_alone(tmp_path: Path) -> None:
     text = '{"name": "stranger", "dependencies": {"core": "*"}}'
     root = write(tmp_path, {"package.json": {"name": "core", "version": "1.2.0"}})
-    npm = ecosystem(root)
-    asyncio.run(npm.discover(root))
-    assert npm.pin(text, VERSIONS) == text
+    assert asyncio.run(ecosystem(root).discover(root)).pin(text, VERSIONS) == text
 
 
 CONFIG = {"access": "public", "main": "dist/index.js", "types": "dist/index.d.ts"}

@@ -81,7 +81,8 @@ def using(
             processes = cast("Processes", Nothing())
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            return await use(target(config, services).registry)
+            found = await target(config, services).discover(config.root)
+            return await use(found.registry)
 
     return asyncio.run(main())
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import sys
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +24,13 @@ from releasekit.ecosystems.pypi.options import Options
 from releasekit.ecosystems.pypi.target import target
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
+from releasekit.state.dist import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from releasekit.model import Artifact, Package
+    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+    from releasekit.model import Artifact
 
 BACKEND = """\
 import io, os, sys, tarfile, time, zipfile
@@ -91,21 +95,18 @@ def write(root: Path, name: str, **changes: str) -> None:
 
 
 class Workspace:
-    """The ecosystem over a directory whose subdirectories are packages."""
+    """What was found in a directory whose subdirectories are packages."""
 
-    def __init__(self, root: Path, ecosystem: PyPI) -> None:
+    def __init__(self, root: Path, found: PyPIWorkspace) -> None:
         self.root = root
-        self.into = root.parent / "state" / "dist" / "pypi"
-        self.ecosystem = ecosystem
-        self.packages: dict[str, Package] = {}
-
-    async def discover(self) -> None:
-        found = await self.ecosystem.discover(self.root)
-        self.packages = {package.id.name: package for package in found}
+        self.state = root.parent / "state"
+        self.found = found
+        self.packages = {package.id.name: package for package in found.packages}
 
     async def build(self, name: str) -> tuple[Artifact, ...] | BuildFailed:
-        (batch,) = self.ecosystem.batches([self.packages[name]])
-        (result,) = (await self.ecosystem.build(batch, self.into)).values()
+        (batch,) = self.found.batches([self.packages[name]])
+        into = partial(directory_of, state_directory=self.state)
+        (result,) = (await self.found.build(batch, into)).values()
         return result
 
     async def built(self, name: str) -> tuple[Artifact, ...]:
@@ -120,7 +121,7 @@ class Workspace:
         return result
 
     def log(self, name: str, kind: str = "build") -> str:
-        return (self.into.parents[1] / "logs" / "run" / f"{kind}-pypi-{name}.log").read_text()
+        return (self.state / "logs" / "run" / f"{kind}-pypi-{name}.log").read_text()
 
 
 @asynccontextmanager
@@ -143,9 +144,7 @@ async def opened(
         logs = fakes.logs(config.state_directory, processes.redact)
         chosen = options or Options(packages=("*",))
         async with PyPI(config, chosen, processes=processes, logs=logs) as pypi:
-            workspace = Workspace(root, pypi)
-            await workspace.discover()
-            yield workspace
+            yield Workspace(root, await pypi.discover(root))
     assert not list(temporary.iterdir())
 
 
@@ -171,7 +170,7 @@ def test_sdist_and_wheel_of_the_sdist_with_their_digests(root: Path) -> None:
     write(root, "acme-a")
 
     async def body(workspace: Workspace) -> None:
-        stale = workspace.into / "acme-a" / "1.0" / "acme_a-1.0-py2-none-any.whl"
+        stale = workspace.state / "dist" / "pypi" / "acme-a" / "1.0" / "acme_a-1.0-py2-none-any.whl"
         stale.parent.mkdir(parents=True)
         stale.touch()
         artifacts = await workspace.built("acme-a")
@@ -224,15 +223,12 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
         assert str(error) == "pypi:bad: its sdist could not be built: its build ended with 1"
         assert len(error.log) == 40
         assert error.log[-1] == "ValueError: no ***"  # R34
-        assert (
-            error.hint
-            == f"The whole output is in {workspace.into.parents[1]}/logs/run/build-pypi-bad.log"
-        )
+        assert error.hint == f"The whole output is in {workspace.state}/logs/run/build-pypi-bad.log"
         error = await workspace.failed("odd")
         assert "its wheel could not be built" in str(error)
         assert error.log[-1] == "SystemExit: nope"
         assert len(await workspace.built("good")) == 2
-        assert not list(workspace.into.rglob(".*"))
+        assert not list((workspace.state / "dist").rglob(".*"))
 
     running(root, body)
 
@@ -337,7 +333,7 @@ def test_in_repo_build_requirements_come_from_what_was_built(root: Path) -> None
         # Built for the environment only, where it is not built before: it is on its registry.
         await workspace.built("plugin-user")
         assert workspace.log("plugin-user").endswith("1.5\n")
-        assert not (workspace.into / "plugin").exists()
+        assert not (workspace.state / "dist" / "pypi" / "plugin").exists()
         write(
             root, "plugin", version="1.5", more="def _meta(): return b'Name: plugin\\nVersion: 1.5'"
         )
@@ -394,7 +390,7 @@ def prepare_metadata_for_build_wheel(directory, settings=None):
             "user": "2.4",
             "wheel": "2.2",
         }
-        assert not workspace.into.exists()
+        assert not (workspace.state / "dist").exists()
         assert len(await workspace.built("user")) == 2
         write(root, "wheel", version="2.3", declared=declared)
         assert "but wheel 2.2 was planned" in str(await workspace.failed("wheel"))
@@ -402,18 +398,22 @@ def prepare_metadata_for_build_wheel(directory, settings=None):
     running(root, body)
 
 
+async def nothing(workspace: Workspace) -> None:
+    """More than to look what there is."""
+
+
 def test_a_metadata_hook_that_fails_ends_discovery_with_its_last_lines(root: Path) -> None:
     write(root, "a", declared='dynamic = ["version"]', wheel="raise ValueError('no tags')")
 
     with pytest.raises(BuildFailed, match="pypi:a: its metadata could not be built") as caught:
-        running(root, Workspace.discover)
+        running(root, nothing)
     assert caught.value.log[-1] == "ValueError: no tags"
 
 
 def test_a_computed_version_that_is_none_ends_discovery_with_one_error(root: Path) -> None:
     write(root, "a", version="one", declared='dynamic = ["version"]')
     with pytest.raises(ConfigError, match=r"project\.version is 'one'"):
-        running(root, Workspace.discover)
+        running(root, nothing)
 
 
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
@@ -427,6 +427,7 @@ def test_what_a_backend_asks_for_is_installed_before_it_goes_on(root: Path, kind
 
     wheel = root.parent / "extra-1.0-py3-none-any.whl"
     running(root, prepare)
+    shutil.rmtree(root / "extra")
     hook = f"def get_requires_for_build_{kind}(settings=None): return ['extra @ {wheel.as_uri()}']"
     write(root, "a", more=hook, wheel="import extra")
     write(
@@ -437,7 +438,6 @@ def test_what_a_backend_asks_for_is_installed_before_it_goes_on(root: Path, kind
     write(root, "bad", more=hook.replace("return [", "return ['a b', "))
 
     async def body(workspace: Workspace) -> None:
-        del workspace.ecosystem._projects["extra"]  # type: ignore[attr-defined]
         if kind == "sdist":
             write(root, "a", more=hook, sdist="import extra")
         await workspace.built("a")
@@ -588,7 +588,7 @@ def test_pins_follow_the_mode_of_the_run(root: Path) -> None:
     manifest = '[project]\nname = "a"\ndependencies = ["b"]\n'
 
     async def body(workspace: Workspace) -> None:
-        pinned = workspace.ecosystem.pin(manifest, {"b": "1.0"})
+        pinned = workspace.found.pin(manifest, {"b": "1.0"})
         assert pinned == manifest.replace('"b"', '"b==1.0"')
 
     running(root, body)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.pypi import discover, manifest
-from releasekit.ecosystems.pypi.manifest import BuildSystem, Project
+from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
 from releasekit.ecosystems.pypi.options import Options
 from releasekit.errors import ConfigError, PlanError
 
@@ -40,10 +40,10 @@ def edges(package: Package) -> list[tuple[str, str, str]]:
     return [(it.on.name, it.kind.value, it.requirement) for it in package.dependencies]
 
 
-def read(text: str, tmp_path: Path) -> Project:
+def read(text: str, tmp_path: Path) -> PyProject:
     path = tmp_path / "pyproject.toml"
     path.write_text(text)
-    return manifest.project(manifest.read(path), path)
+    return manifest.project(manifest.read_pyproject(path), path)
 
 
 def test_a_workspace_with_root_package_nested_members_and_both_layouts(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_the_number_of_requirements_is_bounded(
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"{tmp_path}: cannot be read \(Is a directory\)"):
-        manifest.read(tmp_path)
+        manifest.read_pyproject(tmp_path)
 
 
 def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -91,9 +91,10 @@ class Packager:
     verify: bool = False
     demanding: bool = False
 
-    async def package(self, names: Sequence[str], into: Path) -> Built:
-        """The crates of one workspace, each in `into / name / version`."""
-        batch = Batch(list(names))
+    async def package(self, directories: Mapping[str, Path]) -> Built:
+        """The crates of one workspace, each into the directory of its name."""
+        names = list(directories)
+        batch = Batch(names)
         if self.demanding:
             for name in names:
                 if lacks := self.crates[name].lacks:
@@ -106,7 +107,9 @@ class Packager:
             batch.calls += 1
         built: Built = dict(batch.failed)
         for name in batch.left:
-            built[name] = await asyncio.to_thread(self._collect, self.crates[name], into)
+            built[name] = await asyncio.to_thread(
+                self._collect, self.crates[name], directories[name]
+            )
         return built
 
     async def _call(self, batch: Batch, log: Log) -> bool:
@@ -210,9 +213,8 @@ class Packager:
                 pending += self.edges[needed]
         return closure
 
-    def _collect(self, crate: Crate, into: Path) -> tuple[Artifact, ...] | BuildFailed:
+    def _collect(self, crate: Crate, directory: Path) -> tuple[Artifact, ...] | BuildFailed:
         filename = crate_file.filename(crate.name, crate.version)
-        directory = into / crate.name / crate.version
         try:
             with staged(directory) as partial:
                 shutil.move(self.scratch / "package" / filename, partial / filename)

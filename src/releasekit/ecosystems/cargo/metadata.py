@@ -62,7 +62,7 @@ class Crate:
     lacks: tuple[str, ...] = ()
 
 
-async def read(directory: Path, processes: Processes) -> list[Crate]:
+async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
     """The members of the workspace that `directory / "Cargo.toml"` belongs to.
 
     Raises ConfigError with cargo's own words, and where there is no cargo.
@@ -77,10 +77,10 @@ async def read(directory: Path, processes: Processes) -> list[Crate]:
         raise ConfigError(
             f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
         ) from error
-    return parse(done.stdout)
+    return parse_metadata(done.stdout)
 
 
-def parse(text: str) -> list[Crate]:
+def parse_metadata(text: str) -> list[Crate]:
     """The packages of `cargo metadata --no-deps`."""
     document = json.loads(text)
     workspace = Path(document["workspace_root"])

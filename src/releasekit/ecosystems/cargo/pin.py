@@ -30,7 +30,7 @@ _DEV: Final = ("dev-dependencies", "dev_dependencies")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PathDependency:
     """A dependency that names a path. `where` are the keys that lead to it."""
 
     where: tuple[str, ...]
@@ -98,7 +98,7 @@ def _owner(document: Mapping[str, Any]) -> str:
     return str(package.get("name", "")) if isinstance(package, dict) else ""
 
 
-def _entries(document: Mapping[str, Any], shared: Collection[str]) -> Iterator[Entry]:
+def _entries(document: Mapping[str, Any], shared: Collection[str]) -> Iterator[PathDependency]:
     yield from _of_tables(document, ())
     targets = document.get("target", {})
     for condition, tables in targets.items() if isinstance(targets, dict) else ():
@@ -108,17 +108,19 @@ def _entries(document: Mapping[str, Any], shared: Collection[str]) -> Iterator[E
             yield entry
 
 
-def _of_tables(tables: Mapping[str, Any], where: tuple[str, ...]) -> Iterator[Entry]:
+def _of_tables(tables: Mapping[str, Any], where: tuple[str, ...]) -> Iterator[PathDependency]:
     for name in (*_NORMAL, *_DEV):
         yield from _of_table(tables, where, name)
 
 
-def _of_table(tables: Mapping[str, Any], where: tuple[str, ...], name: str) -> Iterator[Entry]:
+def _of_table(
+    tables: Mapping[str, Any], where: tuple[str, ...], name: str
+) -> Iterator[PathDependency]:
     found = tables.get(name, {}) if isinstance(tables, dict) else {}
     for key, value in found.items() if isinstance(found, dict) else ():
         if isinstance(value, dict) and isinstance(value.get("path"), str):
             requirement = value.get("version")
-            yield Entry(
+            yield PathDependency(
                 (*where, name, key),
                 str(value.get("package", key)),
                 requirement if isinstance(requirement, str) else None,
@@ -126,7 +128,7 @@ def _of_table(tables: Mapping[str, Any], where: tuple[str, ...], name: str) -> I
             )
 
 
-def _edit(entry: Entry, version: str, manifest: str, span: Span) -> tuple[Span, str]:
+def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tuple[Span, str]:
     """The version in the place of the one that is there, or in front of the path."""
     start, _ = span
     if entry.requirement is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
+from releasekit.ecosystems.go.release import BuiltModule
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared.artifacts import staged
 from releasekit.errors import BuildFailed, PackageError
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.gomod import GoMod
-    from releasekit.ecosystems.go.release import Made, Release
+    from releasekit.ecosystems.go.release import ModuleFiles
     from releasekit.ecosystems.go.source import Archive, Trees
     from releasekit.model import Package, PackageId, Published
 
     Built = dict[PackageId, tuple[Artifact, ...] | BuildFailed]
+    Lookup = Callable[[Package], Awaitable[Published | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,41 +41,42 @@ class Sources:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum become
-    what the release needs; `lookup` tells the hashes of what is published already.
+    what the release needs; `lookup` tells the hashes of what is published already, `into` where
+    the files of each are, or will be.
     """
 
     sources: Sources
     modules: Mapping[str, Module]
     packages: Mapping[str, Package]
     edits: bool
-    lookup: Callable[[Package], Awaitable[Published | None]]
-    _made: dict[str, Made] = field(default_factory=dict)
+    lookup: Lookup
+    into: Callable[[Package], Path]
+    _built: dict[str, BuiltModule] = field(default_factory=dict)
 
-    async def build(self, packages: Sequence[Package], into: Path) -> Built:
+    async def build(self, packages: Sequence[Package]) -> Built:
         built: Built = {}
         batch = {package.id.name for package in packages}
         for package in packages:
             name = package.id.name
             try:
-                made = await self._release(self.modules[name], batch, into)
-                place = into / name / package.version
-                built[package.id] = await asyncio.to_thread(_write, made, place)
+                files = await self._release(self.modules[name], batch)
+                built[package.id] = await asyncio.to_thread(_write, files, self.into(package))
             except BuildFailed as error:
                 built[package.id] = error
             else:
-                self._made[name] = release.Made.of(made)
+                self._built[name] = BuiltModule.of(files)
         return built
 
-    async def _release(self, module: Module, batch: set[str], into: Path) -> Release:
+    async def _release(self, module: Module, batch: set[str]) -> ModuleFiles:
         top = self.sources.trees.head.top
         where = path_in_repository(module.directory, top)
         self._refuse_changed(module, where)
-        self._remember_stored(module, batch, into)
+        self._remember_stored(module, batch)
         sums = {
             path: await self._sums(path, module, where, batch) for path in self._closure(module)
         }
         versions = self._versions()
-        needed = [self._manifests(path) for path in sums if path in self._made]
+        needed = [self._manifests(path) for path in sums if path in self._built]
         for path, (version, hashes) in edit.raised(module.mod, needed, versions).items():
             versions[path] = version
             if hashes is not None:
@@ -86,22 +89,23 @@ class Batch:
         )
         made = release.manifests(module, self.sources.archive, where, sums=sums, exact=edits)
         return await asyncio.to_thread(
-            release.make, module, made, self.sources.archive, self.sources.trees, where
+            release.module_files, module, made, self.sources.archive, self.sources.trees, where
         )
 
     def _manifests(self, path: str) -> tuple[GoMod, str]:
         """go.mod and go.sum of a module as this run publishes them."""
-        made = self._made[path].manifests
+        made = self._built[path].manifests
         return gomod.parse_mod(made.mod.decode(), path), (made.sum or b"").decode()
 
-    def _remember_stored(self, module: Module, batch: set[str], into: Path) -> None:
+    def _remember_stored(self, module: Module, batch: set[str]) -> None:
         """What a run that was cut off built of this very commit is uploaded as it is, and counts
         as built here.
         """
-        for path in set(self._closure(module)) - batch - self._made.keys():
-            stored = release.stored(into / path / self.modules[path].version)
+        for path in set(self._closure(module)) - batch - self._built.keys():
+            package = self.packages[path]
+            stored = release.stored(self.into(package), package.version)
             if stored is not None and stored.needs == self.sources.trees.head.commit:
-                self._made[path] = stored
+                self._built[path] = stored
 
     def _versions(self) -> dict[str, str]:
         """Of everything that is published from here, now or already."""
@@ -123,8 +127,8 @@ class Batch:
         """Of what this run publishes, or of what is published already: never of a tree that may
         have changed since.
         """
-        if path in batch and path in self._made:
-            return self._made[path].sums
+        if path in batch and path in self._built:
+            return self._built[path].sums
         if path in batch:
             raise BuildFailed(f"go:{module.path} needs go:{path}, which could not be built")
         package = self.packages[path]
@@ -137,8 +141,8 @@ class Batch:
             raise BuildFailed(
                 f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
             ) from error
-        if path in self._made and self._made[path].is_what(published):
-            return self._made[path].sums
+        if path in self._built and self._built[path].is_what(published):
+            return self._built[path].sums
         _, _, mod, zipped = release.filenames(package.version)
         files = published.files if published else {}
         if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
@@ -165,17 +169,17 @@ class Batch:
                 )
 
 
-def _write(made: Release, place: Path) -> tuple[Artifact, ...]:
-    with staged(place) as partial:
-        for name, data in made.files.items():
+def _write(module: ModuleFiles, into: Path) -> tuple[Artifact, ...]:
+    with staged(into) as partial:
+        for name, data in module.files.items():
             (partial / name).write_bytes(data)
-    return tuple(_artifact(made, place / name, data) for name, data in made.files.items())
+    return tuple(_artifact(module, into / name, data) for name, data in module.files.items())
 
 
-def _artifact(made: Release, path: Path, data: bytes) -> Artifact:
+def _artifact(module: ModuleFiles, path: Path, data: bytes) -> Artifact:
     """`git` is the id of the tag, which pins all of them; `h1` what go.sum has."""
-    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": made.bundle.tag}
-    h1 = {".zip": made.sums.zip, ".mod": made.sums.mod}.get(path.suffix)
+    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.bundle.tag}
+    h1 = {".zip": module.sums.zip, ".mod": module.sums.mod}.get(path.suffix)
     if h1 is not None:
         digests["h1"] = h1.removeprefix("h1:")
     return Artifact(path=path, size=len(data), digests=digests)

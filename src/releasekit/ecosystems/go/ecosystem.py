@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, source
@@ -12,14 +13,15 @@ from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.ecosystems.go.batch import Lookup
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.options import Options
     from releasekit.host.process import Processes
-    from releasekit.model import Artifact, Package, PackageId, Published
+    from releasekit.model import Artifact, Package, PackageId
 
 
 class Go:
@@ -29,26 +31,38 @@ class Go:
     """
 
     def __init__(
-        self,
-        config: Config,
-        options: Options,
-        *,
-        processes: Processes,
-        lookup: Callable[[Package], Awaitable[Published | None]],
+        self, config: Config, options: Options, *, processes: Processes, lookup: Lookup
     ) -> None:
         self._config = config
         self._options = options
         self._processes = processes
         self._lookup = lookup
-        self._modules: Mapping[str, Module] = {}
-        self._packages: Mapping[str, Package] = {}
 
-    async def discover(self, root: Path) -> Sequence[Package]:
+    async def discover(self, root: Path) -> GoWorkspace:
         found = await asyncio.to_thread(discover.modules, root, self._options)
-        self._modules = {module.path: module for module in found}
-        packages = discover.packages(self._modules)
-        self._packages = {package.id.name: package for package in packages}
-        return packages
+        modules = {module.path: module for module in found}
+        return GoWorkspace(
+            packages=tuple(discover.packages(modules)),
+            modules=modules,
+            root=root,
+            edits=self._config.pin != "none",
+            processes=self._processes,
+            lookup=self._lookup,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoWorkspace:
+    """Implements `interface.Workspace`; `modules` are all there are, by path. `edits` says whether
+    what is published requires the versions it is released with.
+    """
+
+    packages: tuple[Package, ...]
+    modules: Mapping[str, Module]
+    root: Path
+    edits: bool
+    processes: Processes
+    lookup: Lookup
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         """The same text: what is published comes from a commit, and is changed on the way there.
@@ -56,36 +70,37 @@ class Go:
         Raises PlanError for requirements and replacements that cannot be published.
         """
         path = gomod.parse_mod(manifest, "go.mod").module
-        discover.check(self._modules[path], manifest, versions, self._modules)
+        discover.check(self.modules[path], manifest, versions, self.modules)
         return manifest
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [packages] if packages else []
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         try:
-            async with artifacts.scratch(self._processes.environment) as scratch:
+            async with artifacts.scratch(self.processes.environment) as scratch:
                 sources = await self._sources(packages, scratch)
                 batch = Batch(
                     sources=sources,
-                    modules=self._modules,
-                    packages=self._packages,
-                    edits=self._config.pin != "none",
-                    lookup=self._lookup,
+                    modules=self.modules,
+                    packages={package.id.name: package for package in self.packages},
+                    edits=self.edits,
+                    lookup=self.lookup,
+                    into=into,
                 )
                 with contextlib.closing(sources.archive):
-                    return await batch.build(packages, into)
+                    return await batch.build(packages)
         except BuildFailed as error:
             return {package.id: error for package in packages}
 
     async def _sources(self, packages: Sequence[Package], scratch: Path) -> Sources:
-        if self._processes.which("git") is None:
+        if self.processes.which("git") is None:
             raise BuildFailed("git is not installed; Go modules are published from a commit")
-        head = await source.head_of(self._config.root, self._processes)
+        head = await source.head_of(self.root, self.processes)
         wanted = {source.path_in_repository(package.directory, head.top) for package in packages}
-        trees = await source.Trees.of(head, wanted, self._processes)
+        trees = await source.Trees.of(head, wanted, self.processes)
         there = sorted(wanted & trees.listed.keys())
-        archive = await source.archive(trees, there, scratch, self._processes)
-        return Sources(trees, archive, await source.changed(head, self._processes))
+        archive = await source.archive(trees, there, scratch, self.processes)
+        return Sources(trees, archive, await source.changed(head, self.processes))

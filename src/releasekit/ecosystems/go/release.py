@@ -34,7 +34,7 @@ class Manifests:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ModuleFiles:
     """`files` maps the names that proxies give them to their bytes."""
 
     files: Mapping[str, bytes]
@@ -44,7 +44,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class BuiltModule:
     """What others need to know of a release. `needs` is the commit it was made from."""
 
     sums: Sums
@@ -53,26 +53,26 @@ class Made:
     needs: str
 
     @classmethod
-    def of(cls, made: Release) -> Made:
-        bundle = made.bundle
-        return cls(sums=made.sums, manifests=made.manifests, tag=bundle.tag, needs=bundle.needs)
+    def of(cls, module: ModuleFiles) -> BuiltModule:
+        tag, needs = module.bundle.tag, module.bundle.needs
+        return cls(sums=module.sums, manifests=module.manifests, tag=tag, needs=needs)
 
     def is_what(self, published: Published | None) -> bool:
         """Whether nothing else is published, or about to be."""
         return published is None or f"git:{self.tag}" in published.files.values()
 
 
-def stored(directory: Path) -> Made | None:
-    """The release whose files lie there, of whatever run; None when they are not whole."""
-    bundle, _, mod, zipped = filenames(directory.name)
+def stored(directory: Path, version: str) -> BuiltModule | None:
+    """The module whose files lie there, of whatever run; None when they are not whole."""
+    bundle, _, mod, zipped = filenames(version)
     try:
         found = Bundle.of((directory / bundle).read_bytes())
         data, text = (directory / zipped).read_bytes(), (directory / mod).read_bytes()
         sums = edit.Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash_of_mod(text))
     except (OSError, ValueError):
         return None
-    made = Manifests(mod=text, sum=module_zip.go_sum_of(data))
-    return Made(sums=sums, manifests=made, tag=found.tag, needs=found.needs)
+    manifests = Manifests(mod=text, sum=module_zip.go_sum_of(data))
+    return BuiltModule(sums=sums, manifests=manifests, tag=found.tag, needs=found.needs)
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:
@@ -110,7 +110,7 @@ def manifests(
     if not exact.wanted:
         return Manifests(mod=committed, sum=go_sum)
     named = {require.path for require in mod.requires}
-    local = [it for it in mod.replaces if (it.path, it.target) in exact.local]
+    local = [each for each in mod.replaces if (each.path, each.target) in exact.local]
     text = edit.released(mod, exact.versions, missing=sorted(sums.keys() - named), local=local)
     hashes = {(path, exact.versions[path]): each for path, each in sums.items()}
     if not hashes:
@@ -130,9 +130,9 @@ class Edits:
     local: frozenset[tuple[str, str]] = frozenset()
 
 
-def make(
+def module_files(
     module: Module, made: Manifests, source: Archive, trees: Trees, where: PurePosixPath
-) -> Release:
+) -> ModuleFiles:
     """`where` is the module's directory in the repository. Raises BuildFailed."""
     contents = _contents(module, made, source, where)
     by = trees.head.by
@@ -146,7 +146,7 @@ def make(
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(by.time_s))
     data = (bundle.to_bytes(), info(module.version, moment), made.mod, zipped)
     files = dict(zip(filenames(module.version), data, strict=True))
-    return Release(files=files, sums=sums, manifests=made, bundle=bundle)
+    return ModuleFiles(files=files, sums=sums, manifests=made, bundle=bundle)
 
 
 def _contents(

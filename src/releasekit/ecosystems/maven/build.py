@@ -18,11 +18,11 @@ from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.maven.options import Options
-    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.maven.workspace import PomProject
     from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
@@ -39,20 +39,21 @@ _MAX_LINE: Final = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builder:
-    """`projects` are all of the workspace, by name."""
+    """`projects` are all of the workspace at `root`, by name."""
 
+    root: Path
     config: Config
     options: Options
     processes: Processes
     logs: Logs
-    projects: Mapping[str, Project]
+    projects: Mapping[str, PomProject]
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        """Packages of one reactor; their files land in `into / group / artifact / version`."""
+        """Packages of one reactor, the files of each into a directory of its own."""
         top = self.projects[packages[0].id.name].top
-        where = top.relative_to(self.config.root)
+        where = top.relative_to(self.root)
         work = self.config.state_directory / "work" / "maven"
         copy, staging = work / "sources" / where, work / "staged"
         await asyncio.to_thread(self._prepare, top, copy, work)
@@ -60,7 +61,7 @@ class Builder:
         try:
             failure = await self._run(packages, copy, staging, log=log.path)
             return {
-                package.id: await asyncio.to_thread(collect, package, staging, into)
+                package.id: await asyncio.to_thread(collect, package, staging, into(package))
                 or not_built(package, failure, log)
                 for package in packages
             }
@@ -121,7 +122,7 @@ class Builder:
     def _arguments(self, packages: Sequence[Package], staging: Path) -> list[str]:
         options = self.options
         top = self.projects[packages[0].id.name].top
-        others = {name for name, it in self.projects.items() if it.top == top}
+        others = {name for name, project in self.projects.items() if project.top == top}
         wanted = [package.id.name for package in packages]
         arguments = ["--batch-mode", "--no-transfer-progress", "--fail-at-end", *options.args]
         arguments += [f"-D{name}={value}" for name, value in options.properties.items()]
@@ -140,17 +141,15 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
     found = staging / layout.directory(package)
     if not (found / layout.pom(package)).is_file():
         return ()
-    group, artifact = layout.split(package)
-    target = into / group / artifact / package.version
     pom = layout.pom(package)
     names = sorted(
         (path.name for path in found.iterdir() if not layout.is_checksum(path.name)),
         key=lambda name: (name != pom, name),
     )
-    with staged(target) as partial:
+    with staged(into) as partial:
         for name in names:
             shutil.move(found / name, partial / name)
-    return tuple(digested(target / name, *layout.ALGORITHMS) for name in names)
+    return tuple(digested(into / name, *layout.ALGORITHMS) for name in names)
 
 
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:

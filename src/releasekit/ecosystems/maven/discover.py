@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.maven.pom import Reference
-    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.maven.workspace import PomProject
 
 ECOSYSTEM: Final = "maven"
 
 
-def packages(projects: Sequence[Project]) -> list[Package]:
+def packages(projects: Sequence[PomProject]) -> list[Package]:
     """The projects as packages with their edges to one another."""
     edges = Edges(projects)
     return [
@@ -33,7 +33,7 @@ def packages(projects: Sequence[Project]) -> list[Package]:
     ]
 
 
-def unpublishable(project: Project) -> str:
+def unpublishable(project: PomProject) -> str:
     """Why it never leaves the repository; empty when it does."""
     if versions.is_snapshot(project.version):
         return f"its version {project.version} is a snapshot, which is no release"
@@ -47,7 +47,7 @@ def unpublishable(project: Project) -> str:
     return ""
 
 
-def selected(reference: Reference, project: Project, target: Project) -> bool:
+def selected(reference: Reference, project: PomProject, target: PomProject) -> bool:
     """Whether Maven would take the reactor's version: any where a range or nothing is asked for,
     else the very one. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
@@ -57,7 +57,7 @@ def selected(reference: Reference, project: Project, target: Project) -> bool:
     return not version or versions.is_range(version) or version == target.version or "${" in version
 
 
-def _managed(project: Project, group: str, artifact: str) -> str:
+def _managed(project: PomProject, group: str, artifact: str) -> str:
     """The version that the workspace's dependencyManagement gives; empty when it gives none."""
     for holder in project.ancestry():
         for reference in holder.pom.references:
@@ -78,8 +78,8 @@ class Edges:
     https://github.com/apache/maven/blob/maven-3.8.7/maven-core/src/main/java/org/apache/maven/project/ProjectSorter.java
     """
 
-    def __init__(self, projects: Sequence[Project]) -> None:
-        self._by_name: Mapping[str, Project] = {project.name: project for project in projects}
+    def __init__(self, projects: Sequence[PomProject]) -> None:
+        self._by_name: Mapping[str, PomProject] = {project.name: project for project in projects}
         self._edges = {
             project.name: dict(self._firm(project)) for project in self._by_name.values()
         }
@@ -88,10 +88,10 @@ class Edges:
                 if name not in self._edges[project.name] and not self._reaches(name, project.name):
                     self._edges[project.name][name] = edge
 
-    def of(self, project: Project) -> tuple[Dependency, ...]:
+    def of(self, project: PomProject) -> tuple[Dependency, ...]:
         return tuple(self._edges[project.name].values())
 
-    def _firm(self, project: Project) -> Iterator[tuple[str, Dependency]]:
+    def _firm(self, project: PomProject) -> Iterator[tuple[str, Dependency]]:
         found: dict[str, Dependency] = {}
         if project.parent is not None and project.parent.name in self._by_name:
             found[project.parent.name] = _edge(project.parent, project.parent.version, needed=True)
@@ -102,12 +102,12 @@ class Edges:
                     found[target.name] = _edge(target, reference.version, needed=reference.needed)
         yield from found.items()
 
-    def _loose(self, project: Project) -> Iterator[tuple[str, Dependency]]:
+    def _loose(self, project: PomProject) -> Iterator[tuple[str, Dependency]]:
         for reference, target in self._references(project):
             if reference.use in {"managed", "plugin"}:
                 yield target.name, _edge(target, reference.version, needed=False)
 
-    def _references(self, project: Project) -> Iterator[tuple[Reference, Project]]:
+    def _references(self, project: PomProject) -> Iterator[tuple[Reference, PomProject]]:
         for reference in project.pom.references:
             name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
             target = self._by_name.get(name)
@@ -128,7 +128,7 @@ class Edges:
         return False
 
 
-def _edge(target: Project, requirement: str, *, needed: bool) -> Dependency:
+def _edge(target: PomProject, requirement: str, *, needed: bool) -> Dependency:
     return Dependency(
         on=PackageId(ECOSYSTEM, target.name),
         kind=DependencyKind.RUNTIME if needed else DependencyKind.OPTIONAL,

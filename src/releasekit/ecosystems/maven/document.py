@@ -57,19 +57,19 @@ class Element:
         return found.text.strip() if found is not None else ""
 
 
-def parse(data: bytes) -> Element:
+def parse_document(data: bytes) -> Element:
     """The root element. Raises ValueError for what is no XML, or is more than it may be."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"more than {MAX_BYTES} bytes")
     return _Reader().read(data)
 
 
-def read(path: Path) -> Element:
+def read_document(path: Path) -> Element:
     """The root element of a file; raises ConfigError naming it."""
     data = read_file(path, max_bytes=MAX_BYTES)
     try:
         data.decode()
-        return parse(data)
+        return parse_document(data)
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 ({error})", hint="Save it as UTF-8.") from error
     except ValueError as error:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.maven import discover, document, pin, pom, workspace
+from releasekit.ecosystems.maven import discover, pin
 from releasekit.ecosystems.maven.build import Builder
+from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.signing import Signer
+from releasekit.ecosystems.maven.workspace import load_projects
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.maven.options import Options
-    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.maven.workspace import PomProject
     from releasekit.ecosystems.shared.logs import Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
@@ -33,43 +37,62 @@ class Maven:
         self._options = options
         self._processes = processes
         self._logs = logs
-        self._projects: dict[str, Project] = {}
 
-    async def discover(self, root: Path) -> Sequence[Package]:
-        found = await asyncio.to_thread(workspace.load, root, self._options)
-        self._projects = {project.name: project for project in found}
-        return discover.packages(found)
+    async def discover(self, root: Path) -> MavenWorkspace:
+        found = await asyncio.to_thread(load_projects, root, self._options)
+        return MavenWorkspace(
+            packages=tuple(discover.packages(found)),
+            projects={project.name: project for project in found},
+            root=root,
+            config=self._config,
+            options=self._options,
+            processes=self._processes,
+            logs=self._logs,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MavenWorkspace:
+    """Implements `interface.Workspace`; `projects` are all there are, by name."""
+
+    packages: tuple[Package, ...]
+    projects: Mapping[str, PomProject]
+    root: Path
+    config: Config
+    options: Options
+    processes: Processes
+    logs: Logs
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        root = document.parse(manifest.encode())
-        key = pom.of(root, self._config.root / "pom.xml").key
-        project = next(it for it in self._projects.values() if it.pom.key == key)
-        return pin.pin(manifest, project, versions, self._config.pin)
+        key = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml").key
+        by_key = {project.pom.key: project for project in self.projects.values()}
+        return pin.pin(manifest, by_key[key], versions, self.config.pin)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """One for each reactor."""
         reactors: dict[Path, list[Package]] = {}
         for package in packages:
-            reactors.setdefault(self._projects[package.id.name].top, []).append(package)
+            reactors.setdefault(self.projects[package.id.name].top, []).append(package)
         return list(reactors.values())
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         builder = Builder(
-            config=self._config,
-            options=self._options,
-            processes=self._processes,
-            logs=self._logs,
-            projects=self._projects,
+            root=self.root,
+            config=self.config,
+            options=self.options,
+            processes=self.processes,
+            logs=self.logs,
+            projects=self.projects,
         )
         try:
             built = await builder.build(packages, into)
         except BuildFailed as error:
             return {package.id: error for package in packages}
-        if self._options.sign:
+        if self.options.sign:
             signer = Signer(
-                self._processes, self._options.sign, concurrency=self._config.build_concurrency
+                self.processes, self.options.sign, concurrency=self.config.build_concurrency
             )
             signed = await gather_all(
                 self._sign(signer, package, built[package.id]) for package in packages

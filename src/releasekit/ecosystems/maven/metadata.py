@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
-from releasekit.ecosystems.maven import document, layout, versions
+from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven.document import Element, parse_document
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from releasekit.ecosystems.maven.document import Element
     from releasekit.model import Package
 
 _PAGE: Final = """\
@@ -67,7 +67,7 @@ def render(package: Package, found: Collection[str], *, now: datetime) -> bytes:
 
 
 def _versioning(page: bytes) -> Element:
-    root = document.parse(page)
+    root = parse_document(page)
     if root.tag != "metadata":
         raise ValueError(f"its root is <{root.tag}>, not <metadata>")
-    return root.child("versioning") or document.Element("versioning")
+    return root.child("versioning") or Element("versioning")

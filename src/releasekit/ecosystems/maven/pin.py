@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 from xml.sax.saxutils import escape
 
-from releasekit.ecosystems.maven import document, pom, versions
+from releasekit.ecosystems.maven import versions
+from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.errors import PlanError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from releasekit.ecosystems.maven.pom import Reference
-    from releasekit.ecosystems.maven.workspace import Project
+    from releasekit.ecosystems.maven.workspace import PomProject
 
 Mode = Literal["auto", "exact", "none"]
 Edit = tuple[tuple[int, int], str]
@@ -21,7 +23,7 @@ Edit = tuple[tuple[int, int], str]
 CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
 
 
-def pin(manifest: str, project: Project, planned: Mapping[str, str], mode: Mode = "auto") -> str:
+def pin(manifest: str, project: PomProject, planned: Mapping[str, str], mode: Mode = "auto") -> str:
     """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if so
     asked; what has no version takes its own from a parent, which is exact.
 
@@ -31,7 +33,7 @@ def pin(manifest: str, project: Project, planned: Mapping[str, str], mode: Mode 
         return manifest
     data = manifest.encode()
     edits: list[Edit] = []
-    for reference in pom.of(document.parse(data), project.pom.path).references:
+    for reference in parse_pom(parse_document(data), project.pom.path).references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):
@@ -41,7 +43,7 @@ def pin(manifest: str, project: Project, planned: Mapping[str, str], mode: Mode 
     return _edited(data, edits).decode()
 
 
-def filled_in(data: bytes, project: Project) -> bytes:
+def filled_in(data: bytes, project: PomProject) -> bytes:
     """The POM of `project` so that it can be read without the workspace: coordinates without
     expressions, and nothing that is set from outside.
 
@@ -52,7 +54,7 @@ def filled_in(data: bytes, project: Project) -> bytes:
         value = project.resolve(f"${{{name}}}")
         if "${" not in value:
             data = data.replace(f"${{{name}}}".encode(), escape(value).encode())
-    read = pom.of(document.parse(data), project.pom.path)
+    read = parse_pom(parse_document(data), project.pom.path)
     values = {"groupId": project.group, "artifactId": project.artifact, "version": project.version}
     if project.parent is not None:
         above = project.parent
@@ -75,7 +77,7 @@ def _edited(data: bytes, edits: Iterable[Edit]) -> bytes:
     return data
 
 
-def _refuse_conflict(project: Project, reference: Reference, wanted: str, version: str) -> None:
+def _refuse_conflict(project: PomProject, reference: Reference, wanted: str, version: str) -> None:
     try:
         fits = versions.contains(wanted, version)
     except ValueError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from releasekit.ecosystems.maven import document
+from releasekit.ecosystems.maven.document import read_document
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,12 +74,12 @@ class Pom:
         return self.group or (self.parent.group if self.parent else ""), self.artifact
 
 
-def read(path: Path) -> Pom:
+def read_pom(path: Path) -> Pom:
     """Raises ConfigError naming the file for what is no POM."""
-    return of(document.read(path), path)
+    return parse_pom(read_document(path), path)
 
 
-def of(root: Element, path: Path) -> Pom:
+def parse_pom(root: Element, path: Path) -> Pom:
     """The POM in the XML of a file."""
     if root.tag != "project":
         raise ConfigError(f"{path}: not a POM: its root is <{root.tag}>, not <project>")

@@ -11,6 +11,7 @@ from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Transient
 from releasekit.model import Published
+from releasekit.state import dist
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,7 @@ class Reader:
     def __init__(self, url: httpx.URL, login: Login, *, config: Config, services: Services) -> None:
         self._server = Server(url, ANSWERS, config, services)
         self._login = login
-        self._built = config.state_directory / "dist" / "maven"
+        self._state = config.state_directory
 
     async def lookup(self, package: Package) -> Published | None:
         """The files of a release by their checksums: the POM, the main artifact, and whatever else
@@ -116,8 +117,7 @@ class Reader:
             return ""
 
     def _home(self, package: Package) -> Path:
-        group, artifact = layout.split(package)
-        return self._built / group / artifact / package.version
+        return dist.directory_of(package, self._state)
 
     def _headers(self) -> dict[str, str]:
         # The repository may be private too. What was cached on the way would hide what is there.

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven import pom as poms
 from releasekit.ecosystems.maven import settings
+from releasekit.ecosystems.maven.pom import read_pom
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside
 
@@ -35,7 +35,7 @@ _COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Project:
+class PomProject:
     """A POM with its coordinates resolved. `top` is the directory of its reactor.
 
     `parent` is None when the parent is not in this workspace. `overrides` are the properties set
@@ -45,7 +45,7 @@ class Project:
     pom: Pom
     top: Path
     overrides: Mapping[str, str]
-    parent: Project | None = None
+    parent: PomProject | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     group: str = ""
     artifact: str = ""
@@ -59,9 +59,9 @@ class Project:
     def packaging(self) -> str:
         return self.resolve(self.pom.packaging)
 
-    def ancestry(self) -> Iterator[Project]:
+    def ancestry(self) -> Iterator[PomProject]:
         """The project itself, its parent, and so on, as far as they are in the workspace."""
-        project: Project | None = self
+        project: PomProject | None = self
         while project is not None:
             yield project
             project = project.parent
@@ -111,12 +111,12 @@ class Project:
         }
 
 
-def load(root: Path, options: Options) -> list[Project]:
+def load_projects(root: Path, options: Options) -> list[PomProject]:
     """Every project of the workspace's reactors, each once, in the order they are listed.
 
     Raises ConfigError for a module that is not there, or leads out of `root`.
     """
-    found: list[Project] = []
+    found: list[PomProject] = []
     for top in _tops(root, options):
         found += _Reactor(root, top, options).projects()
     return list({project.pom.path: project for project in found}.values())
@@ -144,9 +144,9 @@ class _Reactor:
         self._top = top
         self._overrides = settings.overrides(root, top, options)
         self._poms: dict[Path, Pom] = {}
-        self._projects: dict[Path, Project] = {}
+        self._projects: dict[Path, PomProject] = {}
 
-    def projects(self) -> list[Project]:
+    def projects(self) -> list[PomProject]:
         pending = [self._top / "pom.xml"]
         listed: list[Path] = []
         while pending:
@@ -164,11 +164,13 @@ class _Reactor:
 
     def _read(self, path: Path) -> Pom:
         if path not in self._poms:
-            self._poms[path] = poms.read(path)
+            self._poms[path] = read_pom(path)
         return self._poms[path]
 
     def _modules(self, pom: Pom) -> Iterator[Path]:
-        own = Project(pom=pom, top=self._top, overrides=self._overrides, properties=pom.properties)
+        own = PomProject(
+            pom=pom, top=self._top, overrides=self._overrides, properties=pom.properties
+        )
         for module in map(own.resolve, pom.modules):
             where = f"{pom.path}: module {module!r}"
             path = _pom_at(pom.path.parent / module)
@@ -176,12 +178,14 @@ class _Reactor:
                 raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
 
-    def _project(self, path: Path, by_key: Mapping[tuple[str, str], Path], depth: int) -> Project:
+    def _project(
+        self, path: Path, by_key: Mapping[tuple[str, str], Path], depth: int
+    ) -> PomProject:
         if depth > MAX_PARENTS:
             raise ConfigError(f"{path}: its parents never come to an end")
         if path not in self._projects:
             pom = self._read(path)
-            project = Project(pom=pom, top=self._top, overrides=self._overrides)
+            project = PomProject(pom=pom, top=self._top, overrides=self._overrides)
             project.parent = self._parent(pom, by_key, depth)
             above = project.parent.properties if project.parent else {}
             project.properties = {**above, **pom.properties}
@@ -191,15 +195,16 @@ class _Reactor:
 
     def _parent(
         self, pom: Pom, by_key: Mapping[tuple[str, str], Path], depth: int
-    ) -> Project | None:
+    ) -> PomProject | None:
         """Where Maven finds it: at the relative path, else among the modules."""
         wanted = pom.parent
         if wanted is None:
             return None
-        places = [_pom_at(pom.path.parent / wanted.relative_path)] if wanted.relative_path else []
-        places.append(by_key.get((wanted.group, wanted.artifact)))
-        for place in places:
-            if place is None or not (path := place.resolve()).is_relative_to(self._root):
+        candidates = [by_key.get((wanted.group, wanted.artifact))]
+        if wanted.relative_path:
+            candidates.insert(0, _pom_at(pom.path.parent / wanted.relative_path))
+        for candidate in candidates:
+            if candidate is None or not (path := candidate.resolve()).is_relative_to(self._root):
                 continue
             found = self._read(path)
             if path == pom.path or found.artifact != wanted.artifact:
@@ -212,7 +217,7 @@ class _Reactor:
                 return parent
         return None
 
-    def _complete(self, project: Project) -> None:
+    def _complete(self, project: PomProject) -> None:
         pom, above = project.pom, project.pom.parent
         parent = project.parent
         written = {

@@ -14,9 +14,9 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from releasekit.ecosystems.npm.manifest import Declared, Project
+    from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
     from releasekit.ecosystems.npm.options import Options
-    from releasekit.ecosystems.npm.workspace import Workspace
+    from releasekit.ecosystems.npm.workspace import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
 
@@ -26,16 +26,16 @@ def is_used(root: Path, options: Options) -> bool:
     return bool(options.packages) or any((root / name).is_file() for name in names)
 
 
-def projects(root: Path, space: Workspace, options: Options) -> dict[str, Project]:
+def packages_by_name(root: Path, files: WorkspaceFiles, options: Options) -> dict[str, NpmPackage]:
     """Every named package of the workspace, its root included, by name in order.
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
     """
-    found: dict[str, Project] = {}
-    for directory in _directories(root, space, options):
+    found: dict[str, NpmPackage] = {}
+    for directory in _directories(root, files, options):
         path = directory / globs.MANIFEST
         inside(root, path, where=str(path))
-        project = manifest.project(manifest.read(path), path)
+        project = manifest.package(manifest.read_manifest(path), path)
         if project is None:
             continue
         if project.name in found:
@@ -47,10 +47,10 @@ def projects(root: Path, space: Workspace, options: Options) -> dict[str, Projec
     return dict(sorted(found.items()))
 
 
-def _directories(root: Path, space: Workspace, options: Options) -> list[Path]:
+def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
     without = [f"!{pattern}" for pattern in options.exclude]
     members = [
-        *space.members,
+        *files.members,
         *globs.parse(options.packages, where="releasekit.toml: npm.packages"),
         *globs.parse(without, where="releasekit.toml: npm.exclude"),
     ]
@@ -61,7 +61,7 @@ def _directories(root: Path, space: Workspace, options: Options) -> list[Path]:
     return sorted(found)
 
 
-def packages(by_name: Mapping[str, Project], catalogs: Catalogs) -> list[Package]:
+def packages(by_name: Mapping[str, NpmPackage], catalogs: Catalogs) -> list[Package]:
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
@@ -76,7 +76,7 @@ def packages(by_name: Mapping[str, Project], catalogs: Catalogs) -> list[Package
 
 
 def _edges(
-    project: Project, by_name: Mapping[str, Project], catalogs: Catalogs
+    project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
 ) -> Iterator[Dependency]:
     """In the order of the manifest; development dependencies are nobody's who installs it."""
     for declared in project.declared:
@@ -91,7 +91,7 @@ def _edges(
             )
 
 
-def _kind(declared: Declared, project: Project, needed: Project) -> DependencyKind:
+def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> DependencyKind:
     optional = declared.field == "optionalDependencies" or (
         declared.field == "peerDependencies" and declared.key in project.optional_peers
     )
@@ -103,8 +103,8 @@ def _kind(declared: Declared, project: Project, needed: Project) -> DependencyKi
 
 
 def target(
-    declared: Declared, project: Project, by_name: Mapping[str, Project], catalogs: Catalogs
-) -> Project | None:
+    declared: Declared, project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
+) -> NpmPackage | None:
     """The package of this workspace that a dependency leads to."""
     reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
     if reference.kind == "path":

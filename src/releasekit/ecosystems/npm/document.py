@@ -52,7 +52,7 @@ def contained(file: IO[bytes], what: str) -> Contained:
                     continue
                 top.add(name)
                 if name == "package.json":
-                    found = manifest.parse(_text(archive, member, _MAX_MANIFEST_BYTES))
+                    found = manifest.parse_manifest(_text(archive, member, _MAX_MANIFEST_BYTES))
                 elif _README.fullmatch(name) and not readme:
                     readme_filename = name
                     readme = _text(archive, member, _MAX_README_BYTES)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
-from releasekit.ecosystems.npm import discover, publish_config, tarball, workspace
+from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins
+from releasekit.ecosystems.npm.workspace import WorkspaceFiles, read_workspace_files
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.npm.manifest import Project
+    from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import Tool
     from releasekit.ecosystems.shared.logs import Logs
@@ -33,7 +35,7 @@ _DIGESTS: Final = ("sha256", "sha512", "sha1")
 
 
 class Npm(Resource):
-    """Implements `interface.Ecosystem`; and `FollowUp`, for the scripts `npm publish` runs last."""
+    """Implements `interface.Ecosystem`."""
 
     def __init__(
         self, config: Config, options: Options, *, processes: Processes, logs: Logs
@@ -42,41 +44,71 @@ class Npm(Resource):
         self._config = config
         self._options = options
         self._logs = logs
-        self._projects: Mapping[str, Project] = {}
-        self._catalogs = Catalogs({})
-        self._tool: Tool = "npm"
-        self._contents: Mapping[str, str] = {}
         passed = processes.passing(options.pass_env)
         self._packer = Packer(processes, root=config.root, env=passed, group=self.group)
 
-    async def discover(self, root: Path) -> Sequence[Package]:
-        if not discover.is_used(root, self._options):
-            return []
-        space = workspace.read(root)
-        self._catalogs, self._tool = Catalogs(space.catalogs), space.tool
-        self._projects = discover.projects(root, space, self._options)
-        public = [it for it in self._projects.values() if not it.unpublishable]
-        self._contents = {
-            it.name: publish_config.directory(it.publish_config, it.manifest, space.tool)
-            for it in public
+    async def discover(self, root: Path) -> NpmWorkspace:
+        files = WorkspaceFiles("npm")
+        found: dict[str, NpmPackage] = {}
+        if discover.is_used(root, self._options):
+            files = read_workspace_files(root)
+            found = discover.packages_by_name(root, files, self._options)
+        public = [package for package in found.values() if not package.unpublishable]
+        contents = {
+            package.name: publish_config.directory(
+                package.publish_config, package.manifest, files.tool
+            )
+            for package in public
         }
         if "npm" not in self._config.registries:
-            for project in public:
-                _refuse_other_registry(project)
-        return discover.packages(self._projects, self._catalogs)
+            for package in public:
+                _refuse_other_registry(package)
+        catalogs = Catalogs(files.catalogs)
+        return NpmWorkspace(
+            packages=tuple(discover.packages(found, catalogs)),
+            by_name=found,
+            catalogs=catalogs,
+            tool=files.tool,
+            contents=contents,
+            root=root,
+            config=self._config,
+            options=self._options,
+            logs=self._logs,
+            packer=self._packer,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpmWorkspace:
+    """Implements `interface.Workspace`; and `FollowUp`, for the scripts `npm publish` runs last.
+
+    `contents` are the directories that are packed of each package that is published, where that is
+    not its own.
+    """
+
+    packages: tuple[Package, ...]
+    by_name: Mapping[str, NpmPackage]
+    catalogs: Catalogs
+    tool: Tool
+    contents: Mapping[str, str]
+    root: Path
+    config: Config
+    options: Options
+    logs: Logs
+    packer: Packer
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        pins = Pins(self._projects, self._catalogs, versions, self._config.pin)
-        return publish_config.applied(pins.pin(manifest), self._tool)
+        pins = Pins(self.by_name, self.catalogs, versions, self.config.pin)
+        return publish_config.applied(pins.pin(manifest), self.tool)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """Singly: one process packs them all, and what is packed can leave at once."""
         return [[package] for package in packages]
 
     async def build(
-        self, packages: Sequence[Package], into: Path
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        return {package.id: await self._build(package, into) for package in packages}
+        return {package.id: await self._build(package, into(package)) for package in packages}
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """What a plan says of scripts that run outside a build."""
@@ -98,12 +130,12 @@ class Npm(Resource):
         return f"its {' and '.join(scripts)} script{'s' * (len(scripts) > 1)}" if scripts else ""
 
     async def follow_up(self, package: Package) -> None:
-        log = self._logs.fresh("publish", package.id)
+        log = self.logs.fresh("publish", package.id)
         try:
-            await self._packer.follow_up(
+            await self.packer.follow_up(
                 {
                     "directory": str(package.directory),
-                    "root": str(self._config.root),
+                    "root": str(self.root),
                     "log": str(log.path),
                     "events": self._following(package),
                 }
@@ -112,28 +144,26 @@ class Npm(Resource):
             raise log.failure(f"but {error}", error) from error
 
     def _following(self, package: Package) -> tuple[str, ...]:
-        project = self._projects.get(package.id.name)
-        return () if project is None or self._options.ignore_scripts else project.following
+        return () if self.options.ignore_scripts else self.by_name[package.id.name].following
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
-        final = into / package.id.name / package.version
-        log = self._logs.fresh("build", package.id)
+        log = self.logs.fresh("build", package.id)
         try:
-            with staged(final) as partial:
-                packed = await self._packer.pack(self._request(package, partial, log.path))
+            with staged(into) as partial:
+                packed = await self.packer.pack(self._request(package, partial, log.path))
                 _check(packed, package)
-                if self._contents[package.id.name]:
+                if self.contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.
                     tarball.with_manifest(
                         partial / filename(package), lambda text: self.pin(text, {})
                     )
         except (BuildFailed, PlanError) as error:
             return log.failure(f"{package.id}: it could not be packed: {error}", error)
-        return (digested(final / filename(package), *_DIGESTS),)
+        return (digested(into / filename(package), *_DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
-        state = self._config.state_directory
-        contents = self._contents[package.id.name]
+        state = self.config.state_directory
+        contents = self.contents[package.id.name]
         packed = package.directory / contents
         inside = state.is_relative_to(packed)
         return {
@@ -141,14 +171,14 @@ class Npm(Resource):
             "contents": contents,
             "into": str(into / filename(package)),
             "log": str(log),
-            "root": str(self._config.root),
+            "root": str(self.root),
             "workspaces": [
-                str(project.directory)
-                for project in self._projects.values()
-                if project.directory != self._config.root
+                str(package.directory)
+                for package in self.by_name.values()
+                if package.directory != self.root
             ],
             "hidden": state.relative_to(packed).as_posix() if inside else "",
-            "ignoreScripts": self._options.ignore_scripts,
+            "ignoreScripts": self.options.ignore_scripts,
         }
 
 
@@ -168,11 +198,11 @@ def _check(packed: tuple[str, str], package: Package) -> None:
         )
 
 
-def _refuse_other_registry(project: Project) -> None:
-    registry = project.publish_config.get("registry")
+def _refuse_other_registry(package: NpmPackage) -> None:
+    registry = package.publish_config.get("registry")
     if isinstance(registry, str) and "registry.npmjs.org" not in registry:
         raise ConfigError(
-            f"{project.manifest}: publishConfig.registry is {registry!r}, and everything goes to "
+            f"{package.manifest}: publishConfig.registry is {registry!r}, and everything goes to "
             "registry.npmjs.org here",
             hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry is left "
             "out with `exclude-packages`, and published by a run of its own.",

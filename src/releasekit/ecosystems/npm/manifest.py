@@ -47,7 +47,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class NpmPackage:
     """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
     `following` once it is published. `bundled` are the packages that its
     tarball brings along, `optional_peers` the peers that it can do without.
@@ -69,16 +69,16 @@ class Project:
         return self.manifest.parent
 
 
-def read(path: Path) -> dict[str, object]:
+def read_manifest(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
     data = read_file(path, max_bytes=MAX_BYTES)
     try:
-        return parse(data.decode("utf-8-sig"))
+        return parse_manifest(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid JSON: {error}") from error
 
 
-def parse(text: str) -> dict[str, object]:
+def parse_manifest(text: str) -> dict[str, object]:
     """Raises ValueError for what is no JSON object."""
     document = json.loads(text.removeprefix("\ufeff"))
     if not isinstance(document, dict):
@@ -86,7 +86,7 @@ def parse(text: str) -> dict[str, object]:
     return document
 
 
-def project(document: Mapping[str, object], path: Path) -> Project | None:
+def package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
     """None for a package.json without a name: it marks a directory, and is nobody's package."""
     name = document.get("name")
     if name in {None, ""}:
@@ -97,7 +97,7 @@ def project(document: Mapping[str, object], path: Path) -> Project | None:
         )
     unpublishable = _unpublishable(document)
     scripts = table(document, "scripts", path=path)
-    return Project(
+    return NpmPackage(
         name=name,
         version=_version(document, path, required=not unpublishable),
         manifest=path,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from releasekit.ecosystems.npm.discover import Catalogs
-    from releasekit.ecosystems.npm.manifest import Project
+    from releasekit.ecosystems.npm.manifest import NpmPackage
 
 Mode = Literal["auto", "exact", "none"]
 MARKERS: Final = frozenset({"*", "^", "~"})
@@ -33,7 +33,7 @@ class Pins:
     those that are never published too.
     """
 
-    by_name: Mapping[str, Project]
+    by_name: Mapping[str, NpmPackage]
     catalogs: Catalogs
     versions: Mapping[str, str]
     mode: Mode
@@ -42,7 +42,7 @@ class Pins:
         """Raises PlanError for a requirement that excludes the planned version, and for one that
         only the workspace understands and that leads nowhere.
         """
-        document = manifest.parse(text)
+        document = manifest.parse_manifest(text)
         project = self.by_name.get(str(document.get("name")))
         if project is None:
             return text
@@ -55,7 +55,7 @@ class Pins:
 
         return json_text.replaced(text, change)
 
-    def _spec(self, declared: Declared, project: Project) -> str:
+    def _spec(self, declared: Declared, project: NpmPackage) -> str:
         reference = Reference.parse(declared.key, declared.spec)
         spec = declared.spec
         if reference.kind == "catalog":
@@ -105,7 +105,7 @@ class Pins:
 
 
 def _refuse_conflict(
-    project: Project, declared: Declared, reference: Reference, version: str
+    project: NpmPackage, declared: Declared, reference: Reference, version: str
 ) -> None:
     if reference.kind not in {"workspace", "range"} or reference.wanted in MARKERS:
         return

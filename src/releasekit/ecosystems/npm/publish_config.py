@@ -58,7 +58,7 @@ def directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
 
 def applied(text: str, tool: Tool) -> str:
     """The same text where `tool` would leave it as it is."""
-    document = manifest.parse(text)
+    document = manifest.parse_manifest(text)
     config = document.get("publishConfig")
     if not isinstance(config, dict):
         return text

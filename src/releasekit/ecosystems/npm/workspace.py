@@ -23,7 +23,7 @@ _MAX_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
+class WorkspaceFiles:
     """`tool` is "yarn" from version 2 on; version 1 packs as npm does. `catalogs` maps a catalog's
     name to the ranges in it.
     """
@@ -33,31 +33,31 @@ class Workspace:
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-def read(root: Path) -> Workspace:
+def read_workspace_files(root: Path) -> WorkspaceFiles:
     """What the files in `root` say; raises ConfigError naming file and key."""
     if (root / PNPM).is_file():
         return _pnpm(root)
     top = root / globs.MANIFEST
-    document = manifest.read(top) if top.is_file() else {}
+    document = manifest.read_manifest(top) if top.is_file() else {}
     patterns = document.get("workspaces", [])
     if isinstance(patterns, dict):  # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
         patterns = patterns.get("packages", [])
     settings = _yaml(root / YARN) if (root / YARN).is_file() else {}
-    return Workspace(
+    return WorkspaceFiles(
         "yarn" if (root / YARN).is_file() else "npm",
         _globs(patterns, where=f"{top}: workspaces"),
         _catalogs(settings, root / YARN),
     )
 
 
-def _pnpm(root: Path) -> Workspace:
+def _pnpm(root: Path) -> WorkspaceFiles:
     """https://pnpm.io/pnpm-workspace_yaml"""
     path = root / PNPM
     document = _yaml(path)
     found = _globs(document.get("packages", []), where=f"{path}: packages")
     # What pnpm excludes stays excluded, wherever it stands.
     ordered = sorted(found, key=lambda glob: glob.negated)
-    return Workspace("pnpm", tuple(ordered), _catalogs(document, path))
+    return WorkspaceFiles("pnpm", tuple(ordered), _catalogs(document, path))
 
 
 def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:

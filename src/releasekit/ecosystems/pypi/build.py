@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.pypi.environment import Environments
-    from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.ecosystems.shared.logs import Logs
     from releasekit.model import Artifact
 
@@ -44,7 +44,7 @@ class Builder:
     logs: Logs
 
     async def build(
-        self, project: Project, into: Path, *, wheels: Mapping[str, Path]
+        self, project: PyProject, into: Path, *, wheels: Mapping[str, Path]
     ) -> tuple[Artifact, ...]:
         """The project's sdist and wheel, in `into`, which holds nothing else afterwards.
 
@@ -63,13 +63,13 @@ class Builder:
             _check(wheel, "bdist_wheel", project)
         return tuple(artifacts.digested(into / name, *_DIGESTS) for name in (sdist, wheel))
 
-    async def metadata(self, project: Project, *, wheels: Mapping[str, Path]) -> str:
+    async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
         log = self._log(project, "metadata")
         request = self._request(project, into=self.scratch, log=log)
         return (await self._ask(replace(request, operation="metadata"), project, wheels)).metadata
 
-    def _request(self, project: Project, *, into: Path, log: Path) -> Request:
+    def _request(self, project: PyProject, *, into: Path, log: Path) -> Request:
         source = project.manifest.parent
         inside = self.state.is_relative_to(source)
         return Request(
@@ -84,7 +84,9 @@ class Builder:
             hidden=self.state.relative_to(source).as_posix() if inside else "",
         )
 
-    async def _ask(self, request: Request, project: Project, wheels: Mapping[str, Path]) -> Answer:
+    async def _ask(
+        self, request: Request, project: PyProject, wheels: Mapping[str, Path]
+    ) -> Answer:
         installed: tuple[str, ...] = ()
         what = f"pypi:{project.name}: its {request.operation}"
         try:
@@ -100,11 +102,11 @@ class Builder:
             raise log.failure(f"{what} could not be built: {error}", error) from error
         raise BuildFailed(f"{what} needs ever more build requirements: {', '.join(installed)}")
 
-    def _log(self, project: Project, kind: str) -> Path:
+    def _log(self, project: PyProject, kind: str) -> Path:
         return self.logs.fresh(kind, PackageId("pypi", project.name)).path
 
 
-def _check(filename: str, kind: str, project: Project) -> None:
+def _check(filename: str, kind: str, project: PyProject) -> None:
     release = release_of(filename)
     if release is None or release[2] != kind:
         what = "a wheel" if kind == "bdist_wheel" else "a source distribution"

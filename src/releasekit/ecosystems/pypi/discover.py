@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.ecosystems.pypi.manifest import Declared, Project
+    from releasekit.ecosystems.pypi.manifest import Declared, PyProject
     from releasekit.ecosystems.pypi.options import Options
 
 ECOSYSTEM: Final = "pypi"
 
 
-def projects(root: Path, options: Options) -> list[Project]:
+def projects(root: Path, options: Options) -> list[PyProject]:
     """Every project of the workspace, sorted by name; raises ConfigError when two share one.
 
     The root's own project, the members of its uv workspace, and what `options.packages` names.
     """
-    found: dict[str, Project] = {}
+    found: dict[str, PyProject] = {}
     for path in _manifests(root, options):
-        document = manifest.read(path)
+        document = manifest.read_pyproject(path)
         if manifest.table(document, "tool", "uv", path=path).get("managed") is False:
             continue
         if "project" not in document:
@@ -52,7 +52,7 @@ def _manifests(root: Path, options: Options) -> list[Path]:
     )
     top = root / "pyproject.toml"
     if top.is_file():
-        document = manifest.read(inside(root, top, where=str(top)))
+        document = manifest.read_pyproject(inside(root, top, where=str(top)))
         uv = manifest.table(document, "tool", "uv", path=top)
         workspace = manifest.table(uv, "workspace", path=top)
         globs, exclude = (
@@ -70,7 +70,7 @@ def _manifests(root: Path, options: Options) -> list[Path]:
     ]
 
 
-def check_build_order(by_name: Mapping[str, Project]) -> None:
+def check_build_order(by_name: Mapping[str, PyProject]) -> None:
     """Raises PlanError where a package would have to be built before itself."""
     order = TopologicalSorter({name: build_closure(by_name[name], by_name) for name in by_name})
     try:
@@ -83,7 +83,7 @@ def check_build_order(by_name: Mapping[str, Project]) -> None:
         ) from error
 
 
-def packages(by_name: Mapping[str, Project]) -> list[Package]:
+def packages(by_name: Mapping[str, PyProject]) -> list[Package]:
     """The projects, versions known, as packages with their edges to one another."""
     edges = {name: dependencies(project, by_name) for name, project in by_name.items()}
     return [
@@ -99,7 +99,7 @@ def packages(by_name: Mapping[str, Project]) -> list[Package]:
     ]
 
 
-def dependencies(project: Project, by_name: Mapping[str, Project]) -> tuple[Dependency, ...]:
+def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[Dependency, ...]:
     """The project's in-repo edges, in the order of its manifest.
 
     An extra that names the project itself is no edge, and neither is one that needs a package
@@ -132,7 +132,7 @@ def dependencies(project: Project, by_name: Mapping[str, Project]) -> tuple[Depe
     )
 
 
-def needs_of_extras(wanted: Declared, by_name: Mapping[str, Project]) -> set[str]:
+def needs_of_extras(wanted: Declared, by_name: Mapping[str, PyProject]) -> set[str]:
     """The in-repo packages that the extras in `acme[cli]` need, whichever extras these ask for."""
     found: set[str] = set()
     seen: set[tuple[str, str]] = set()
@@ -207,7 +207,7 @@ def _all_behind(name: str, needed_by: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def build_closure(project: Project, by_name: Mapping[str, Project]) -> list[str]:
+def build_closure(project: PyProject, by_name: Mapping[str, PyProject]) -> list[str]:
     """The other in-repo packages that have to be in the environment it is built in, sorted."""
     closure: set[str] = set()
     pending = _in_repo(project, DependencyKind.BUILD, by_name)
@@ -219,7 +219,9 @@ def build_closure(project: Project, by_name: Mapping[str, Project]) -> list[str]
     return sorted(closure)
 
 
-def _in_repo(project: Project, kind: DependencyKind, by_name: Mapping[str, Project]) -> list[str]:
+def _in_repo(
+    project: PyProject, kind: DependencyKind, by_name: Mapping[str, PyProject]
+) -> list[str]:
     declared = [it for it in project.requirements if it.kind is kind]
     names = {it.name for it in declared}.union(*(needs_of_extras(it, by_name) for it in declared))
     return sorted(names & by_name.keys())

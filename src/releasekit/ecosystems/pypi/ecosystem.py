@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.pypi import discover, manifest, pin
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.environment import Environments, Installer
+from releasekit.ecosystems.pypi.wheels import InRepoWheels
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed, ReleasekitError
-from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.pypi.manifest import Project
+    from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.ecosystems.pypi.options import Options
+    from releasekit.ecosystems.pypi.pin import Mode
     from releasekit.ecosystems.shared.logs import Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
 
 class PyPI(Resource):
-    """Implements `interface.Ecosystem`."""
+    """Implements `interface.Ecosystem`; all its workspaces are built in the same environments."""
 
     def __init__(
         self, config: Config, options: Options, *, processes: Processes, logs: Logs
@@ -39,86 +39,40 @@ class PyPI(Resource):
         self._options = options
         self._processes = processes
         self._logs = logs
-        self._projects: Mapping[str, Project] = {}
-        self._wheels: dict[str, Path] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._preparing = asyncio.Lock()
         self._builder: Builder | None = None
 
-    async def discover(self, root: Path) -> Sequence[Package]:
-        found = discover.projects(root, self._options)
-        self._projects = {project.name: project for project in found}
-        discover.check_build_order(self._projects)
+    async def discover(self, root: Path) -> PyPIWorkspace:
+        found = {project.name: project for project in discover.projects(root, self._options)}
+        discover.check_build_order(found)
+        wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
+
+        async def completed(project: PyProject) -> PyProject | ReleasekitError:
+            if project.unpublishable or not project.dynamic & manifest.COMPUTED:
+                return project
+            async with limit:
+                try:
+                    builder = await self._prepared()
+                    needed = await wheels.needed_by(project, found)
+                    metadata = await builder.metadata(project, wheels=needed)
+                    return manifest.computed(project, metadata)
+                except ReleasekitError as error:
+                    return error
+
         async with asyncio.TaskGroup() as hooks:
-            tasks = [hooks.create_task(self._complete(project, limit)) for project in found]
-        self._projects = {project.name: project for project in map(_succeeded, tasks)}
-        return discover.packages(self._projects)
-
-    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        return pin.pin(manifest, versions, self._config.pin)
-
-    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
-        return [[package] for package in packages]
-
-    async def build(
-        self, packages: Sequence[Package], into: Path
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        return {package.id: await self._build(package, into) for package in packages}
-
-    async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
-        name = package.id.name
-        # Read again: what discovery saw is not pinned.
-        document = manifest.read(package.manifest)
-        project = replace(manifest.project(document, package.manifest), version=package.version)
-        try:
-            builder = await self._prepared()
-            wheels = await self._in_repo_wheels(project, into)
-            artifacts = await builder.build(project, into / name / package.version, wheels=wheels)
-        except BuildFailed as error:
-            return error
-        self._wheels[name] = artifacts[-1].path
-        return artifacts
-
-    async def _complete(
-        self, project: Project, limit: asyncio.Semaphore
-    ) -> Project | ReleasekitError:
-        if project.unpublishable or not project.dynamic & manifest.COMPUTED:
-            return project
-        async with limit:
-            try:
-                builder = await self._prepared()
-                wheels = await self._in_repo_wheels(project, None)
-                metadata = await builder.metadata(project, wheels=wheels)
-                return manifest.computed(project, metadata)
-            except ReleasekitError as error:
-                return error
-
-    async def _in_repo_wheels(self, project: Project, into: Path | None) -> dict[str, Path]:
-        """The packages of the workspace that its build environment needs, built."""
-        closure = discover.build_closure(project, self._projects)
-        return {name: await self._wheel(self._projects[name], into) for name in closure}
-
-    async def _wheel(self, project: Project, into: Path | None) -> Path:
-        """What this run built, or an earlier one, or else a build that is never published: the
-        package may be on its registry already, or be planned for later.
-        """
-        if project.name not in self._wheels and into and project.version:
-            earlier = into / project.name / project.version
-            self._wheels.update((project.name, wheel) for wheel in earlier.glob("*.whl"))
-        if project.name in self._wheels:
-            return self._wheels[project.name]
-        # Before its own turn, so that nobody has the turns of two wheels.
-        wheels = await self._in_repo_wheels(project, into)
-        builder = await self._prepared()
-        async with turn(Kind.WHEEL, project.name, self._locks[project.name]):
-            if project.name not in self._wheels:
-                target = builder.scratch / "in-repo" / project.name
-                built = await builder.build(project, target, wheels=wheels)
-                self._wheels[project.name] = built[-1].path
-            return self._wheels[project.name]
+            tasks = [hooks.create_task(completed(project)) for project in found.values()]
+        projects = {project.name: project for project in map(_succeeded, tasks)}
+        return PyPIWorkspace(
+            packages=tuple(discover.packages(projects)),
+            projects=projects,
+            pins=self._config.pin,
+            builder=self._prepared,
+            wheels=wheels,
+        )
 
     async def _prepared(self) -> Builder:
-        async with self._locks[""]:
+        async with self._preparing:
             if self._builder is None:
                 config, options = self._config, self._options
                 installer = Installer(
@@ -155,7 +109,50 @@ class PyPI(Resource):
         return ""
 
 
-def _succeeded(task: asyncio.Task[Project | ReleasekitError]) -> Project:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyPIWorkspace:
+    """Implements `interface.Workspace`; `projects` are all there are, by name, versions known.
+
+    `wheels` are those of them that builds of others need, made as they are asked for.
+    """
+
+    packages: tuple[Package, ...]
+    projects: Mapping[str, PyProject]
+    pins: Mode
+    builder: Callable[[], Awaitable[Builder]]
+    wheels: InRepoWheels
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        return pin.pin(manifest, versions, self.pins)
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return [[package] for package in packages]
+
+    async def build(
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        return {package.id: await self._build(package, into) for package in packages}
+
+    async def _build(
+        self, package: Package, into: Callable[[Package], Path]
+    ) -> tuple[Artifact, ...] | BuildFailed:
+        # Read again: what discovery saw is not pinned.
+        document = manifest.read_pyproject(package.manifest)
+        project = replace(manifest.project(document, package.manifest), version=package.version)
+        by_name = {each.id.name: each for each in self.packages}
+        try:
+            builder = await self.builder()
+            wheels = await self.wheels.needed_by(
+                project, self.projects, lambda name: into(by_name[name])
+            )
+            built = await builder.build(project, into(package), wheels=wheels)
+        except BuildFailed as error:
+            return error
+        self.wheels.built(package.id.name, built[-1].path)
+        return built
+
+
+def _succeeded(task: asyncio.Task[PyProject | ReleasekitError]) -> PyProject:
     result = task.result()
     if isinstance(result, ReleasekitError):
         raise result

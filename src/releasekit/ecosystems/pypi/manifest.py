@@ -62,7 +62,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class PyProject:
     """`version` is normalised, and empty when a build hook has to tell it.
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
@@ -78,7 +78,7 @@ class Project:
     unpublishable: str
 
 
-def read(path: Path) -> dict[str, object]:
+def read_pyproject(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
     data = read_file(path, max_bytes=MAX_BYTES)
     try:
@@ -104,13 +104,13 @@ def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -
     return tuple(value)
 
 
-def project(document: Mapping[str, object], path: Path) -> Project:
+def project(document: Mapping[str, object], path: Path) -> PyProject:
     """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
     metadata = table(document, "project", path=path)
     name = _name(metadata, path)
     dynamic = frozenset(strings(metadata, "dynamic", path=path, where="project.dynamic"))
     unpublishable = _unpublishable(document, path)
-    return Project(
+    return PyProject(
         name=name,
         version=_version(metadata, dynamic, path, required=not unpublishable),
         manifest=path,
@@ -121,7 +121,7 @@ def project(document: Mapping[str, object], path: Path) -> Project:
     )
 
 
-def computed(project: Project, metadata: str) -> Project:
+def computed(project: PyProject, metadata: str) -> PyProject:
     """The project with its dynamic fields filled in from the METADATA of its wheel.
 
     https://packaging.python.org/en/latest/specifications/core-metadata/
@@ -129,7 +129,7 @@ def computed(project: Project, metadata: str) -> Project:
     path, fields = project.manifest, HeaderParser().parsestr(metadata)
     declared = list(project.requirements)
     for text in fields.get_all("Requires-Dist", []):
-        wanted = requirement(text, path=path, where="the built METADATA")
+        wanted = parse_requirement(text, path=path, where="the built METADATA")
         extras = frozenset(map(canonicalize_name, _EXTRA.findall(str(wanted.marker))))
         field = "optional-dependencies" if extras else "dependencies"
         if field in project.dynamic:
@@ -159,7 +159,7 @@ def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
     )
 
 
-def requirement(text: str, *, path: Path, where: str) -> Requirement:
+def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
     try:
         return Requirement(text)
     except InvalidRequirement as error:
@@ -221,7 +221,7 @@ def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared,
         Declared(
             kind,
             text,
-            requirement(text, path=path, where=where),
+            parse_requirement(text, path=path, where=where),
             frozenset({canonicalize_name(key)} if kind is DependencyKind.OPTIONAL else ()),
         )
         for kind, parent, key, where in declared
