@@ -17,8 +17,7 @@ from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.make import in_order, make_plan, planned_versions
 from releasekit.release import phases
-from releasekit.state import dist
-from releasekit.state.directory import make_state_directory
+from releasekit.state.directory import built_directory, make_state_directory
 from releasekit.state.history import History
 from releasekit.state.pins import EphemeralPin
 
@@ -71,7 +70,7 @@ class Workbench:
         """As a run does it: batch by batch, with pinned manifests."""
         state = self.config.state_directory
         make_state_directory(state)
-        into = partial(dist.directory_of, state_directory=state)
+        into = partial(built_directory, state_directory=state)
         versions = planned_versions(packages).get(self.name, {})
         built: Built = {}
         for batch in self.workspace.batches(packages):

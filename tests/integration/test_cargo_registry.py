@@ -23,7 +23,7 @@ from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.state.dist import directory_of
+from releasekit.state.directory import built_directory
 from workspaces import Program, git
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
             for manifest in {path for package in packages for path in package.manifests}:
                 manifest.write_text(found.pin(manifest.read_text(), versions))
             artifacts: dict[PackageId, tuple[Artifact, ...] | BuildFailed] = {}
-            into = partial(directory_of, state_directory=config.state_directory)
+            into = partial(built_directory, state_directory=config.state_directory)
             for batch in found.batches(packages):
                 artifacts |= await found.build(batch, into)
             return Built(packages, artifacts)

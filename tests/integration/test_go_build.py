@@ -19,7 +19,7 @@ from releasekit.ecosystems.go.options import Options
 from releasekit.errors import BuildFailed, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
-from releasekit.state.dist import directory_of
+from releasekit.state.directory import built_directory
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def build(
             workspace = await ecosystem.discover(root)
             found = {each.id.name.rpartition("/")[2]: each for each in workspace.packages}
             (batch,) = workspace.batches([found[name] for name in names])
-            into = partial(directory_of, state_directory=root / ".releasekit")
+            into = partial(built_directory, state_directory=root / ".releasekit")
             built = await workspace.build(batch, into)
             return [(name, built[found[name].id]) for name in names]
 

@@ -23,7 +23,7 @@ from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.decision import compare
-from releasekit.state.dist import directory_of
+from releasekit.state.directory import built_directory
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
     order = sorted(packages, key=lambda package: len(package.dependencies))
     state = packages[0].directory.parent / ".releasekit"
-    results = await target.workspace.build(order, partial(directory_of, state_directory=state))
+    results = await target.workspace.build(order, partial(built_directory, state_directory=state))
     made = {}
     for package, result in results.items():
         assert not isinstance(result, BuildFailed), (str(result), result.log)

@@ -23,7 +23,7 @@ from releasekit.ecosystems.pypi.options import Options
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
-from releasekit.state.dist import directory_of
+from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -69,7 +69,7 @@ async def build_all(
             )
         )
         waiting.remove(package)
-        into = partial(directory_of, state_directory=state)
+        into = partial(built_directory, state_directory=state)
         result = (await workspace.build([package], into))[package.id]
         if isinstance(result, BuildFailed):
             raise result
@@ -217,7 +217,7 @@ def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: s
 
     async def main() -> tuple[Artifact, ...] | BuildFailed:
         async with opened(root) as workspace:
-            into = partial(directory_of, state_directory=root / ".releasekit")
+            into = partial(built_directory, state_directory=root / ".releasekit")
             (result,) = (await workspace.build(workspace.packages, into)).values()
             return result
 

@@ -31,7 +31,7 @@ HOST = (
 )
 STATE = (
     *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),
-    *("locks", "pins", "run_logs", "dist", "lock_table", "doctor"),
+    *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (
     *("values", "declaration", "ecosystem", "inputs", "declared"),

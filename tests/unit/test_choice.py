@@ -49,7 +49,7 @@ def plan_of(
     asked = settings.ecosystems or ("cargo", "npm", "pypi")
     targets = {
         name: Target(
-            FakeWorkspace(packages=[it for it in packages if it.id.ecosystem == name]),
+            FakeWorkspace(packages=[each for each in packages if each.id.ecosystem == name]),
             FakeRegistry(files=files if any(it.startswith(name) for it in published) else {}),
         )
         for name in (*asked, *consulted(settings))

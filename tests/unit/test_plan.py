@@ -8,9 +8,10 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, target
+from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
 from releasekit.model import Action, DependencyKind, Package, Plan
-from releasekit.plan.make import make_plan
+from releasekit.plan.make import discover, make_plan
 from releasekit.state.journal import History
 
 if TYPE_CHECKING:
@@ -31,6 +32,32 @@ def plan_of(
     targets = target(FakeWorkspace(packages=placed), registry or FakeRegistry())
     settings = config(root, **changes)
     return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
+
+
+class Meeting:
+    """An ecosystem whose discovery ends once all of them are under way."""
+
+    def __init__(self, name: str, together: asyncio.Barrier) -> None:
+        self.name = name
+        self.together = together
+
+    async def discover(self, root: Path) -> FakeWorkspace:
+        await self.together.wait()
+        return FakeWorkspace(packages=[package(f"{self.name} in {root.name}")])
+
+
+def test_ecosystems_are_looked_for_side_by_side(tmp_path: Path) -> None:
+    async def main() -> dict[str, Target]:
+        together, registry = asyncio.Barrier(2), FakeRegistry()
+        discoveries = {
+            name: Discovery.of(Meeting(name, together), registry) for name in ("pypi", "npm")
+        }
+        return await discover(tmp_path, discoveries)
+
+    targets = asyncio.run(main())
+    assert {name: target.workspace.packages[0].id.name for name, target in targets.items()} == {
+        name: f"{name} in {tmp_path.name}" for name in ("pypi", "npm")
+    }
 
 
 def names(plan: Plan) -> list[str]:

@@ -22,7 +22,7 @@ from releasekit.model import Event, Node, Outcome, Span
 from releasekit.plan.decision import compare, mismatch
 from releasekit.plan.make import read_manifest
 from releasekit.release.life import fail_together
-from releasekit.state import dist
+from releasekit.state.directory import built_directory
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
@@ -117,7 +117,7 @@ class Phases:
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        into = partial(dist.directory_of, state_directory=self._config.state_directory)
+        into = partial(built_directory, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout_s
         try:
             async with asyncio.timeout(limit_s):

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from releasekit.model import Package
+
 WAY_OUT: Final = "Delete it; if the repository has it, delete it there too. Nothing else was done."
 
 
@@ -27,6 +29,13 @@ def make_state_directory(path: Path) -> None:
             f"{path}: cannot be used as the state directory: {error.strerror}",
             hint="Name one that can be written as `state-directory`.",
         ) from error
+
+
+def built_directory(package: Package, state_directory: Path) -> Path:
+    """Where the files of a package lie, from its build until a registry shows them, and after."""
+    # A colon, which Maven puts between group and artifact, is no part of a path on Windows.
+    parts = package.id.name.split(":")
+    return state_directory.joinpath("dist", package.id.ecosystem, *parts, package.version)
 
 
 def refuse_links(state_directory: Path) -> None:

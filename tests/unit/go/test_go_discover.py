@@ -239,14 +239,14 @@ def test_a_file_that_cannot_be_read_is_one_clear_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        gomod.read(tmp_path / "none")
+        gomod.read_text(tmp_path / "none")
     path = tmp_path / "go.mod"
     path.write_bytes(b"module \xff\n")
     with pytest.raises(ConfigError, match="not UTF-8"):
-        gomod.read(path)
+        gomod.read_text(path)
     monkeypatch.setattr(gomod, "MAX_BYTES", 3)
     with pytest.raises(ConfigError, match="larger than 3 bytes"):
-        gomod.read(path)
+        gomod.read_text(path)
 
 
 def test_discovery_starts_no_process(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host import streams
 from releasekit.host.process import PATIENCE, Patience, Processes
 from releasekit.model import Action, PlannedPackage
-from releasekit.state.dist import directory_of
+from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -114,7 +114,7 @@ async def opened(
 async def build_all(npm: Npm, root: Path) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
     workspace = await npm.discover(root)
     public = [package for package in workspace.packages if not package.unpublishable]
-    into = partial(directory_of, state_directory=root / ".releasekit")
+    into = partial(built_directory, state_directory=root / ".releasekit")
     batches = workspace.batches(public)
     answers = await asyncio.gather(*(workspace.build(batch, into) for batch in batches))
     return {name: result for answer in answers for name, result in answer.items()}

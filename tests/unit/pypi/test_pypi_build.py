@@ -24,7 +24,7 @@ from releasekit.ecosystems.pypi.options import Options
 from releasekit.ecosystems.pypi.target import target
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
-from releasekit.state.dist import directory_of
+from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -97,7 +97,8 @@ def write(root: Path, name: str, **changes: str) -> None:
 class Workspace:
     """What was found in a directory whose subdirectories are packages."""
 
-    def __init__(self, root: Path, found: PyPIWorkspace) -> None:
+    def __init__(self, root: Path, ecosystem: PyPI, found: PyPIWorkspace) -> None:
+        self.ecosystem = ecosystem
         self.root = root
         self.state = root.parent / "state"
         self.found = found
@@ -105,7 +106,7 @@ class Workspace:
 
     async def build(self, name: str) -> tuple[Artifact, ...] | BuildFailed:
         (batch,) = self.found.batches([self.packages[name]])
-        into = partial(directory_of, state_directory=self.state)
+        into = partial(built_directory, state_directory=self.state)
         (result,) = (await self.found.build(batch, into)).values()
         return result
 
@@ -144,7 +145,7 @@ async def opened(
         logs = fakes.logs(config.state_directory, processes.redact)
         chosen = options or Options(packages=("*",))
         async with PyPI(config, chosen, processes=processes, logs=logs) as pypi:
-            yield Workspace(root, await pypi.discover(root))
+            yield Workspace(root, pypi, await pypi.discover(root))
     assert not list(temporary.iterdir())
 
 
@@ -348,6 +349,23 @@ def test_in_repo_build_requirements_come_from_what_was_built(root: Path) -> None
         await workspace.built("plugin-user")  # from the files of the earlier run
 
     running(root, again)
+
+
+def test_workspaces_with_packages_of_one_name_have_their_own_wheels(root: Path) -> None:
+    """Discovery builds what a metadata hook needs; a later one keeps its own apart."""
+    declared, elsewhere = 'dynamic = ["version"]', root.parent / "elsewhere"
+    for where, version in ((root, "1.0"), (elsewhere, "2.0")):
+        write(where, "plugin", version=version, more=f"VERSION = '{version}'")
+        hook = f"import plugin; assert plugin.VERSION == '{version}'"
+        write(where, "user", declared=declared, requires='["plugin"]', wheel=hook)
+
+    async def body(workspace: Workspace) -> None:
+        later = await workspace.ecosystem.discover(elsewhere)
+        assert {package.version for package in later.packages} == {"2.0", "1.0"}
+        assert workspace.packages["plugin"].version == "1.0"
+        await workspace.built("user")
+
+    running(root, body)
 
 
 def test_an_in_repo_build_requirement_that_cannot_be_built_fails_what_needs_it(root: Path) -> None:

@@ -122,7 +122,7 @@ def _directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
     work = root / "go.work"
     listed = work.is_file()
     if listed:
-        found = [_used(root, work, use) for use in gomod.used(gomod.read(work), str(work))]
+        found = [_used(root, work, use) for use in gomod.used(gomod.read_text(work), str(work))]
     else:
         found = sorted(_nested(root))
     modules: list[Path] = []
@@ -142,7 +142,7 @@ def _required(root: Path, fixtures: list[Path], found: Mapping[str, Module]) -> 
     for directory in fixtures:
         manifest = directory / "go.mod"
         try:
-            path = gomod.parse_mod(gomod.read(manifest), str(manifest)).module
+            path = gomod.parse_mod(gomod.read_text(manifest), str(manifest)).module
         except ConfigError:
             continue  # a test may want it just like that
         where = PurePosixPath(directory.relative_to(root).as_posix())
@@ -181,7 +181,7 @@ def _nested(root: Path) -> Iterator[Path]:
 
 def _module(root: Path, directory: Path, options: Options) -> Module:
     manifest = directory / "go.mod"
-    mod = gomod.parse_mod(gomod.read(manifest), str(manifest))
+    mod = gomod.parse_mod(gomod.read_text(manifest), str(manifest))
     where = directory.relative_to(root).as_posix()
     private = _matches(where, options.private) or _matches(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""

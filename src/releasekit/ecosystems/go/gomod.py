@@ -79,7 +79,7 @@ class GoMod:
     lines: tuple[Line, ...]
 
 
-def read(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a go.mod, go.work or version file; raises ConfigError when there is none."""
     content = read_file(path, max_bytes=MAX_BYTES)
     try:

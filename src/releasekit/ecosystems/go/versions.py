@@ -70,7 +70,7 @@ def refuse_unknown(options: Options, known: set[str]) -> None:
 
 def in_file(path: Path) -> str:
     """The version a file holds: its only line, or the first value of a `version`."""
-    text = gomod.read(path).strip()
+    text = gomod.read_text(path).strip()
     if is_release_version(_with_v(text)):
         return text
     match = _ASSIGNED.search(text)

@@ -11,7 +11,7 @@ from releasekit.ecosystems.maven.answers import ANSWERS
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Transient
 from releasekit.model import Published
-from releasekit.state import dist
+from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,7 +117,7 @@ class Reader:
             return ""
 
     def _home(self, package: Package) -> Path:
-        return dist.directory_of(package, self._state)
+        return built_directory(package, self._state)
 
     def _headers(self) -> dict[str, str]:
         # The repository may be private too. What was cached on the way would hide what is there.
