@@ -98,7 +98,7 @@ def test_every_record_has_schema_run_sequence_time_and_crc(
     lines = (tmp_path / "journal.jsonl").read_bytes().splitlines()
     records = [json.loads(line) for line in lines]
     assert [(record["v"], record["run"], record["seq"]) for record in records] == [
-        (1, "run", number) for number in range(len(lines))
+        (2, "run", number) for number in range(len(lines))
     ]
     assert [record["event"] for record in records] == [
         "run_started",
@@ -505,9 +505,9 @@ def test_sound_lines_that_are_no_objects_are_an_error(tmp_path: Path) -> None:
 
 def test_a_journal_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     """R33"""
-    data = record(v=2, event="something new")
+    data = record(v=3, event="something new")
     (tmp_path / "journal.jsonl").write_bytes(data)
-    with pytest.raises(JournalNewer, match="schema 2; this version knows 1 at most"):
+    with pytest.raises(JournalNewer, match="schema 3; this version knows 2 at most"):
         Journal.open(tmp_path, run_id="run")
     assert (tmp_path / "journal.jsonl").read_bytes() == data
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Package
 
-SCHEMA = 1
+SCHEMA = 2  # since 2 there is `planned`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
