@@ -274,10 +274,12 @@ def tell(made: Report, config: Config, session: Session) -> None:
     if config.summary:
         actions.summary(report.summary(made))
     if config.annotations:
-        failed = [it for it in made.results if it.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
+        failed = [
+            result for result in made.results if result.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
+        ]
         actions.annotate("error", _annotations(failed))
         # Published, and what should have followed did not.
-        owing = [it for it in made.results if it.outcome.done and it.hint]
+        owing = [result for result in made.results if result.outcome.done and result.hint]
         actions.annotate("warning", _annotations(owing))
 
 

@@ -47,7 +47,7 @@ def consulted(config: Config) -> tuple[str, ...]:
         if chosen(config, PackageId.parse(dependent))
         for on in needs
     }
-    return tuple(sorted(it for it in needed if not concerns(config, it)))
+    return tuple(sorted(name for name in needed if not concerns(config, name)))
 
 
 def with_extra(
@@ -90,7 +90,7 @@ def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]
     ours = {package for package in public if concerns(config, package.ecosystem)}
     picked = set(ours)
     if config.packages:
-        picked = set().union(*(_matching(it, "packages", ours) for it in config.packages))
+        picked = set().union(*(_matching(pattern, "packages", ours) for pattern in config.packages))
     for pattern in config.exclude_packages:
         # What names an ecosystem that is left out is no typo: it is left out already.
         ecosystem = pattern.partition(":")[0]

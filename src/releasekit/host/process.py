@@ -206,7 +206,7 @@ class Processes(Resource):
         try:
             return self.group.start(running.attend(ask=ask))
         except GroupClosed:
-            await running.end_at_once()  # it closed while the child was being started
+            await running.end_now()  # it closed while the child was being started
             raise
 
 
@@ -268,12 +268,12 @@ class _Running:
             try:
                 await self._end(ask=ask)
             except asyncio.CancelledError:
-                await self.end_at_once()
+                await self.end_now()
             raise
         self._let_go()
         return status
 
-    async def end_at_once(self) -> None:
+    async def end_now(self) -> None:
         self.kill()
         await uncancellable(self._ended_within(self._patience.signals[-1][1]))
         self._let_go()

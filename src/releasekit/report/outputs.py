@@ -105,7 +105,9 @@ def plan_outputs(plan: Plan) -> dict[str, str]:
         {
             "ecosystem": ",".join(together),
             "packages": "\n".join(
-                str(it) if len(together) > 1 else it.name for it in work if it.ecosystem in together
+                str(package) if len(together) > 1 else package.name
+                for package in work
+                if package.ecosystem in together
             ),
         }
         for together in _together(work, plan)

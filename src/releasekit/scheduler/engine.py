@@ -339,7 +339,7 @@ class Scheduler(Generic[K]):
                 self._pauses.pop(name).cancel()
             if self._observer is not None:
                 outcome = self._frontier.outcomes[name]
-                _tell(self._observer.settled, name, outcome, self._reasons.at_once(name))
+                _tell(self._observer.settled, name, outcome, self._reasons.so_far(name))
         self._advance()
 
     def _result(self) -> RunResult[K]:

@@ -25,7 +25,7 @@ class Reasons(Generic[K]):
         self.interrupted: dict[K, str] = {}
         self._frontier = frontier
 
-    def at_once(self, name: K) -> str:
+    def so_far(self, name: K) -> str:
         """Why it has just ended; of what is blocked, by which dependency."""
         return self._reason(name, lambda blocked: self._frontier.blockers(blocked)[0])
 

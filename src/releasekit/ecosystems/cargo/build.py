@@ -196,7 +196,7 @@ class Packager:
         return {name for name in found if name in self.crates}
 
     def _culprit(self, text: str) -> str:
-        by_manifest = {str(it.manifest): name for name, it in self.crates.items()}
+        by_manifest = {str(crate.manifest): name for name, crate in self.crates.items()}
         for path in _MANIFEST.findall(text):
             if path in by_manifest:
                 return by_manifest[path]

@@ -105,7 +105,7 @@ def _crate(package: dict[str, Any], workspace: Path) -> Crate:
         manifest=Path(package["manifest_path"]),
         workspace=workspace,
         publish=None if publish is None else tuple(publish),
-        needs=tuple(_need(it) for it in package["dependencies"] if it.get("path")),
+        needs=tuple(_need(need) for need in package["dependencies"] if need.get("path")),
         lacks=tuple(lacks),
     )
 

@@ -88,17 +88,17 @@ def upload_metadata(crate: CrateFile, home: Home) -> dict[str, Any]:
         "vers": package["version"],
         "deps": [
             {
-                "optional": it.optional,
-                "default_features": it.default_features,
-                "name": it.package,
-                "features": it.features,
-                "version_req": it.requirement,
-                "target": it.target,
-                "kind": it.kind,
-                "registry": it.registry,
-                **({"explicit_name_in_toml": it.alias} if it.alias else {}),
+                "optional": need.optional,
+                "default_features": need.default_features,
+                "name": need.package,
+                "features": need.features,
+                "version_req": need.requirement,
+                "target": need.target,
+                "kind": need.kind,
+                "registry": need.registry,
+                **({"explicit_name_in_toml": need.alias} if need.alias else {}),
             }
-            for it in dependencies(crate.manifest, home)
+            for need in dependencies(crate.manifest, home)
         ],
         "features": crate.manifest.get("features", {}),
         **{key: package.get(key, []) for key in lists},
@@ -119,17 +119,17 @@ def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
         "vers": crate.package["version"],
         "deps": [
             {
-                "name": it.alias or it.package,
-                "req": it.requirement,
-                "features": it.features,
-                "optional": it.optional,
-                "default_features": it.default_features,
-                "target": it.target,
-                "kind": it.kind,
-                "registry": it.registry,
-                **({"package": it.package} if it.alias else {}),
+                "name": need.alias or need.package,
+                "req": need.requirement,
+                "features": need.features,
+                "optional": need.optional,
+                "default_features": need.default_features,
+                "target": need.target,
+                "kind": need.kind,
+                "registry": need.registry,
+                **({"package": need.package} if need.alias else {}),
             }
-            for it in dependencies(crate.manifest, home)
+            for need in dependencies(crate.manifest, home)
         ],
         "cksum": checksum,
         "features": plain,
@@ -173,7 +173,7 @@ def _features(features: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[s
     weak = {
         name: values
         for name, values in features.items()
-        if any(it.startswith("dep:") or "?/" in it for it in values)
+        if any(value.startswith("dep:") or "?/" in value for value in values)
     }
     return {name: it for name, it in features.items() if name not in weak}, weak
 

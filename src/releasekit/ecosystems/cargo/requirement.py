@@ -94,7 +94,7 @@ class Requirement:
             operator, major, minor, patch, pre = match.groups()
             if operator is None:
                 operator = "=" if _WILDCARD.search(part.split("-")[0]) else "^"
-            parts = [int(it) if it is not None else None for it in (major, minor, patch)]
+            parts = [None if part is None else int(part) for part in (major, minor, patch)]
             found.append(Comparator(operator, parts[0], parts[1], parts[2], identifiers(pre)))
         return cls(tuple(found))
 

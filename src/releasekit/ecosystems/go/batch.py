@@ -85,7 +85,7 @@ class Batch:
         edits = release.Edits(
             wanted=self.edits,
             versions=versions,
-            local=frozenset((it.path, it.target) for it in local),
+            local=frozenset((replaced.path, replaced.target) for replaced in local),
         )
         made = release.manifests(module, self.sources.archive, where, sums=sums, exact=edits)
         return await asyncio.to_thread(
@@ -109,7 +109,11 @@ class Batch:
 
     def _versions(self) -> dict[str, str]:
         """Of everything that is published from here, now or already."""
-        return {it.path: it.version for it in self.modules.values() if not it.unpublishable}
+        return {
+            module.path: module.version
+            for module in self.modules.values()
+            if not module.unpublishable
+        }
 
     def _closure(self, module: Module) -> list[str]:
         """The in-repo modules it needs, directly or not, sorted."""

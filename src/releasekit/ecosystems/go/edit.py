@@ -48,7 +48,10 @@ def released(
         for require in mod.requires
         if require.path in versions and require.version != versions[require.path]
     ]
-    edits += [(start, end, "") for start, end in _removed(mod, {it.line.start for it in local})]
+    edits += [
+        (start, end, "")
+        for start, end in _removed(mod, {replaced.line.start for replaced in local})
+    ]
     pieces, position = [], 0
     for start, end, new in sorted(edits):
         pieces += [mod.text[position:start], new]
@@ -117,11 +120,11 @@ def raised(
 
     The go command builds nothing before go.mod says so. https://go.dev/ref/mod#minimal-version-selection
     """
-    versions = {it.path: it.version for it in mod.requires if it.path not in ours}
+    versions = {need.path: need.version for need in mod.requires if need.path not in ours}
     found: dict[str, tuple[str, Sums | None]] = {}
     for other, sums in needed:
         known = known_sums(sums)
-        for path, version in ((it.path, it.version) for it in other.requires):
+        for path, version in ((need.path, need.version) for need in other.requires):
             if path in versions and parse_version(version) > parse_version(versions[path]):
                 versions[path] = version
                 found[path] = (version, known.get((path, version)))

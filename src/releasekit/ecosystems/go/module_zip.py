@@ -155,8 +155,8 @@ def hash_of_zip(data: bytes) -> str:
 def go_sum_of(data: bytes) -> bytes | None:
     """The go.sum in a module zip, which is sound; None when it has none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = (it for it in archive.namelist() if it.endswith("/go.sum"))
-        root = next((it for it in names if it.partition("@")[2].count("/") == 1), None)
+        names = (name for name in archive.namelist() if name.endswith("/go.sum"))
+        root = next((name for name in names if name.partition("@")[2].count("/") == 1), None)
         return None if root is None else archive.read(root)
 
 

@@ -89,7 +89,7 @@ class TagRegistry:
             if artifact.filename == filenames(package.version)[0]
         ]
         there = await self._tags.get() if bundles else {}
-        moved = [it.name for it in bundles if there.get(it.name, it.tag) != it.tag]
+        moved = [tag.name for tag in bundles if there.get(tag.name, tag.tag) != tag.tag]
         if moved and len(release) > 1:
             raise Rejected(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
         # Of one that goes alone, the caller compares.

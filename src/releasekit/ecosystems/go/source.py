@@ -98,11 +98,15 @@ class Trees:
         cls, head: Head, directories: Collection[PurePosixPath], processes: Processes
     ) -> Trees:
         """Of `directories` and all directories above them."""
-        wanted = {level for it in directories for level in (it, *it.parents)} - {PurePosixPath()}
+        wanted = {level for each in directories for level in (each, *each.parents)} - {
+            PurePosixPath()
+        }
         show = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
         listing = await _git(processes, head.top, *show)
         if wanted:
-            listing += await _git(processes, head.top, *show, *(f"{it}/" for it in sorted(wanted)))
+            listing += await _git(
+                processes, head.top, *show, *(f"{each}/" for each in sorted(wanted))
+            )
         listed: dict[PurePosixPath, dict[str, Entry]] = {PurePosixPath(): {}}
         for line in listing.split("\0"):
             facts, tab, name = line.partition("\t")

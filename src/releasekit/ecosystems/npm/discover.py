@@ -109,7 +109,7 @@ def target(
     reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
     if reference.kind == "path":
         path = Path(project.directory, reference.wanted).resolve()
-        return next((it for it in by_name.values() if it.directory == path), None)
+        return next((found for found in by_name.values() if found.directory == path), None)
     return by_name.get(reference.name)
 
 

@@ -49,4 +49,4 @@ def _values(text: str) -> Iterator[tuple[Path, tuple[int, int]]]:
                     key = json.loads(word)
                 elif path and None not in path:
                     # The outermost object has no name.
-                    yield (*(str(it) for it in path[1:]), key), token.span()
+                    yield (*map(str, path[1:]), key), token.span()

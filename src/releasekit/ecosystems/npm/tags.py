@@ -19,7 +19,7 @@ def checked(tag: str, *, where: str) -> str:
 
     https://docs.npmjs.com/cli/commands/npm-dist-tag#caveats
     """
-    if tag and (is_range(tag) or any(not (it.isalnum() or it in "-._") for it in tag)):
+    if tag and (is_range(tag) or any(not (letter.isalnum() or letter in "-._") for letter in tag)):
         raise ConfigError(
             f"{where} = {tag!r} is no dist-tag", hint='Write a word that is no range: "next".'
         )
@@ -41,7 +41,7 @@ def choose(version: str, *, given: str, latest: str) -> str:
         return given
     ours = Version.parse(version)
     if ours.pre:
-        word = next((it for it in ours.pre if isinstance(it, str)), "")
+        word = next((part for part in ours.pre if isinstance(part, str)), "")
         return word if word and word != LATEST and not is_range(word) else "next"
     try:
         theirs = Version.parse(latest)

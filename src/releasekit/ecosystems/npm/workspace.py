@@ -61,7 +61,9 @@ def _pnpm(root: Path) -> WorkspaceFiles:
 
 
 def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
-    if not isinstance(patterns, list) or not all(isinstance(it, str) and it for it in patterns):
+    if not isinstance(patterns, list) or not all(
+        isinstance(pattern, str) and pattern for pattern in patterns
+    ):
         # Not in full: with YAML's aliases a small file stands for any amount of text.
         raise ConfigError(f"{where} is {reprlib.repr(patterns)}", hint="Write a list of globs.")
     return tuple(globs.parse(patterns, where=where))

@@ -107,14 +107,14 @@ def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[
     needs at run time is needed for the build.
     """
     edges = [
-        Dependency(on=PackageId(ECOSYSTEM, it.name), kind=it.kind, requirement=it.text)
-        for it in project.requirements
-        if it.name in by_name
+        Dependency(on=PackageId(ECOSYSTEM, need.name), kind=need.kind, requirement=need.text)
+        for need in project.requirements
+        if need.name in by_name
     ]
     edges += [
-        Dependency(on=PackageId(ECOSYSTEM, name), kind=it.kind)
-        for it in project.requirements
-        for name in sorted(needs_of_extras(it, by_name))
+        Dependency(on=PackageId(ECOSYSTEM, name), kind=need.kind)
+        for need in project.requirements
+        for name in sorted(needs_of_extras(need, by_name))
     ]
     edges += [
         Dependency(on=PackageId(ECOSYSTEM, name), kind=DependencyKind.BUILD)
@@ -142,10 +142,10 @@ def needs_of_extras(wanted: Declared, by_name: Mapping[str, PyProject]) -> set[s
         if asked in seen or name not in by_name:
             continue
         seen.add(asked)
-        for it in by_name[name].requirements:
-            if extra in it.under:
-                found.add(it.name)
-                pending += [(it.name, further) for further in it.extras]
+        for need in by_name[name].requirements:
+            if extra in need.under:
+                found.add(need.name)
+                pending += [(need.name, further) for further in need.extras]
     return {name for name in found if name in by_name}
 
 
@@ -222,6 +222,8 @@ def build_closure(project: PyProject, by_name: Mapping[str, PyProject]) -> list[
 def _in_repo(
     project: PyProject, kind: DependencyKind, by_name: Mapping[str, PyProject]
 ) -> list[str]:
-    declared = [it for it in project.requirements if it.kind is kind]
-    names = {it.name for it in declared}.union(*(needs_of_extras(it, by_name) for it in declared))
+    declared = [need for need in project.requirements if need.kind is kind]
+    names = {need.name for need in declared}.union(
+        *(needs_of_extras(need, by_name) for need in declared)
+    )
     return sorted(names & by_name.keys())
