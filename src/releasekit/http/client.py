@@ -57,8 +57,8 @@ def http_client(
     return httpx.AsyncClient(
         transport=transport,
         headers={"User-Agent": f"releasekit-action/{__version__}"},
-        # A registry may chew on an upload for a while after its last byte. Nobody is ever told off
-        # for waiting its turn in our own pool.
+        # A registry may work on an upload for a while after its last byte. Waiting for a turn in
+        # our own pool has no limit: it says nothing about the registry.
         timeout=httpx.Timeout(60.0, connect=15.0, pool=None),
         limits=httpx.Limits(max_connections=pool_size, max_keepalive_connections=pool_size),
         # Followed by request_with_retry only, which looks at where they lead.

@@ -46,7 +46,7 @@ def foreseen(*, new_crates: int, new_versions: int) -> str:
 @dataclass(slots=True)
 class Pace:
     """Turns for those who wait, once a registry has said when it takes the next one: each gets its
-    own time, so that they do not all come back at once, and only one be let in.
+    own time. If all came back at once, the registry would let in only one of them.
     """
 
     limit: Limit
