@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from crash.group_mutations import MUTANTS as GROUP_MUTANTS
 from crash.mutations import MUTANTS as STATE_MUTANTS
 from crash.release_mutations import MUTANTS as RELEASE_MUTANTS
 from trials import report, try_out
@@ -18,7 +19,7 @@ from trials import report, try_out
 if TYPE_CHECKING:
     from mutation import Mutant
 
-MUTANTS = (*STATE_MUTANTS, *RELEASE_MUTANTS)
+MUTANTS = (*STATE_MUTANTS, *RELEASE_MUTANTS, *GROUP_MUTANTS)
 
 # The quickest first: a mutant need not get past the rest.
 PINS = ("unit/test_pins.py", "unit/test_durable.py", "crash/test_power_loss.py")
@@ -38,6 +39,7 @@ RELEASE = (
     "simulation/test_publish_line.py",
 )
 JUDGES = {
+    "aio": ("unit/test_aio.py",),
     "host/durable": PINS,
     **dict.fromkeys(
         ("host/folder", "state/directory"), ("unit/test_folder.py", "unit/test_hostile_state.py")

@@ -396,6 +396,29 @@ def test_all_who_close_wait_for_the_same_end_however_often_they_are_cancelled() 
     assert seen == ["a opened", "a closed", *["back"] * 3, *["went on"] * 2]
 
 
+def test_leaving_the_block_is_not_cut_short_either() -> None:
+    """R29 R46: cancelled before and while it closes, and told so then."""
+    seen: list[str] = []
+
+    async def main() -> None:
+        async with Group() as group:
+            await group.enter(Door(seen, "a", turns=9))
+            await group.enter(Door(seen, "b", turns=9))
+            await forever()
+
+    async def cancelling() -> None:
+        task = asyncio.create_task(main())
+        await slow(25, "")
+        for _ in range(3):
+            task.cancel()
+            await slow(3, "")
+        await asyncio.wait((task,))
+        assert task.cancelled()
+        assert seen == ["a opened", "b opened", "b closed", "a closed"]
+
+    asyncio.run(cancelling())
+
+
 def test_all_who_close_are_told_what_failed() -> None:
     """R46"""
 
@@ -556,6 +579,8 @@ def test_an_opening_that_is_given_up_is_cancelled_once() -> None:
 
 
 def test_what_fails_to_open_for_a_caller_that_is_cancelled_is_told_before_that() -> None:
+    seen: list[str] = []
+
     class Jammed(Door):
         async def __aenter__(self) -> str:
             try:
@@ -566,6 +591,7 @@ def test_what_fails_to_open_for_a_caller_that_is_cancelled_is_told_before_that()
     async def told(group: Group) -> None:
         with pytest.raises(OSError, match="jammed"):
             await group.enter(Jammed([], ""))
+        seen.append("told")
         await forever()
 
     async def main() -> None:
@@ -577,6 +603,7 @@ def test_what_fails_to_open_for_a_caller_that_is_cancelled_is_told_before_that()
             assert opening.cancelled()
 
     asyncio.run(main())
+    assert seen == ["told"]
 
 
 def test_ordinary_context_managers_are_entered_too() -> None:
