@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -251,7 +252,8 @@ def test_a_second_run_is_told_who_holds_the_lock(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R26"""
-    with locks.acquire(workspace / ".releasekit", ["pypi"]):
+    other = Context().run(locks.acquire, workspace / ".releasekit", ["pypi"])
+    with other:
         code = main(["publish", str(workspace), "--registry", f"dir:{workspace / 'r'}"])
     assert code == 4
     assert str(os.getpid()) in capsys.readouterr().err
