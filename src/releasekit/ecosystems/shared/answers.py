@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from releasekit.aio import gather_all
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line
 
@@ -96,9 +96,7 @@ async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
             return error
         return None
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(error_of(upload)) for upload in uploads]
-    errors = [error for task in tasks if (error := task.result()) is not None]
+    errors = [error for error in await gather_all(map(error_of, uploads)) if error is not None]
     if errors:
         raise most_telling(errors)
 
