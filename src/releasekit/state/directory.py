@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +37,15 @@ def built_directory(package: Package, state_directory: Path) -> Path:
     # A colon, which Maven puts between group and artifact, is no part of a path on Windows.
     parts = package.id.name.split(":")
     return state_directory.joinpath("dist", package.id.ecosystem, *parts, package.version)
+
+
+@contextlib.contextmanager
+def state_errors(hint: str, *, trouble: str = "") -> Iterator[None]:
+    """Raises StateError for an OSError of the block: the file, `trouble`, the system's words."""
+    try:
+        yield
+    except OSError as error:
+        raise StateError(f"{error.filename}: {trouble}{error.strerror}", hint=hint) from error
 
 
 def refuse_links(state_directory: Path) -> None:

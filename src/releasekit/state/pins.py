@@ -9,17 +9,17 @@ another ecosystem is building from.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state import lock_order
+from releasekit.state.directory import state_errors
 from releasekit.state.lock_order import Kind
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 State = Literal["original", "pinned", "edited"]
+_HINT: Final = "Building with pinned versions keeps the originals there."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +125,8 @@ def backups(state_directory: Path, ecosystems: Collection[str]) -> Iterator[Path
 
 
 def _files(directory: Path, suffix: str) -> list[Path]:
-    with _reporting():
+    with state_errors(_HINT):
         return [directory / name for name in durable.names(directory) if name.endswith(suffix)]
-
-
-@contextlib.contextmanager
-def _reporting() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StateError(
-            f"{error.filename}: {error.strerror}",
-            hint="Building with pinned versions keeps the originals there.",
-        ) from error
 
 
 def backup_directory(state_directory: Path, ecosystem: str) -> Path:
@@ -207,7 +197,7 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
 
 
 def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
-    with _reporting():
+    with state_errors(_HINT):
         durable.make_directory(directory)
         # A killed run may have made these without coming as far as this.
         for parent in (directory, *directory.parents[:2]):
@@ -219,7 +209,7 @@ def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
     backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
     body = json.dumps([_encode(original, root) for original in originals]).encode()
     sealed = _sha256(body).encode() + b"\n" + body
-    with _reporting():
+    with state_errors(_HINT):
         durable.replace(backup, sealed, temporary=backup.with_suffix(".tmp"))
     return backup
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shutil
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import StateError
 from releasekit.host import durable
-from releasekit.state.directory import make_state_directory
+from releasekit.state.directory import make_state_directory, state_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
     from pathlib import Path
 
 # The run that is about to begin is one of them.
 KEPT: Final = 10
+_HINT: Final = "It is written by releasekit alone: move away what is there."
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 
@@ -33,7 +31,7 @@ def make(state_directory: Path, run: str) -> Path:
     """
     make_state_directory(state_directory)
     directory = state_directory / "logs" / run
-    with _reporting():
+    with state_errors(_HINT, trouble="cannot be used for logs: "):
         durable.make_directory(directory)
     return directory
 
@@ -44,20 +42,9 @@ def remove_old(state_directory: Path) -> None:
     Whatever else lies there stays. Raises StateError for a link in the place of the directory.
     """
     logs = state_directory / "logs"
-    with _reporting():
+    with state_errors(_HINT, trouble="cannot be used for logs: "):
         runs = [name for name in durable.names(logs) if _RUN.fullmatch(name)]
     for run in runs[: 1 - KEPT]:
         # It follows no link, and a run of another ecosystem may be removing the same.
         # https://docs.python.org/3/library/shutil.html#shutil.rmtree
         shutil.rmtree(logs / run, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _reporting() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StateError(
-            f"{error.filename}: cannot be used for logs: {error.strerror}",
-            hint="It is written by releasekit alone: move away what is there.",
-        ) from error
