@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.pypi import DECLARATION
+from releasekit.ecosystems.pypi import DECLARATION, Options
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
-from releasekit.ecosystems.pypi.options import Options
 from releasekit.ecosystems.shared.logs import Logs
 from releasekit.host.process import Processes
 
@@ -85,7 +84,7 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
                 await builder.build(project, into / project.name, wheels={})
 
         async with asyncio.TaskGroup() as group:
-            for project in projects(root, Options()):
+            for project in projects(root, Options()).values():
                 group.create_task(one(project))
 
 

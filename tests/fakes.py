@@ -7,13 +7,13 @@ import hashlib
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.ecosystems.interface import Target
+from releasekit.ecosystems.interface import Services, Target
 from releasekit.ecosystems.shared.logs import Logs
 from releasekit.errors import BuildFailed, MissingCredentials
 from releasekit.host.scrub import ToolVariables
@@ -38,7 +38,11 @@ from releasekit.state.journal import Journal
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    import httpx
+
     from releasekit.config.values import Directory, Url
+    from releasekit.host.process import Processes
+    from releasekit.http.credentials import Credentials
 
 URL = "https://registry.example/"
 DECLARED = Declared.of(ECOSYSTEMS)
@@ -75,6 +79,17 @@ def artifact(path: Path, content: bytes) -> Artifact:
 
 def logs(state_directory: Path, redact: Callable[[str], str] = str) -> Logs:
     return Logs(state_directory, "run", redact)
+
+
+def services(config: Config, processes: object, redact: Callable[[str], str] = str) -> Services:
+    """For ecosystems that ask no registry anything."""
+    return Services(
+        environment={},
+        http=cast("httpx.AsyncClient", None),
+        processes=cast("Processes", processes),
+        credentials=cast("Credentials", None),
+        logs=logs(config.state_directory, redact),
+    )
 
 
 def config(root: Path, **changes: object) -> Config:

@@ -8,17 +8,15 @@ import io
 import json
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import fakes
+from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.ecosystem import Npm
-from releasekit.ecosystems.npm.options import Options
 from releasekit.model import Artifact, Package, PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from releasekit.host.process import Processes
 
 
 class Passing:
@@ -39,13 +37,7 @@ def write(root: Path, files: Mapping[str, object]) -> Path:
 
 def ecosystem(root: Path, table: Mapping[str, object] | None = None, **changes: object) -> Npm:
     config = fakes.config(root, **changes)
-    processes = cast("Processes", Passing())
-    return Npm(
-        config,
-        Options.from_table(table or {}),
-        processes=processes,
-        logs=fakes.logs(config.state_directory),
-    )
+    return Npm(config, Options.from_table(table or {}), fakes.services(config, Passing()))
 
 
 def discovered(root: Path, **changes: object) -> dict[str, Package]:

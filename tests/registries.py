@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import fakes
+from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.pypi import Inputs, registry
+from releasekit.ecosystems.pypi import Inputs
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 
@@ -56,4 +57,4 @@ async def opened(
             credentials=Credentials(taken, mask=seen.append),
             logs=fakes.logs(config.state_directory),
         )
-        yield registry.registry_for(config, services)
+        yield folders.discovery(ECOSYSTEMS["pypi"], config, services).registry

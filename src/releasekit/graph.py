@@ -11,7 +11,7 @@ from releasekit.garbage import gc_paused
 from releasekit.priority import K, PriorityQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,40 @@ class DependencyGraph(Generic[K]):
             if name in kept:
                 edges[name] = below
         return type(self)(MappingProxyType(edges), tuple(_ordered(edges)))
+
+
+def reachable(starts: Iterable[K], following: Callable[[K], Iterable[K]]) -> set[K]:
+    """`starts` and all that they lead to, directly or not; each is asked once what follows it."""
+    found: set[K] = set()
+    pending = [*starts]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += following(name)
+    return found
+
+
+def without_cycles(hard: Mapping[K, Iterable[K]], soft: Iterable[tuple[K, K]]) -> list[tuple[K, K]]:
+    """Those of the `soft` edges, each from a name to what it depends on, that close no cycle with
+    the `hard` ones and the soft ones before them.
+    """
+    edges = {name: set(dependencies) for name, dependencies in hard.items()}
+    offered = list(dict.fromkeys(soft))
+    everything = {name: frozenset(dependencies) for name, dependencies in edges.items()}
+    for name, dependency in offered:
+        everything[name] |= {dependency}
+    # Most edges are on no cycle, and need no walk.
+    stuck = everything.keys() - set(_ordered(everything))
+    kept = []
+    for name, dependency in offered:
+        circular = {name, dependency} <= stuck and name in reachable(
+            [dependency], lambda other: edges[other] & stuck
+        )
+        if not circular:
+            edges[name].add(dependency)
+            kept.append((name, dependency))
+    return kept
 
 
 def _ordered(edges: Mapping[K, frozenset[K]]) -> list[K]:

@@ -111,5 +111,5 @@ async def opened(
     ):
         logs = fakes.logs(config.state_directory)
         services = Services(taken.environment, http, processes, credentials, logs)
-        discovery = await folders.target(ecosystem, config, services).opened_in(group)
+        discovery = await folders.discovery(ecosystem, config, services).opened_in(group)
         yield Workbench(name, config, discovery, await discovery.discover(config.root))

@@ -16,8 +16,9 @@ from integration.servers import static_server
 from integration.test_cargo_publish import cargo, machine, toolchain
 from integration.tools import require_tool
 from releasekit.aio import Group
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.cargo import crate_file
-from releasekit.ecosystems.cargo.target import target
+from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
@@ -120,8 +121,9 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
         ):
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            discovery = await target(config, services).opened_in(group)
-            found = (await discovery.discover(workspace)).workspace
+            made = discovery(ECOSYSTEMS["cargo"], config, services)
+            opened = await made.opened_in(group)
+            found = (await opened.discover(workspace)).workspace
             packages = [package for package in found.packages if not package.unpublishable]
             versions = {package.id.name: package.version for package in packages}
             for manifest in {path for package in packages for path in package.manifests}:

@@ -12,10 +12,10 @@ import pytest
 
 import fakes
 from go_workspaces import commit_and_push, forge, go_workspace
+from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod
 from releasekit.ecosystems.go.objects import Bundle
-from releasekit.ecosystems.go.options import Options
 from releasekit.errors import BuildFailed, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
@@ -52,12 +52,9 @@ def build(
     async def main() -> Sequence[tuple[str, tuple[Artifact, ...] | BuildFailed]]:
         environment = {**os.environ, "PATH": os.environ["PATH"] if path is None else path}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            ecosystem = Go(
-                fakes.config(root, pin=pin),
-                Options(version="1.0.0"),
-                processes=processes,
-                lookup=lookup,
-            )
+            config = fakes.config(root, pin=pin)
+            services = fakes.services(config, processes)
+            ecosystem = Go(config, Options(version="1.0.0"), services, lookup)
             workspace = await ecosystem.discover(root)
             found = {each.id.name.rpartition("/")[2]: each for each in workspace.packages}
             (batch,) = workspace.batches([found[name] for name in names])

@@ -10,8 +10,7 @@ import pytest
 
 from go_workspaces import go
 from integration.tools import require_tool
-from releasekit.ecosystems.go import discover
-from releasekit.ecosystems.go.options import Options
+from releasekit.ecosystems.go import Options, discover
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +98,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def ours(root: Path) -> Edges:
-    by_path = {module.path: module for module in discover.modules(root, Options())}
+    by_path = discover.modules(root, Options())
     return {
         package.id.name: (package.directory, {on.on.name for on in package.dependencies})
         for package in discover.packages(by_path)

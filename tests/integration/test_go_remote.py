@@ -16,7 +16,8 @@ from go_workspaces import REMOTE, Forge, forge, go_workspace
 from integration.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
-from releasekit.ecosystems.go.target import target
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, PackageError, Rejected, Transient
 from releasekit.host.process import Processes
@@ -71,7 +72,7 @@ class Place:
         ):
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            yield await target(config, services).discover(self.root)
+            yield await discovery(ECOSYSTEMS["go"], config, services).discover(self.root)
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from integration.reactor import GROUP, NEEDS, VERSION
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_tool
-from releasekit.ecosystems.maven import discover, document
-from releasekit.ecosystems.maven.options import Options
+from releasekit.ecosystems.maven import Options, discover, document
 from releasekit.ecosystems.maven.workspace import load_projects
 from workspaces import Program, git, kill, wait_for_orphans
 

@@ -18,8 +18,8 @@ import pytest
 
 import fakes
 from integration.tools import require_tool
+from releasekit.ecosystems.pypi import Options
 from releasekit.ecosystems.pypi.ecosystem import PyPI
-from releasekit.ecosystems.pypi.options import Options
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
@@ -40,10 +40,9 @@ async def opened(root: Path, *, uv: bool = True) -> AsyncIterator[PyPIWorkspace]
     config = fakes.config(root, uv_path=str(require_tool("uv")) if uv else "")
     if not uv:
         environment["PATH"] = without_uv(environment["PATH"])
-    logs = fakes.logs(config.state_directory)
     async with (
         Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes,
-        PyPI(config, Options(), processes=processes, logs=logs) as ecosystem,
+        PyPI(config, Options(), fakes.services(config, processes)) as ecosystem,
     ):
         yield await ecosystem.discover(root)
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from releasekit.errors import Cycle, UnknownDependency
-from releasekit.graph import DependencyGraph
+from releasekit.graph import DependencyGraph, reachable, without_cycles
 
 
 def test_order_has_dependencies_first_and_ties_by_name() -> None:
@@ -68,3 +70,37 @@ def test_depth_costs_no_stack() -> None:
 def test_a_hundred_thousand_packages_are_ordered() -> None:
     edges = {f"n{at}": [f"n{at - 7}"] if at >= 7 else [] for at in range(100_000)}
     assert len(DependencyGraph.from_edges(edges)) == 100_000
+
+
+def test_what_is_reachable_includes_where_it_starts_and_may_lead_in_circles() -> None:
+    edges = {"a": ["b"], "b": ["c", "a"], "c": [], "d": ["a"]}
+    assert reachable(["b"], edges.__getitem__) == {"a", "b", "c"}
+    assert reachable([], edges.__getitem__) == set()
+
+
+def test_a_soft_edge_gives_way_to_hard_ones_and_to_those_before_it() -> None:
+    """R7"""
+    hard = {"app": [], "core": ["base"], "base": [], "docs": []}
+    offered = [("base", "core"), ("app", "docs"), ("docs", "app"), ("app", "docs")]
+    assert without_cycles(hard, offered) == [("app", "docs")]
+
+
+NAMES = st.integers(0, 7)
+PAIRS = st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] != pair[1])
+
+
+@given(st.lists(PAIRS, max_size=20), st.lists(PAIRS, max_size=20))
+def test_soft_edges_are_kept_unless_they_close_a_cycle(
+    needs: list[tuple[int, int]], offered: list[tuple[int, int]]
+) -> None:
+    """Hard edges lead to lower names here, so that they form no cycle by themselves."""
+    edges: dict[int, set[int]] = {name: set() for name in range(8)}
+    for one, other in needs:
+        edges[max(one, other)].add(min(one, other))
+    kept = without_cycles(edges, offered)
+    complete = {
+        name: on | {other for owner, other in kept if owner == name} for name, on in edges.items()
+    }
+    DependencyGraph.from_edges(complete)  # raises Cycle
+    for name, other in set(offered) - set(kept):
+        assert name in reachable([other], complete.__getitem__)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from releasekit.ecosystems.go.options import Options as Go
-from releasekit.ecosystems.maven.options import Options as Maven
+from releasekit.ecosystems.go import Options as Go
+from releasekit.ecosystems.maven import Options as Maven
 
 
 def test_each_option_is_read_as_its_field_says() -> None:

@@ -314,7 +314,7 @@ async def opened(
     services = Services(credentials.environment, http, processes, credentials, logs)
     discoveries = {}
     for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
-        discovery = folders.target(session.ecosystems[name], config, services)
+        discovery = folders.discovery(session.ecosystems[name], config, services)
         discoveries[name] = await discovery.opened_in(group)
     return discoveries, processes
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import Locations, existing_directory, resolved
+from releasekit.config.values import Url
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Command
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
-    from releasekit.config.values import Directory, Url
+    from releasekit.config.values import Directory
 
 FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
@@ -70,6 +71,11 @@ class Config:
         of it.
         """
         return next((each for each in self.ecosystem_inputs if isinstance(each, kind)), kind())
+
+    def registry_url(self, ecosystem: str, *, default: str) -> str:
+        """Where its packages go if not into a directory."""
+        goes_to = self.registries.get(ecosystem)
+        return goes_to.text if isinstance(goes_to, Url) else default
 
 
 def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:

@@ -11,6 +11,8 @@ from releasekit.host.scrub import ToolVariables
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from releasekit.config.tables import OptionTable
+
 
 @dataclass(frozen=True, slots=True)
 class NoInputs:
@@ -31,7 +33,8 @@ class Demo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcosystemDeclaration:
-    """`folder` is the package that declares it, and whose module `target` does the work.
+    """`folder` is the package that declares it. Its module `target` has `layout`, how its `dir:`
+    registries lie in files, and `target`, which does the work (`ecosystems.folders`).
 
     The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
     dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there.
@@ -43,7 +46,7 @@ class EcosystemDeclaration:
     registry: Declaration
     secrets: tuple[Declaration, ...] = ()
     inputs: type[DataclassInstance] = NoInputs
-    options: type[DataclassInstance]
+    options: type[OptionTable]
     variables: ToolVariables = field(default_factory=ToolVariables)
     demo: Demo | None = None
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from releasekit.config.values import Directory
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
-    from releasekit.ecosystems.interface import Discovery, Services
+    from releasekit.config.tables import OptionTable
+    from releasekit.ecosystems.directory import Layout
+    from releasekit.ecosystems.interface import Discovery, Registry, Services
 
 
 def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
@@ -21,9 +25,18 @@ def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
     return {declaration.name: declaration for declaration in declarations}
 
 
-def target(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:
+def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:
     """Raises ConfigError for a table or a registry that cannot be used."""
     # Only now: what does the work takes long to import, and --help needs none of it.
+    from releasekit.ecosystems.directory import DirectoryRegistry  # noqa: PLC0415
+
     module = import_module(f"{ecosystem.folder}.target")
-    make: Callable[[Config, Services], Discovery] = module.target
-    return make(config, services)
+    layout: Callable[[Config, OptionTable], Layout] = module.layout
+    target: Callable[[Config, OptionTable, Services, Registry | None], Discovery] = module.target
+    options = ecosystem.options.from_table(config.ecosystem_tables.get(ecosystem.name, {}))
+    match config.registries.get(ecosystem.name):
+        case Directory(path):
+            registry = DirectoryRegistry(path, layout(config, options))
+            return target(config, options, services, registry)
+        case _:
+            return target(config, options, services, None)

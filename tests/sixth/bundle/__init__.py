@@ -4,12 +4,12 @@ A small ecosystem that is not part of the product. Tests add it to the others.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import EcosystemDeclaration
+from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
-from sixth.bundle.options import Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,15 @@ class Inputs:
     notes: Annotated[str, Declaration("A file that goes into every archive, as NOTES.", "path")] = (
         ""
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(OptionTable):
+    """`exclude` are globs of file names that stay out of every archive."""
+
+    ECOSYSTEM: ClassVar[str] = "bundle"
+
+    exclude: tuple[str, ...] = ()
 
 
 DECLARATION: Final = EcosystemDeclaration(

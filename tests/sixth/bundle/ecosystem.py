@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Secret
-    from sixth.bundle.options import Options
+    from sixth.bundle import Options
 
 MANIFEST = "bundle.json"
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import destination
+from releasekit.ecosystems.cargo import Options, destination
 from releasekit.ecosystems.cargo.configuration import CargoConfig
-from releasekit.ecosystems.cargo.options import Options
 from releasekit.ecosystems.cargo.publication import CRATES_IO, Home
 from releasekit.errors import ConfigError
 

@@ -15,7 +15,8 @@ import pytest
 
 import fakes
 from releasekit.aio import Group
-from releasekit.ecosystems.cargo.target import target
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
 from releasekit.http.client import http_client
@@ -90,8 +91,9 @@ def using(
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
             async with Group() as group:
-                discovery = await target(config, services).opened_in(group)
-                return await use(await discovery.discover(root))
+                made = discovery(ECOSYSTEMS["cargo"], config, services)
+                opened = await made.opened_in(group)
+                return await use(await opened.discover(root))
 
     return asyncio.run(main())
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.go import discover, gomod, versions
+from releasekit.ecosystems.go import Options, discover, gomod, versions
 from releasekit.ecosystems.go.discover import Module, modules
-from releasekit.ecosystems.go.options import Options
 from releasekit.errors import ConfigError, PlanError
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def write(root: Path, **texts: str) -> Path:
 
 
 def found(root: Path, options: Options = ONE) -> dict[str, Module]:
-    return {module.path: module for module in modules(root, options)}
+    return modules(root, options)
 
 
 def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
@@ -88,7 +87,7 @@ def test_a_go_work_that_leads_nowhere_is_refused(tmp_path: Path, use: str, messa
 
 def test_two_modules_of_one_path_are_refused(tmp_path: Path) -> None:
     root = write(tmp_path, x__go_mod="module a.b/x\n", y__go_mod="module a.b/x\n")
-    with pytest.raises(ConfigError, match=r"both named a\.b/x"):
+    with pytest.raises(ConfigError, match=r"both named 'a\.b/x'"):
         modules(root, ONE)
 
 
@@ -163,7 +162,7 @@ def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
 def test_what_is_never_published_says_why(
     tmp_path: Path, module: str, options: Options, reason: str
 ) -> None:
-    (only,) = modules(write(tmp_path, go_mod=f"module {module}\n"), options)
+    (only,) = modules(write(tmp_path, go_mod=f"module {module}\n"), options).values()
     assert reason in only.unpublishable
     assert only.version == ""
 
@@ -250,4 +249,4 @@ def test_a_file_that_cannot_be_read_is_one_clear_message(
 
 
 def test_discovery_starts_no_process(tmp_path: Path) -> None:
-    assert asyncio.run(asyncio.to_thread(modules, tmp_path, ONE)) == []
+    assert asyncio.run(asyncio.to_thread(modules, tmp_path, ONE)) == {}

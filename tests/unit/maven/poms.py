@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.maven import discover, workspace
-from releasekit.ecosystems.maven.options import Options
+from releasekit.ecosystems.maven import Options, discover, workspace
 
 if TYPE_CHECKING:
     from pathlib import Path

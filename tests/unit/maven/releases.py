@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 import httpx
 
 import fakes
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import Inputs
 from releasekit.ecosystems.maven.layout import ALGORITHMS
-from releasekit.ecosystems.maven.target import target
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
@@ -91,7 +92,7 @@ def using(
         ):
             logs = fakes.logs(settings.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            found = await target(settings, services).discover(settings.root)
+            found = await discovery(ECOSYSTEMS["maven"], settings, services).discover(settings.root)
             (package,) = found.workspace.packages
             return await use(found, package)
 

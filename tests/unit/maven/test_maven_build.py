@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
+from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.build import collect, not_built
 from releasekit.ecosystems.maven.ecosystem import Maven
-from releasekit.ecosystems.maven.options import Options
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.ecosystems.shared.logs import Log
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
@@ -85,8 +85,7 @@ def build(
     async def main() -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             config = fakes.config(root)
-            logs = fakes.logs(config.state_directory)
-            maven = Maven(config, options, processes=processes, logs=logs)
+            maven = Maven(config, options, fakes.services(config, processes))
             workspace = await maven.discover(root)
             (batch,) = workspace.batches(workspace.packages)
             return await workspace.build(batch, lambda package: root / "into" / package.id.name)

@@ -17,8 +17,8 @@ import pytest
 import fakes
 from javascript import write
 from processes import IMPATIENT
+from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.ecosystem import Npm
-from releasekit.ecosystems.npm.options import Options
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host import streams
 from releasekit.host.process import PATIENCE, Patience, Processes
@@ -106,8 +106,8 @@ async def opened(
         variables=fakes.TOOL_VARIABLES,
         patience=patience,
     ) as processes:
-        logs = fakes.logs(config.state_directory, processes.redact)
-        async with Npm(config, options, processes=processes, logs=logs) as npm:
+        services = fakes.services(config, processes, processes.redact)
+        async with Npm(config, options, services) as npm:
             yield npm
 
 

@@ -10,9 +10,10 @@ import pytest
 
 import fakes
 from javascript import package, tarball
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import Inputs
-from releasekit.ecosystems.npm.target import target
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -81,7 +82,7 @@ def using(
             processes = cast("Processes", Nothing())
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            found = await target(config, services).discover(config.root)
+            found = await discovery(ECOSYSTEMS["npm"], config, services).discover(config.root)
             return await use(found.registry)
 
     return asyncio.run(main())

@@ -17,11 +17,11 @@ import pytest
 import fakes
 from integration.tools import require_tool
 from processes import ended
-from releasekit.ecosystems.pypi import environment
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
+from releasekit.ecosystems.pypi import Options, environment
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
-from releasekit.ecosystems.pypi.options import Options
-from releasekit.ecosystems.pypi.target import target
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
 from releasekit.state.directory import built_directory
@@ -142,9 +142,8 @@ async def opened(
     async with Processes(
         environment=given, secrets=["canary"], variables=fakes.TOOL_VARIABLES
     ) as processes:
-        logs = fakes.logs(config.state_directory, processes.redact)
-        chosen = options or Options(packages=("*",))
-        async with PyPI(config, chosen, processes=processes, logs=logs) as pypi:
+        services = fakes.services(config, processes, processes.redact)
+        async with PyPI(config, options or Options(packages=("*",)), services) as pypi:
             yield Workspace(root, pypi, await pypi.discover(root))
     assert not list(temporary.iterdir())
 
@@ -682,7 +681,7 @@ def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -
 def test_the_target_is_the_ecosystem_and_its_registry(tmp_path: Path) -> None:
     config = fakes.config(tmp_path, ecosystem_tables={"pypi": {"packages": "a"}})
     with pytest.raises(ConfigError, match="packages is 'a'"):
-        target(config, None)  # type: ignore[arg-type]
+        discovery(ECOSYSTEMS["pypi"], config, fakes.services(config, None))
 
 
 def _commit(root: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.pypi.options import Options
+from releasekit.ecosystems.pypi import Options
 from releasekit.errors import ConfigError
 
 

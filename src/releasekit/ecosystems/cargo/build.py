@@ -13,6 +13,7 @@ from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
+from releasekit.graph import reachable
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
@@ -204,14 +205,7 @@ class Packager:
         return str(steps[-1]) if steps else ""
 
     def _closure(self, name: str) -> set[str]:
-        closure: set[str] = set()
-        pending = [*self.edges[name]]
-        while pending:
-            needed = pending.pop()
-            if needed not in closure:
-                closure.add(needed)
-                pending += self.edges[needed]
-        return closure
+        return reachable(self.edges[name], self.edges.__getitem__)
 
     def _collect(self, crate: Crate, directory: Path) -> tuple[Artifact, ...] | BuildFailed:
         filename = crate_file.filename(crate.name, crate.version)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.cargo.options import Options
+    from releasekit.ecosystems.cargo import Options
 
 _SPARSE: Final = "sparse+"
 # Index to API, for those that need not be asked for it, and the addresses people know them by.

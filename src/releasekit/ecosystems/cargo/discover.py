@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
@@ -36,17 +37,11 @@ def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
 
 def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:
     """By name, sorted; raises ConfigError for two of one name and for members outside `root`."""
-    crates: dict[str, Crate] = {}
-    for crate in sorted(found, key=lambda crate: (crate.name, crate.manifest)):
+    crates = sorted(found, key=lambda crate: crate.manifest)
+    for crate in crates:
         inside(root, crate.workspace, where=f"the workspace of {crate.manifest}")
         inside(root, crate.manifest, where=str(crate.manifest))
-        known = crates.setdefault(crate.name, crate)
-        if known.manifest != crate.manifest:
-            raise ConfigError(
-                f"{crate.manifest} and {known.manifest} are both named {crate.name!r}",
-                hint="Rename one of them, or take its workspace out of cargo.workspaces.",
-            )
-    return crates
+    return unique_by_name(crates, cure="take its workspace out of cargo.workspaces")
 
 
 def packages(crates: Mapping[str, Crate], destination: Destination) -> list[Package]:

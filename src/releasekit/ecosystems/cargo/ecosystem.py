@@ -11,20 +11,19 @@ from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.configuration import CargoConfig
 from releasekit.ecosystems.cargo.metadata import read_metadata
 from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.ecosystems.shared.packages import batched
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.metadata import Crate
-    from releasekit.ecosystems.cargo.options import Options
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.errors import BuildFailed
-    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package
 
 # What is read in its output, whatever a configuration file says.
@@ -40,69 +39,49 @@ class Cargo(Resource):
     """Implements `interface.Ecosystem`."""
 
     def __init__(
-        self,
-        config: Config,
-        options: Options,
-        destination: Destination,
-        *,
-        services: Services,
+        self, config: Config, options: Options, services: Services, destination: Destination
     ) -> None:
         super().__init__()
-        self._config = config
-        self._options = options
-        self._destination = destination
-        self._processes = services.processes
-        self._logs = services.logs
+        self.config = config
+        self.options = options
+        self.services = services
+        self.destination = destination
         self._scratch: Path | None = None
 
     async def discover(self, root: Path) -> CargoWorkspace:
         found: list[Crate] = []
-        for directory in discover.directories(root, self._options.workspaces):
-            found += await read_metadata(directory, self._processes)
+        for directory in discover.directories(root, self.options.workspaces):
+            found += await read_metadata(directory, self.services.processes)
         crates = discover.merged(root, found)
         return CargoWorkspace(
-            packages=tuple(discover.packages(crates, self._destination)),
+            packages=tuple(discover.packages(crates, self.destination)),
             crates=crates,
             root=root,
-            config=self._config,
-            options=self._options,
-            destination=self._destination,
-            processes=self._processes,
-            logs=self._logs,
-            scratch=self._scratch_directory,
+            cargo=self,
         )
 
-    async def _scratch_directory(self) -> Path:
+    async def scratch(self) -> Path:
+        """Where cargo may write, made when it is first asked for."""
         if self._scratch is None:
-            self._scratch = await self.group.enter(scratch(self._processes.environment))
+            self._scratch = await self.group.enter(scratch(self.services.environment))
         return self._scratch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CargoWorkspace:
-    """Implements `interface.Workspace`; `crates` are all there are, by name. `scratch` is where
-    cargo may write, made when it is first asked for.
-    """
+    """Implements `interface.Workspace`; `crates` are all there are, by name."""
 
     packages: tuple[Package, ...]
     crates: Mapping[str, Crate]
     root: Path
-    config: Config
-    options: Options
-    destination: Destination
-    processes: Processes
-    logs: Logs
-    scratch: Callable[[], Awaitable[Path]]
+    cargo: Cargo
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        return pin.pin(manifest, versions, self.config.pin, shared=self._needed())
+        return pin.pin(manifest, versions, self.cargo.config.pin, shared=self._needed())
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
-        by_workspace: dict[Path, list[Package]] = {}
-        for package in packages:
-            workspace = self.crates[package.id.name].workspace
-            by_workspace.setdefault(workspace, []).append(package)
-        return list(by_workspace.values())
+        """One for each cargo workspace."""
+        return batched(packages, lambda package: self.crates[package.id.name].workspace)
 
     async def build(
         self, packages: Sequence[Package], into: Callable[[Package], Path]
@@ -123,17 +102,18 @@ class CargoWorkspace:
         }
 
     async def _packager(self) -> Packager:
+        cargo, processes = self.cargo, self.cargo.services.processes
         return Packager(
-            processes=self.processes,
+            processes=processes,
             crates=self.crates,
             edges={
                 package.id.name: [dependency.on.name for dependency in package.dependencies]
                 for package in self.packages
             },
-            scratch=await self.scratch(),
-            logs=self.logs,
-            environment={**self.processes.passing(self.options.pass_env), **_TERMINAL},
-            stand_in=CargoConfig.read(self.root, self.processes.environment).stand_in,
-            verify=self.options.verify,
-            demanding=self.destination.is_crates_io,
+            scratch=await cargo.scratch(),
+            logs=cargo.services.logs,
+            environment={**processes.passing(cargo.options.pass_env), **_TERMINAL},
+            stand_in=CargoConfig.read(self.root, processes.environment).stand_in,
+            verify=cargo.options.verify,
+            demanding=cargo.destination.is_crates_io,
         )

@@ -61,18 +61,13 @@ class SparseRegistry(Resource):
         uploads = httpx.URL(destination.api or destination.index)
         self._server = Server(uploads, ANSWERS, config, services)
         self._login = login.choose(config, services, destination, group=self.group)
+        self.check_credentials = self._login.check
+        self.url = destination.index
         self._endpoints: Endpoints | None = None
         self._asking = asyncio.Lock()
         self._seen: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
         self._paces = {True: Pace(limits[0]), False: Pace(limits[1])}
-
-    @property
-    def url(self) -> str:
-        return self._destination.index
-
-    def check_credentials(self) -> None:
-        self._login.check()
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How long the limits of crates.io will make it take, from what the lookups have shown."""

@@ -14,6 +14,7 @@ from releasekit.ecosystems.go.release import BuiltModule
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared.artifacts import staged
 from releasekit.errors import BuildFailed, PackageError
+from releasekit.graph import reachable
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
@@ -117,15 +118,14 @@ class Batch:
 
     def _closure(self, module: Module) -> list[str]:
         """The in-repo modules it needs, directly or not, sorted."""
-        closure: set[str] = set()
-        pending, versions = [module.path], self._versions()
-        while pending:
-            for require in self.modules[pending.pop()].mod.requires:
-                path = require.path
-                if path in versions and path not in closure and path != module.path:
-                    closure.add(path)
-                    pending.append(path)
-        return sorted(closure) if self.edits else []
+        if not self.edits:
+            return []
+        versions = self._versions()
+
+        def required(path: str) -> list[str]:
+            return [need.path for need in self.modules[path].mod.requires if need.path in versions]
+
+        return sorted(reachable([module.path], required) - {module.path})
 
     async def _sums(self, path: str, module: Module, where: PurePosixPath, batch: set[str]) -> Sums:
         """Of what this run publishes, or of what is published already: never of a tree that may

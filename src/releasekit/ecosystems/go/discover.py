@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import edit, gomod, paths, versions
+from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import inside
 from releasekit.model import Dependency, Package, PackageId
@@ -16,8 +17,8 @@ from releasekit.model import Dependency, Package, PackageId
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
-    from releasekit.ecosystems.go.options import Options
 
 ECOSYSTEM: Final = "go"
 MAX_DIRECTORIES: Final = 100_000
@@ -40,32 +41,31 @@ class Module:
         return self.mod.module
 
     @property
+    def name(self) -> str:
+        return self.path
+
+    @property
     def manifest(self) -> Path:
         return self.directory / "go.mod"
 
 
-def modules(root: Path, options: Options) -> list[Module]:
-    """Every module below `root`, sorted by path: those go.work uses, where there is one, else all,
-    of those in a `testdata` the ones that others require.
+def modules(root: Path, options: Options) -> dict[str, Module]:
+    """Every module below `root`, by path in order: those go.work uses, where there is one,
+    else all; of those in a `testdata` the ones that others require.
 
     Raises ConfigError, also for two modules of one path.
     """
-    found: dict[str, Module] = {}
     directories, fixtures = _directories(root, options)
-    for directory in directories:
-        module = _module(root, directory, options)
-        first = found.setdefault(module.path, module)
-        if first is not module:
-            raise ConfigError(
-                f"{module.manifest} and {first.manifest} are both named {module.path}",
-                hint="Rename one of them, or leave its directory out with [go] exclude.",
-            )
+    found = unique_by_name(
+        (_module(root, directory, options) for directory in directories),
+        cure="leave its directory out with [go] exclude",
+    )
     while required := _required(root, fixtures, found):
         found |= {path: _module(root, directory, options) for path, directory in required.items()}
     known = {module.directory.relative_to(root).as_posix() for module in found.values()}
     if found:
         versions.refuse_unknown(options, known | found.keys())
-    return [found[path] for path in sorted(found)]
+    return dict(sorted(found.items()))
 
 
 def packages(by_path: Mapping[str, Module]) -> list[Package]:

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.batch import Lookup
     from releasekit.ecosystems.go.discover import Module
-    from releasekit.ecosystems.go.options import Options
+    from releasekit.ecosystems.interface import Services
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
@@ -31,16 +32,15 @@ class Go:
     """
 
     def __init__(
-        self, config: Config, options: Options, *, processes: Processes, lookup: Lookup
+        self, config: Config, options: Options, services: Services, lookup: Lookup
     ) -> None:
         self._config = config
         self._options = options
-        self._processes = processes
+        self._processes = services.processes
         self._lookup = lookup
 
     async def discover(self, root: Path) -> GoWorkspace:
-        found = await asyncio.to_thread(discover.modules, root, self._options)
-        modules = {module.path: module for module in found}
+        modules = await asyncio.to_thread(discover.modules, root, self._options)
         return GoWorkspace(
             packages=tuple(discover.packages(modules)),
             modules=modules,

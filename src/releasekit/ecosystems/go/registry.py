@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from releasekit.config.values import Directory, Url
-from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.go import objects, paths
-from releasekit.ecosystems.go.directory_layout import ProxyDirectory
 from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
@@ -25,38 +22,24 @@ if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.go.options import Options
-    from releasekit.ecosystems.interface import Registry, Services
+    from releasekit.ecosystems.go import Options
+    from releasekit.ecosystems.interface import Services
     from releasekit.model import Artifact, Package
-
-
-def registry_for(config: Config, options: Options, services: Services) -> Registry:
-    """Raises ConfigError for a proxy URL that cannot be used. No network."""
-    match config.registries.get("go", Url(OFFICIAL)):
-        case Directory(path):
-            return DirectoryRegistry(path, ProxyDirectory())
-        case Url(url):
-            proxy = Proxy(url, config, services) if options.proxy else None
-            return TagRegistry(config, services, remote=options.remote, proxy=proxy)
 
 
 class TagRegistry:
     """Implements `interface.Registry` and `interface.Deployment`."""
 
-    def __init__(
-        self, config: Config, services: Services, *, remote: str, proxy: Proxy | None
-    ) -> None:
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
+        url = config.registry_url("go", default=OFFICIAL)
         self._top = repository_of(config.root)
         self._processes = services.processes
-        self._remote_name = remote
-        self._proxy = proxy
-        self._remote = Remote(remote, self._top or config.root, services)
+        self._remote_name = options.remote
+        self._proxy = Proxy(url, config, services) if options.proxy else None
+        self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
+        self._remote = Remote(options.remote, self._top or config.root, services)
         # One look at the remote answers for all modules that wait for one.
         self._tags = Shared(self._remote.tags)
-
-    @property
-    def url(self) -> str:
-        return self._proxy.url if self._proxy else f"git remote {self._remote_name}"
 
     def check_credentials(self) -> None:
         """Who may push is git's to know, and shows when it pushes."""

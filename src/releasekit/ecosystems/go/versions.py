@@ -14,7 +14,7 @@ from releasekit.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.go.options import Options
+    from releasekit.ecosystems.go import Options
 
 # https://go.dev/ref/mod#pseudo-versions
 _PSEUDO: Final = re.compile(r".*[.-](?:[0-9]+\.)*[0-9]{14}-[0-9A-Fa-f]{12}")

@@ -1,11 +1,13 @@
 """Maven packages, repositories and the Central Portal, declared."""
 
-from dataclasses import dataclass
-from typing import Annotated, Final
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration
-from releasekit.ecosystems.maven.options import Options
+from releasekit.config.tables import OptionTable, mapping
 from releasekit.host.scrub import ToolVariables
 
 
@@ -17,6 +19,54 @@ class Inputs:
             "The user that `maven-password` belongs to, or the first half of a token.", "text"
         ),
     ] = ""
+
+
+_PROPERTY: Final = re.compile(r"[A-Za-z_][\w.\-]*")
+
+
+def _sign(_key: str, value: object) -> bool | str:
+    # What begins with a hyphen would be an option of gpg.
+    if isinstance(value, bool) or (isinstance(value, str) and value and value[0] != "-"):
+        return value
+    raise ValueError('Write sign = true, or the key that signs: sign = "KEY".')
+
+
+def _properties(key: str, value: object) -> dict[str, str]:
+    properties = mapping(key, value)
+    if not all(_PROPERTY.fullmatch(name) for name in properties):
+        raise ValueError('Write a table of strings: properties = { revision = "1.2.3" }.')
+    return properties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(OptionTable):
+    """`reactors` are directories with a pom.xml, relative to the workspace's root; empty for the
+    root itself.
+
+    `properties` are what `-D` sets, for discovery and for the build; `args` go to mvn as they are.
+    `goals` are what is built: "verify" where a build attaches or signs files only then.
+    `sources` and `javadoc` make jars that the project's own build does not. `sign` is False, True
+    for gpg's default key, or the key to sign with. `api` says what `maven-registry` speaks: "auto"
+    takes central.sonatype.com for a portal and all else for a repository. `publishing`
+    "user-managed" publishes by a request of its own what a portal has found to be in order;
+    "automatic" leaves that to the portal. `repository` is where it becomes visible.
+    """
+
+    ECOSYSTEM: ClassVar[str] = "maven"
+
+    reactors: tuple[str, ...] = ()
+    command: str = "mvn"
+    args: tuple[str, ...] = ()
+    properties: Annotated[Mapping[str, str], _properties] = field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
+    goals: tuple[str, ...] = ("package",)
+    skip_tests: bool = False
+    sources: bool = False
+    javadoc: bool = False
+    sign: Annotated[bool | str, _sign] = False
+    api: Literal["auto", "repository", "portal"] = "auto"
+    publishing: Literal["user-managed", "automatic"] = "user-managed"
+    repository: str = ""
 
 
 DECLARATION: Final = EcosystemDeclaration(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.maven.options import Options
+    from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
     from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.host.process import Processes

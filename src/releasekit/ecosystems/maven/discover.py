@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import versions
+from releasekit.graph import without_cycles
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -18,18 +19,17 @@ ECOSYSTEM: Final = "maven"
 
 def packages(projects: Sequence[PomProject]) -> list[Package]:
     """The projects as packages with their edges to one another."""
-    edges = Edges(projects)
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.pom.path.parent,
             manifest=project.pom.path,
-            dependencies=edges.of(project),
+            dependencies=edges,
             unpublishable=unpublishable(project),
             packaging=project.packaging,
         )
-        for project in projects
+        for project, edges in zip(projects, edges_of(projects), strict=True)
     ]
 
 
@@ -69,63 +69,47 @@ def _managed(project: PomProject, group: str, artifact: str) -> str:
     return ""
 
 
-class Edges:
-    """A dependency is an edge, a parent is, and so is an imported BOM.
+def edges_of(projects: Sequence[PomProject]) -> list[tuple[Dependency, ...]]:
+    """Of each project: a dependency is an edge, a parent is, and so is an imported BOM.
 
     What a BOM lists goes out before the BOM, and what a build uses before what uses it, wherever
     that is possible: most parents manage the versions of their own children. Maven too lets the
     uses of a plugin wait in second place:
     https://github.com/apache/maven/blob/maven-3.8.7/maven-core/src/main/java/org/apache/maven/project/ProjectSorter.java
     """
+    by_name = {project.name: project for project in projects}
+    edges = {project.name: _firm(project, by_name) for project in projects}
+    loose: dict[tuple[str, str], Dependency] = {}
+    for project in projects:
+        for reference, target in _references(project, by_name):
+            if reference.use in {"managed", "plugin"} and target.name not in edges[project.name]:
+                edge = _edge(target, reference.version, needed=False)
+                loose.setdefault((project.name, target.name), edge)
+    for name, target_name in without_cycles(edges, loose):
+        edges[name][target_name] = loose[name, target_name]
+    return [tuple(edges[project.name].values()) for project in projects]
 
-    def __init__(self, projects: Sequence[PomProject]) -> None:
-        self._by_name: Mapping[str, PomProject] = {project.name: project for project in projects}
-        self._edges = {
-            project.name: dict(self._firm(project)) for project in self._by_name.values()
-        }
-        for project in self._by_name.values():
-            for name, edge in self._loose(project):
-                if name not in self._edges[project.name] and not self._reaches(name, project.name):
-                    self._edges[project.name][name] = edge
 
-    def of(self, project: PomProject) -> tuple[Dependency, ...]:
-        return tuple(self._edges[project.name].values())
+def _firm(project: PomProject, by_name: Mapping[str, PomProject]) -> dict[str, Dependency]:
+    found: dict[str, Dependency] = {}
+    if project.parent is not None and project.parent.name in by_name:
+        found[project.parent.name] = _edge(project.parent, project.parent.version, needed=True)
+    for reference, target in _references(project, by_name):
+        if reference.use in {"dependency", "import"}:
+            known = found.get(target.name)
+            if known is None or known.kind is DependencyKind.OPTIONAL:
+                found[target.name] = _edge(target, reference.version, needed=reference.needed)
+    return found
 
-    def _firm(self, project: PomProject) -> Iterator[tuple[str, Dependency]]:
-        found: dict[str, Dependency] = {}
-        if project.parent is not None and project.parent.name in self._by_name:
-            found[project.parent.name] = _edge(project.parent, project.parent.version, needed=True)
-        for reference, target in self._references(project):
-            if reference.use in {"dependency", "import"}:
-                known = found.get(target.name)
-                if known is None or known.kind is DependencyKind.OPTIONAL:
-                    found[target.name] = _edge(target, reference.version, needed=reference.needed)
-        yield from found.items()
 
-    def _loose(self, project: PomProject) -> Iterator[tuple[str, Dependency]]:
-        for reference, target in self._references(project):
-            if reference.use in {"managed", "plugin"}:
-                yield target.name, _edge(target, reference.version, needed=False)
-
-    def _references(self, project: PomProject) -> Iterator[tuple[Reference, PomProject]]:
-        for reference in project.pom.references:
-            name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
-            target = self._by_name.get(name)
-            if target is None or target is project:
-                continue
-            if selected(reference, project, target):
-                yield reference, target
-
-    def _reaches(self, start: str, goal: str) -> bool:
-        pending, seen = [start], {start}
-        while pending:
-            name = pending.pop()
-            if name == goal:
-                return True
-            new = self._edges[name].keys() - seen
-            seen |= new
-            pending += new
-        return False
+def _references(
+    project: PomProject, by_name: Mapping[str, PomProject]
+) -> Iterator[tuple[Reference, PomProject]]:
+    for reference in project.pom.references:
+        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        target = by_name.get(name)
+        if target is not None and target is not project and selected(reference, project, target):
+            yield reference, target
 
 
 def _edge(target: PomProject, requirement: str, *, needed: bool) -> Dependency:

@@ -13,6 +13,7 @@ from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.ecosystems.maven.workspace import load_projects
+from releasekit.ecosystems.shared.packages import batched
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
@@ -20,34 +21,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.maven.options import Options
+    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
-    from releasekit.ecosystems.shared.logs import Logs
-    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
 
+@dataclass(frozen=True, slots=True)
 class Maven:
     """Implements `interface.Ecosystem`."""
 
-    def __init__(
-        self, config: Config, options: Options, *, processes: Processes, logs: Logs
-    ) -> None:
-        self._config = config
-        self._options = options
-        self._processes = processes
-        self._logs = logs
+    config: Config
+    options: Options
+    services: Services
 
     async def discover(self, root: Path) -> MavenWorkspace:
-        found = await asyncio.to_thread(load_projects, root, self._options)
+        found = await asyncio.to_thread(load_projects, root, self.options)
         return MavenWorkspace(
             packages=tuple(discover.packages(found)),
             projects={project.name: project for project in found},
             root=root,
-            config=self._config,
-            options=self._options,
-            processes=self._processes,
-            logs=self._logs,
+            maven=self,
         )
 
 
@@ -58,42 +52,35 @@ class MavenWorkspace:
     packages: tuple[Package, ...]
     projects: Mapping[str, PomProject]
     root: Path
-    config: Config
-    options: Options
-    processes: Processes
-    logs: Logs
+    maven: Maven
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         key = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml").key
         by_key = {project.pom.key: project for project in self.projects.values()}
-        return pin.pin(manifest, by_key[key], versions, self.config.pin)
+        return pin.pin(manifest, by_key[key], versions, self.maven.config.pin)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """One for each reactor."""
-        reactors: dict[Path, list[Package]] = {}
-        for package in packages:
-            reactors.setdefault(self.projects[package.id.name].top, []).append(package)
-        return list(reactors.values())
+        return batched(packages, lambda package: self.projects[package.id.name].top)
 
     async def build(
         self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        config, options, services = self.maven.config, self.maven.options, self.maven.services
         builder = Builder(
             root=self.root,
-            config=self.config,
-            options=self.options,
-            processes=self.processes,
-            logs=self.logs,
+            config=config,
+            options=options,
+            processes=services.processes,
+            logs=services.logs,
             projects=self.projects,
         )
         try:
             built = await builder.build(packages, into)
         except BuildFailed as error:
             return {package.id: error for package in packages}
-        if self.options.sign:
-            signer = Signer(
-                self.processes, self.options.sign, concurrency=self.config.build_concurrency
-            )
+        if options.sign:
+            signer = Signer(services.processes, options.sign, concurrency=config.build_concurrency)
             signed = await gather_all(
                 self._sign(signer, package, built[package.id]) for package in packages
             )

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.maven.options import Options
-    from releasekit.model import Artifact, Package, Published
+    from releasekit.ecosystems.maven import Options
+    from releasekit.model import Artifact, Package
 
 CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
@@ -48,25 +48,18 @@ class Portal:
 
     def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
         address = require_safe(url, name="maven-registry")
+        self.url = str(address)
         self._server = Server(address, ANSWERS, config, services)
         self._automatic = options.publishing == "automatic"
         self._login = Login.of(config, services.credentials, url)
+        self.check_credentials = self._login.check
         self._redact = services.credentials.redact
         self._state = config.state_directory
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
         # It is open to all, and not where the credentials are for.
         nobody = Login(str(where), "", None)
         self._reader = Reader(where, nobody, config=config, services=services)
-
-    @property
-    def url(self) -> str:
-        return str(self._server.url)
-
-    def check_credentials(self) -> None:
-        self._login.check()
-
-    async def lookup(self, package: Package) -> Published | None:
-        return await self._reader.lookup(package)
+        self.lookup = self._reader.lookup
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})

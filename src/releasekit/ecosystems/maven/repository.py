@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven.login import Login
     from releasekit.host.contents import Contents
-    from releasekit.model import Artifact, Package, Published
+    from releasekit.model import Artifact, Package
 
 _CHUNK: Final = 1024 * 1024
 
@@ -37,22 +37,15 @@ class Repository:
 
     def __init__(self, url: str, login: Login, *, config: Config, services: Services) -> None:
         self._url = require_safe(url, name="maven-registry")
+        self.url = str(self._url)
         self._login = login
+        self.check_credentials = login.check
         self._server = Server(self._url, ANSWERS, config, services)
         self._reader = Reader(self._url, login, config=config, services=services)
+        self.lookup = self._reader.lookup
         # A package takes one upload slot and has many files: with as many requests as slots there
         # are never more than `concurrency` uploads under way.
         self._slots = asyncio.Semaphore(config.concurrency)
-
-    @property
-    def url(self) -> str:
-        return str(self._url)
-
-    def check_credentials(self) -> None:
-        self._login.check()
-
-    async def lookup(self, package: Package) -> Published | None:
-        return await self._reader.lookup(package)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         """The POM goes last of the files, and its checksums last of all, after the metadata: so

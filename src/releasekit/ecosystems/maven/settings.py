@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.options import Options
+    from releasekit.ecosystems.maven import Options
 
 MAX_BYTES: Final = 64 * 1024
 

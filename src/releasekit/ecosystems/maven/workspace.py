@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.options import Options
+    from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.pom import Pom
 
 MAX_PROJECTS: Final = 10_000

@@ -1,11 +1,11 @@
 """JavaScript packages and npm-like registries, declared."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration
-from releasekit.ecosystems.npm.options import Options
+from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 
 
@@ -27,6 +27,23 @@ class Inputs:
             "choice",
         ),
     ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(OptionTable):
+    """`packages` and `exclude` are globs of directories on top of what the workspace's own files
+    say. `ignore_scripts` leaves out lifecycle scripts; `pass_env` names environment variables that
+    they may see besides the ones they always do. `directory_url` is where a `dir:` registry will
+    be served: tarball addresses are absolute.
+    """
+
+    ECOSYSTEM: ClassVar[str] = "npm"
+
+    packages: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    ignore_scripts: bool = False
+    pass_env: tuple[str, ...] = ()
+    directory_url: str = ""
 
 
 DECLARATION: Final = EcosystemDeclaration(

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import globs, manifest, workspace
 from releasekit.ecosystems.npm.reference import Reference
-from releasekit.errors import ConfigError
+from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
-    from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
@@ -31,20 +31,15 @@ def packages_by_name(root: Path, files: WorkspaceFiles, options: Options) -> dic
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
     """
-    found: dict[str, NpmPackage] = {}
+    return unique_by_name(_named_packages(root, files, options), cure="exclude its directory")
+
+
+def _named_packages(root: Path, files: WorkspaceFiles, options: Options) -> Iterator[NpmPackage]:
     for directory in _directories(root, files, options):
         path = directory / globs.MANIFEST
         inside(root, path, where=str(path))
-        project = manifest.package(manifest.read_manifest(path), path)
-        if project is None:
-            continue
-        if project.name in found:
-            raise ConfigError(
-                f"{path} and {found[project.name].manifest} are both named {project.name!r}",
-                hint="Rename one of them, or exclude its directory.",
-            )
-        found[project.name] = project
-    return dict(sorted(found.items()))
+        if project := manifest.package(manifest.read_manifest(path), path):
+            yield project
 
 
 def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:

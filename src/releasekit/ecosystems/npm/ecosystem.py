@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import NpmPackage
-    from releasekit.ecosystems.npm.options import Options
     from releasekit.ecosystems.npm.workspace import Tool
-    from releasekit.ecosystems.shared.logs import Logs
-    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 
@@ -37,22 +36,20 @@ _DIGESTS: Final = ("sha256", "sha512", "sha1")
 class Npm(Resource):
     """Implements `interface.Ecosystem`."""
 
-    def __init__(
-        self, config: Config, options: Options, *, processes: Processes, logs: Logs
-    ) -> None:
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
         super().__init__()
-        self._config = config
-        self._options = options
-        self._logs = logs
-        passed = processes.passing(options.pass_env)
-        self._packer = Packer(processes, root=config.root, env=passed, group=self.group)
+        self.config = config
+        self.options = options
+        self.logs = services.logs
+        passed = services.processes.passing(options.pass_env)
+        self.packer = Packer(services.processes, root=config.root, env=passed, group=self.group)
 
     async def discover(self, root: Path) -> NpmWorkspace:
         files = WorkspaceFiles("npm")
         found: dict[str, NpmPackage] = {}
-        if discover.is_used(root, self._options):
+        if discover.is_used(root, self.options):
             files = read_workspace_files(root)
-            found = discover.packages_by_name(root, files, self._options)
+            found = discover.packages_by_name(root, files, self.options)
         public = [package for package in found.values() if not package.unpublishable]
         contents = {
             package.name: publish_config.directory(
@@ -60,7 +57,7 @@ class Npm(Resource):
             )
             for package in public
         }
-        if "npm" not in self._config.registries:
+        if "npm" not in self.config.registries:
             for package in public:
                 _refuse_other_registry(package)
         catalogs = Catalogs(files.catalogs)
@@ -71,10 +68,7 @@ class Npm(Resource):
             tool=files.tool,
             contents=contents,
             root=root,
-            config=self._config,
-            options=self._options,
-            logs=self._logs,
-            packer=self._packer,
+            npm=self,
         )
 
 
@@ -92,13 +86,10 @@ class NpmWorkspace:
     tool: Tool
     contents: Mapping[str, str]
     root: Path
-    config: Config
-    options: Options
-    logs: Logs
-    packer: Packer
+    npm: Npm
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        pins = Pins(self.by_name, self.catalogs, versions, self.config.pin)
+        pins = Pins(self.by_name, self.catalogs, versions, self.npm.config.pin)
         return publish_config.applied(pins.pin(manifest), self.tool)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
@@ -130,9 +121,9 @@ class NpmWorkspace:
         return f"its {' and '.join(scripts)} script{'s' * (len(scripts) > 1)}" if scripts else ""
 
     async def follow_up(self, package: Package) -> None:
-        log = self.logs.fresh("publish", package.id)
+        log = self.npm.logs.fresh("publish", package.id)
         try:
-            await self.packer.follow_up(
+            await self.npm.packer.follow_up(
                 {
                     "directory": str(package.directory),
                     "root": str(self.root),
@@ -144,13 +135,13 @@ class NpmWorkspace:
             raise log.failure(f"but {error}", error) from error
 
     def _following(self, package: Package) -> tuple[str, ...]:
-        return () if self.options.ignore_scripts else self.by_name[package.id.name].following
+        return () if self.npm.options.ignore_scripts else self.by_name[package.id.name].following
 
     async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
-        log = self.logs.fresh("build", package.id)
+        log = self.npm.logs.fresh("build", package.id)
         try:
             with staged(into) as partial:
-                packed = await self.packer.pack(self._request(package, partial, log.path))
+                packed = await self.npm.packer.pack(self._request(package, partial, log.path))
                 _check(packed, package)
                 if self.contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.
@@ -162,7 +153,7 @@ class NpmWorkspace:
         return (digested(into / filename(package), *_DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
-        state = self.config.state_directory
+        state = self.npm.config.state_directory
         contents = self.contents[package.id.name]
         packed = package.directory / contents
         inside = state.is_relative_to(packed)
@@ -178,7 +169,7 @@ class NpmWorkspace:
                 if package.directory != self.root
             ],
             "hidden": state.relative_to(packed).as_posix() if inside else "",
-            "ignoreScripts": self.options.ignore_scripts,
+            "ignoreScripts": self.npm.options.ignore_scripts,
         }
 
 

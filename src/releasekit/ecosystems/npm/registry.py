@@ -9,11 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import uncancellable
-from releasekit.config.values import Directory, Url
-from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.npm import Inputs, document, login, tags
 from releasekit.ecosystems.npm.answers import ANSWERS
-from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Registry, Services
-    from releasekit.ecosystems.npm.options import Options
+    from releasekit.ecosystems.interface import Services
     from releasekit.model import Artifact, Package
 
 NPMJS: Final = "https://registry.npmjs.org/"
@@ -42,34 +38,16 @@ _ABBREVIATED: Final = {
 }
 
 
-def registry_for(config: Config, services: Services, options: Options) -> Registry:
-    """The registry `config.registries["npm"]` names (npmjs when it names none).
-
-    Raises ConfigError for a URL or a tag that cannot be used. No network.
-    """
-    tag = tags.checked(config.own(Inputs).tag, where="npm-tag")
-    match config.registries.get("npm", Url(NPMJS)):
-        case Directory(path):
-            layout = PackumentDirectory(tag=tag, url=options.directory_url or NPMJS)
-            return DirectoryRegistry(path, layout)
-        case Url(url):
-            return NpmRegistry(config, services, require_safe(url, name="npm-registry"))
-
-
 class NpmRegistry:
     """npmjs.com, or a server that speaks as it does. Implements `interface.Registry`."""
 
-    def __init__(self, config: Config, services: Services, url: httpx.URL) -> None:
+    def __init__(self, config: Config, services: Services) -> None:
+        url = require_safe(config.registry_url("npm", default=NPMJS), name="npm-registry")
+        self.url = str(url)
         self._config = config
         self._server = Server(url, ANSWERS, config, services)
         self._login = login.choose(config, services, url)
-
-    @property
-    def url(self) -> str:
-        return str(self._server.url)
-
-    def check_credentials(self) -> None:
-        self._login.check()
+        self.check_credentials = self._login.check
 
     async def lookup(self, package: Package) -> Published | None:
         response = await self._read(package, package.version, headers=_FRESH)

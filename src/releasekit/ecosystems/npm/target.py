@@ -5,19 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.npm import registry
+from releasekit.ecosystems.npm import Inputs, tags
+from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
-from releasekit.ecosystems.npm.options import Options
+from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
+    from releasekit.ecosystems.directory import Layout
+    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.npm import Options
 
 
-def target(config: Config, services: Services) -> Discovery:
-    """Raises ConfigError for an `[npm]` table, tag or registry that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("npm", {}))
+def layout(config: Config, options: Options) -> Layout:
+    return PackumentDirectory(tag=config.own(Inputs).tag, url=options.directory_url or NPMJS)
+
+
+def target(
+    config: Config, options: Options, services: Services, directory: Registry | None
+) -> Discovery:
+    """Raises ConfigError for a tag or a registry that cannot be used."""
+    tags.checked(config.own(Inputs).tag, where="npm-tag")
     return Discovery.of(
-        Npm(config, options, processes=services.processes, logs=services.logs),
-        registry.registry_for(config, services, options),
+        Npm(config, options, services),
+        directory or NpmRegistry(config, services),
         lambda found, there: Target(found, there, plan_notes=found.plan_notes, follow_up=found),
     )

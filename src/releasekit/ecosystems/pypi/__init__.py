@@ -1,11 +1,12 @@
 """Python packages and PyPI-like registries, declared."""
 
-from dataclasses import dataclass
-from typing import Annotated, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import EcosystemDeclaration
-from releasekit.ecosystems.pypi.options import Options
+from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 
 
@@ -21,6 +22,22 @@ class Inputs:
             "index",
         ),
     ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(OptionTable):
+    """`packages` and `exclude` are globs of directories, relative to the workspace's root.
+
+    `config_settings` go to every PEP 517 hook; `pass_env` names environment variables that builds
+    may see besides the ones they always do.
+    """
+
+    ECOSYSTEM: ClassVar[str] = "pypi"
+
+    packages: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    config_settings: Mapping[str, str] = field(default_factory=dict)
+    pass_env: tuple[str, ...] = ()
 
 
 DECLARATION: Final = EcosystemDeclaration(

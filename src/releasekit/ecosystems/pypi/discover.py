@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.members import members
+from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
+from releasekit.graph import reachable, without_cycles
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import Declared, PyProject
-    from releasekit.ecosystems.pypi.options import Options
 
 ECOSYSTEM: Final = "pypi"
 
 
-def projects(root: Path, options: Options) -> list[PyProject]:
-    """Every project of the workspace, sorted by name; raises ConfigError when two share one.
+def projects(root: Path, options: Options) -> dict[str, PyProject]:
+    """Every project of the workspace, by name in order; raises ConfigError when two share one.
 
     The root's own project, the members of its uv workspace, and what `options.packages` names.
     """
-    found: dict[str, PyProject] = {}
+    return unique_by_name(_projects(root, options), cure="exclude its directory")
+
+
+def _projects(root: Path, options: Options) -> Iterator[PyProject]:
     for path in _manifests(root, options):
         document = manifest.read_pyproject(path)
         if manifest.table(document, "tool", "uv", path=path).get("managed") is False:
@@ -36,14 +40,7 @@ def projects(root: Path, options: Options) -> list[PyProject]:
             raise ConfigError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        project = manifest.project(document, path)
-        if project.name in found:
-            raise ConfigError(
-                f"{path} and {found[project.name].manifest} are both named {project.name!r}",
-                hint="Rename one of them, or exclude its directory.",
-            )
-        found[project.name] = project
-    return [found[name] for name in sorted(found)]
+        yield manifest.project(document, path)
 
 
 def _manifests(root: Path, options: Options) -> list[Path]:
@@ -95,7 +92,7 @@ def packages(by_name: Mapping[str, PyProject]) -> list[Package]:
             dependencies=kept,
             unpublishable=project.unpublishable,
         )
-        for project, kept in zip(by_name.values(), without_circles(edges), strict=True)
+        for project, kept in zip(by_name.values(), without_circular_extras(edges), strict=True)
     ]
 
 
@@ -134,96 +131,59 @@ def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[
 
 def needs_of_extras(wanted: Declared, by_name: Mapping[str, PyProject]) -> set[str]:
     """The in-repo packages that the extras in `acme[cli]` need, whichever extras these ask for."""
-    found: set[str] = set()
-    seen: set[tuple[str, str]] = set()
-    pending = [(wanted.name, extra) for extra in wanted.extras]
-    while pending:
-        name, extra = asked = pending.pop()
-        if asked in seen or name not in by_name:
-            continue
-        seen.add(asked)
-        for need in by_name[name].requirements:
-            if extra in need.under:
-                found.add(need.name)
-                pending += [(need.name, further) for further in need.extras]
-    return {name for name in found if name in by_name}
+
+    def under(name: str, extra: str) -> list[Declared]:
+        project = by_name.get(name)
+        return [need for need in project.requirements if extra in need.under] if project else []
+
+    asked = reachable(
+        [(wanted.name, extra) for extra in wanted.extras],
+        lambda asked: [(need.name, extra) for need in under(*asked) for extra in need.extras],
+    )
+    return {need.name for name, extra in asked for need in under(name, extra)} & by_name.keys()
 
 
-def without_circles(edges: Mapping[str, tuple[Dependency, ...]]) -> list[tuple[Dependency, ...]]:
-    """The edges of each without extras that need what needs the project itself.
+def without_circular_extras(
+    edges: Mapping[str, tuple[Dependency, ...]],
+) -> list[tuple[Dependency, ...]]:
+    """The edges of each, but for extras that need what needs the project itself.
 
     A framework's extra that names a plugin says nothing about order: one of the two has to go
     first, and only the framework works without the other.
     """
-    # What is needed anyway comes first, so that an extra is not given up for another extra.
-    required = {
-        name: tuple(edge for edge in its if edge.kind is not DependencyKind.OPTIONAL)
-        for name, its in edges.items()
-    }
-    kept = _without_extras_behind(edges, required)
-    return list(_without_extras_behind(kept, kept).values())
-
-
-def _without_extras_behind(
-    edges: Mapping[str, tuple[Dependency, ...]], counted: Mapping[str, tuple[Dependency, ...]]
-) -> dict[str, tuple[Dependency, ...]]:
-    """`edges` without extras from which edges in `counted` lead back."""
-    stuck = _stuck({name: {edge.on.name for edge in its} for name, its in edges.items()})
-    needed_by: dict[str, set[str]] = {name: set() for name in stuck}
-    for name in stuck:
-        for on in {edge.on.name for edge in counted[name]} & stuck:
-            needed_by[on].add(name)
-    kept = {}
+    hard: dict[str, list[str]] = {name: [] for name in edges}
+    extras: list[tuple[str, str]] = []
     for name, its in edges.items():
-        extras = {edge.on.name for edge in its if edge.kind is DependencyKind.OPTIONAL}
-        circular = _all_behind(name, needed_by) & extras if extras & stuck else set()
-        kept[name] = tuple(
+        for edge in its:
+            if edge.kind is DependencyKind.OPTIONAL:
+                extras.append((name, edge.on.name))
+            else:
+                hard[name].append(edge.on.name)
+    circular = set(extras) - set(without_cycles(hard, extras))
+    return [
+        tuple(
             edge
             for edge in its
-            if edge.kind is not DependencyKind.OPTIONAL or edge.on.name not in circular
+            if edge.kind is not DependencyKind.OPTIONAL or (name, edge.on.name) not in circular
         )
-    return kept
-
-
-def _stuck(edges: Mapping[str, set[str]]) -> set[str]:
-    """All on a cycle or behind one."""
-    order, stuck = TopologicalSorter(edges), set(edges)
-    with suppress(CycleError):
-        order.prepare()
-    while ready := order.get_ready():
-        stuck.difference_update(ready)
-        order.done(*ready)
-    return stuck
-
-
-def _all_behind(name: str, needed_by: Mapping[str, set[str]]) -> set[str]:
-    """All that needs `name`, directly or not."""
-    found: set[str] = set()
-    pending = [name]
-    while pending:
-        fresh = needed_by.get(pending.pop(), set()) - found
-        found |= fresh
-        pending += fresh
-    return found
+        for name, its in edges.items()
+    ]
 
 
 def build_closure(project: PyProject, by_name: Mapping[str, PyProject]) -> list[str]:
     """The other in-repo packages that have to be in the environment it is built in, sorted."""
-    closure: set[str] = set()
-    pending = _in_repo(project, DependencyKind.BUILD, by_name)
-    while pending:
-        name = pending.pop()
-        if name not in closure and name != project.name:
-            closure.add(name)
-            pending += _in_repo(by_name[name], DependencyKind.RUNTIME, by_name)
+    closure = reachable(
+        _in_repo(project, DependencyKind.BUILD, by_name) - {project.name},
+        lambda name: _in_repo(by_name[name], DependencyKind.RUNTIME, by_name) - {project.name},
+    )
     return sorted(closure)
 
 
 def _in_repo(
     project: PyProject, kind: DependencyKind, by_name: Mapping[str, PyProject]
-) -> list[str]:
+) -> set[str]:
     declared = [need for need in project.requirements if need.kind is kind]
     names = {need.name for need in declared}.union(
         *(needs_of_extras(need, by_name) for need in declared)
     )
-    return sorted(names & by_name.keys())
+    return names & by_name.keys()

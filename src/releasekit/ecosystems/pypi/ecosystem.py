@@ -20,30 +20,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.ecosystems.pypi.options import Options
     from releasekit.ecosystems.pypi.pin import Mode
-    from releasekit.ecosystems.shared.logs import Logs
-    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
 
 
 class PyPI(Resource):
     """Implements `interface.Ecosystem`; all its workspaces are built in the same environments."""
 
-    def __init__(
-        self, config: Config, options: Options, *, processes: Processes, logs: Logs
-    ) -> None:
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
         super().__init__()
         self._config = config
         self._options = options
-        self._processes = processes
-        self._logs = logs
+        self._processes = services.processes
+        self._logs = services.logs
         self._preparing = asyncio.Lock()
         self._builder: Builder | None = None
 
     async def discover(self, root: Path) -> PyPIWorkspace:
-        found = {project.name: project for project in discover.projects(root, self._options)}
+        found = discover.projects(root, self._options)
         discover.check_build_order(found)
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)

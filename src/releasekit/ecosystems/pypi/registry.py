@@ -11,11 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
-from releasekit.config.values import Directory, Url
-from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
-from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.ecosystems.shared.answers import all_stored
 from releasekit.ecosystems.shared.login import pair
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Registry, Services
+    from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.contents import Contents
     from releasekit.http.credentials import Secret
@@ -45,18 +42,6 @@ _INDEXES: Final = {
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
 
-def registry_for(config: Config, services: Services) -> Registry:
-    """The registry `config.registries["pypi"]` names (pypi.org when it names none).
-
-    Raises ConfigError for a URL that cannot be used. No network.
-    """
-    match config.registries.get("pypi", Url(PYPI)):
-        case Directory(path):
-            return DirectoryRegistry(path, SimpleDirectory())
-        case Url(url):
-            return PackageIndex(config, services, Endpoints.of(url, config.own(Inputs).index))
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoints:
     """`index_given` is False for an index derived from the upload URL."""
@@ -66,7 +51,10 @@ class Endpoints:
     index_given: bool
 
     @classmethod
-    def of(cls, registry: str, index: str) -> Endpoints:
+    def configured(cls, config: Config) -> Endpoints:
+        """Raises ConfigError for a URL that cannot be used."""
+        registry = config.registry_url("pypi", default=PYPI)
+        index = config.own(Inputs).index
         upload = require_safe(registry, name="pypi-registry")
         return cls(
             upload, require_safe(index or derived_index(registry), name="pypi-index"), bool(index)
@@ -93,29 +81,24 @@ class _Call:
 class PackageIndex:
     """PyPI, or a server that speaks as it does. Implements `interface.Registry`."""
 
-    def __init__(self, config: Config, services: Services, endpoints: Endpoints) -> None:
-        self._endpoints = endpoints
+    def __init__(self, config: Config, services: Services) -> None:
+        self._endpoints = endpoints = Endpoints.configured(config)
+        self.url = str(endpoints.upload)
         self._server = Server(endpoints.upload, ANSWERS, config, services)
         self._index = Server(endpoints.index, ANSWERS, config, services)
         self._login = login.choose(config, services, endpoints.upload)
+        self.check_credentials = self._login.check
         self._user = login.user_of(config, self._login)
         # A package takes one upload slot and has several files. With as many requests as slots
         # there are never more than `concurrency` uploads under way, however one counts them.
         self._slots = asyncio.Semaphore(config.concurrency)
-
-    @property
-    def url(self) -> str:
-        return str(self._endpoints.upload)
-
-    def check_credentials(self) -> None:
-        self._login.check()
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """Raises PlanError for a version that pypi.org is known to refuse.
 
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
-        if str(self._endpoints.upload).rstrip("/") + "/" not in _INDEXES:
+        if f"{self.url.rstrip('/')}/" not in _INDEXES:
             return ""
         for planned in packages:
             package = planned.package

@@ -6,21 +6,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.pypi import registry
+from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
-from releasekit.ecosystems.pypi.options import Options
+from releasekit.ecosystems.pypi.registry import PackageIndex
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
+    from releasekit.ecosystems.directory import Layout
+    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.pypi import Options
 
 
-def target(config: Config, services: Services) -> Discovery:
-    """Raises ConfigError for a `[pypi]` table, index or registry that cannot be used."""
-    options = Options.from_table(config.ecosystem_tables.get("pypi", {}))
-    there = registry.registry_for(config, services)
-    notes = there.plan_notes if isinstance(there, registry.PackageIndex) else None
-    return Discovery.of(
-        PyPI(config, options, processes=services.processes, logs=services.logs),
-        there,
-        partial(Target, plan_notes=notes),
-    )
+def layout(_config: Config, _options: Options) -> Layout:
+    return SimpleDirectory()
+
+
+def target(
+    config: Config, options: Options, services: Services, directory: Registry | None
+) -> Discovery:
+    """Raises ConfigError for an index or a registry that cannot be used."""
+    ecosystem = PyPI(config, options, services)
+    if directory is not None:
+        return Discovery.of(ecosystem, directory)
+    index = PackageIndex(config, services)
+    return Discovery.of(ecosystem, index, partial(Target, plan_notes=index.plan_notes))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final, Literal, Self, get_args, get_origin, get_type_hints
 
 from releasekit.errors import ConfigError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    # Key and value to what the option holds; ValueError says what to write instead.
-    Read = Callable[[str, object], object]
+# Key and value to what the option holds; ValueError says what to write instead.
+Reader = Callable[[str, object], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionTable:
     """The table of `ECOSYSTEM`, a key for each field. A field is read as its type says, or by the
-    function in its metadata; an empty text or list leaves its default. Its keys are known ones.
+    function it is annotated with; an empty text or list leaves its default. Its keys are known.
     """
 
     ECOSYSTEM: ClassVar[str]
@@ -25,15 +23,16 @@ class OptionTable:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
-        known = {option.name.replace("_", "-"): option for option in fields(cls)}
+        hints = get_type_hints(cls, include_extras=True)
+        known = {option.name.replace("_", "-"): option.name for option in fields(cls)}
         values: dict[str, Any] = {}
         for key, value in table.items():
             try:
-                read = _reader(known[key])(key, value)
+                read = _reader(hints[known[key]])(key, value)
             except ValueError as error:
                 raise ConfigError(f"{cls.where()} {key} is {value!r}", hint=str(error)) from error
             if read not in ("", ()):
-                values[known[key].name] = read
+                values[known[key]] = read
         return cls(**values)
 
     @classmethod
@@ -66,23 +65,25 @@ def mapping(key: str, value: object) -> dict[str, str]:
     return value
 
 
-def one_of(*choices: str) -> Read:
+_READERS: Final[Mapping[object, Reader]] = {
+    str: string,
+    bool: boolean,
+    tuple[str, ...]: strings,
+    Mapping[str, str]: mapping,
+}
+
+
+def _reader(annotation: object) -> Reader:
+    if get_origin(annotation) is Literal:
+        return _one_of(get_args(annotation))
+    read: Reader = _READERS.get(annotation) or get_args(annotation)[1]
+    return read
+
+
+def _one_of(choices: tuple[str, ...]) -> Reader:
     def read(_key: str, value: object) -> object:
         if value not in choices:
             raise ValueError(f"Write one of {', '.join(map(repr, choices))}.")
         return value
 
-    return read
-
-
-_READERS: Final[Mapping[object, Read]] = {
-    "str": string,
-    "bool": boolean,
-    "tuple[str, ...]": strings,
-    "Mapping[str, str]": mapping,
-}
-
-
-def _reader(option: Field[Any]) -> Read:
-    read: Read = option.metadata.get("read") or _READERS[option.type]
     return read
