@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Credentials
 
 URL = "https://registry.example/"
-DECLARED = Declared.of(ECOSYSTEMS)
+DECLARED = Declared.for_ecosystems(ECOSYSTEMS)
 TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
 AT_ONCE = Polling(first_pause_s=0.0, ambiguity_window_s=0.02)
 

@@ -36,7 +36,7 @@ def main(
     argv: Sequence[str] | None = None, ecosystems: Mapping[str, EcosystemDeclaration] = ECOSYSTEMS
 ) -> int:
     """Run one command; never raises for what a user, a registry or a signal can cause."""
-    declared = Declared.of(ecosystems)
+    declared = Declared.for_ecosystems(ecosystems)
     taken = snapshot(os.environ, {each.variable for each in declared.secrets.values()})
     actions = Actions(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.

@@ -81,7 +81,7 @@ def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:
 
 
 def test_a_path_of_an_ecosystem_belongs_to_whoever_wrote_it(root: Path) -> None:
-    declared = Declared.of(table(["sixth.bundle"]))
+    declared = Declared.for_ecosystems(table(["sixth.bundle"]))
 
     def notes(*flags: str) -> str:
         inputs = parse(["publish", root.name, *flags], {}, declared)

@@ -50,7 +50,7 @@ def test_ecosystems_are_looked_for_side_by_side(tmp_path: Path) -> None:
     async def main() -> dict[str, Target]:
         together, registry = asyncio.Barrier(2), FakeRegistry()
         discoveries = {
-            name: Discovery.of(Meeting(name, together), registry) for name in ("pypi", "npm")
+            name: Discovery.joining(Meeting(name, together), registry) for name in ("pypi", "npm")
         }
         return await discover(tmp_path, discoveries)
 

@@ -27,7 +27,7 @@ class Declared:
     everything: Mapping[str, Declaration]
 
     @classmethod
-    def of(cls, ecosystems: Mapping[str, EcosystemDeclaration]) -> Self:
+    def for_ecosystems(cls, ecosystems: Mapping[str, EcosystemDeclaration]) -> Self:
         everything = {each.name: each for each in _everything(ecosystems.values())}
         return cls(
             ecosystems=ecosystems,

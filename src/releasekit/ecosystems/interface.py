@@ -165,7 +165,7 @@ class Discovery:
     discover: Callable[[Path], Awaitable[Target]]
 
     @classmethod
-    def of(
+    def joining(
         cls,
         ecosystem: Ecosystem[W],
         registry: Registry,

@@ -28,7 +28,7 @@ def target(
     if config.registry_url("bundle", default=""):
         raise ConfigError("bundle-registry: bundles go into a directory; write dir:PATH")
     seal = services.credentials.get("RELEASEKIT_BUNDLE_SEAL")
-    return Discovery.of(
+    return Discovery.joining(
         Bundles(config, options, processes=services.processes, seal=seal),
         directory or DirectoryRegistry(config.root / "bundles", layout(config, options)),
     )

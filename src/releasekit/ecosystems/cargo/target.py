@@ -29,6 +29,6 @@ def target(
     destination = destination_for(config, options, services.environment)
     ecosystem = Cargo(config, options, services, destination)
     if directory is not None:
-        return Discovery.of(ecosystem, directory)
+        return Discovery.joining(ecosystem, directory)
     registry = SparseRegistry(config, services, destination)
-    return Discovery.of(ecosystem, registry, partial(Target, plan_notes=registry.plan_notes))
+    return Discovery.joining(ecosystem, registry, partial(Target, plan_notes=registry.plan_notes))

@@ -26,7 +26,7 @@ def target(
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
     if directory is not None:
-        return Discovery.of(Go(config, options, services, directory.lookup), directory)
+        return Discovery.joining(Go(config, options, services, directory.lookup), directory)
     tags = TagRegistry(config, options, services)
     ecosystem = Go(config, options, services, tags.lookup)
-    return Discovery.of(ecosystem, tags, partial(Target, deployment=tags, whole=False))
+    return Discovery.joining(ecosystem, tags, partial(Target, deployment=tags, whole=False))

@@ -29,11 +29,11 @@ def target(
     """Raises ConfigError for a registry that cannot be used."""
     ecosystem = Maven(config, options, services)
     if directory is not None:
-        return Discovery.of(ecosystem, directory)
+        return Discovery.joining(ecosystem, directory)
     url = config.registry_url("maven", default=CENTRAL)
     if options.api == "portal" or (options.api == "auto" and url.rstrip("/") == CENTRAL):
         portal = Portal(url, options, config=config, services=services)
-        return Discovery.of(ecosystem, portal, partial(Target, deployment=portal))
+        return Discovery.joining(ecosystem, portal, partial(Target, deployment=portal))
     login = Login.of(config, services.credentials, url)
     repository = Repository(url, login, config=config, services=services)
-    return Discovery.of(ecosystem, repository)
+    return Discovery.joining(ecosystem, repository)

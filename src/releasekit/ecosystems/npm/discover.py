@@ -77,7 +77,7 @@ def _edges(
     for declared in project.declared:
         if declared.field == "devDependencies" or declared.key in project.bundled:
             continue
-        needed = target(declared, project, by_name, catalogs)
+        needed = package_needed(declared, project, by_name, catalogs)
         if needed is not None and needed.name != project.name:
             yield Dependency(
                 on=PackageId(ECOSYSTEM, needed.name),
@@ -97,7 +97,7 @@ def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> Depend
     return DependencyKind.BUILD if compiled else DependencyKind.RUNTIME
 
 
-def target(
+def package_needed(
     declared: Declared, project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
 ) -> NpmPackage | None:
     """The package of this workspace that a dependency leads to."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.npm import json_text, manifest
-from releasekit.ecosystems.npm.discover import target
+from releasekit.ecosystems.npm.discover import package_needed
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.ranges import Range
 from releasekit.ecosystems.npm.reference import Reference
@@ -67,7 +67,7 @@ class Pins:
                     hint="Add it to the catalog, or write a range.",
                 )
             reference = Reference.parse(declared.key, spec)
-        needed = target(declared, project, self.by_name, self.catalogs)
+        needed = package_needed(declared, project, self.by_name, self.catalogs)
         if needed is None and reference.kind == "workspace":
             raise PlanError(
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "

@@ -26,7 +26,7 @@ def target(
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
     tags.checked(config.own(Inputs).tag, where="npm-tag")
-    return Discovery.of(
+    return Discovery.joining(
         Npm(config, options, services),
         directory or NpmRegistry(config, services),
         lambda found, there: Target(found, there, plan_notes=found.plan_notes, follow_up=found),

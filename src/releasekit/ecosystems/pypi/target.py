@@ -27,6 +27,6 @@ def target(
     """Raises ConfigError for an index or a registry that cannot be used."""
     ecosystem = PyPI(config, options, services)
     if directory is not None:
-        return Discovery.of(ecosystem, directory)
+        return Discovery.joining(ecosystem, directory)
     index = PackageIndex(config, services)
-    return Discovery.of(ecosystem, index, partial(Target, plan_notes=index.plan_notes))
+    return Discovery.joining(ecosystem, index, partial(Target, plan_notes=index.plan_notes))
