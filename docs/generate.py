@@ -103,7 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, say what would be")
     check = parser.parse_args().check
-    made = generated(Declared.of(ECOSYSTEMS))
+    made = generated(Declared.for_ecosystems(ECOSYSTEMS))
     stale = [path for path, text in made.items() if text != path.read_text(encoding="utf-8")]
     for path in stale:
         print(f"{path.relative_to(ROOT)} is stale; run python docs/generate.py")
