@@ -29,6 +29,7 @@ from releasekit.model import (
     Published,
     Result,
 )
+from releasekit.plan.order import without_soft_cycles
 from releasekit.release.phases import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -79,6 +80,12 @@ def artifact(path: Path, content: bytes) -> Artifact:
 
 def logs(state_directory: Path, redact: Callable[[str], str] = str) -> Logs:
     return Logs(state_directory, "run", redact)
+
+
+def ordered(packages: Mapping[str, Package]) -> dict[str, Package]:
+    """Without the soft dependencies that a plan sets aside."""
+    remaining, _ = without_soft_cycles({package.id: package for package in packages.values()})
+    return {name: remaining[package.id] for name, package in packages.items()}
 
 
 def services(config: Config, processes: object, redact: Callable[[str], str] = str) -> Services:

@@ -30,17 +30,23 @@ class PackageId:
 class DependencyKind(StrEnum):
     RUNTIME = "runtime"
     OPTIONAL = "optional"
+    PEER = "peer"  # whoever installs the dependent installs this one beside it
+    ORDER = "order"  # nobody needs it; it goes out first where that is possible
     BUILD = "build"  # the dependent cannot even be built before this one is
     EXTRA = "extra"  # declared in releasekit.toml, not in a manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """An edge to another package of the same workspace; `requirement` as its manifest spells it."""
+    """An edge to another package of the same workspace; `requirement` as its manifest spells it.
+
+    A `soft` one gives way where it closes a cycle: its package can be built and published first.
+    """
 
     on: PackageId
     kind: DependencyKind = DependencyKind.RUNTIME
     requirement: str = ""
+    soft: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from releasekit.ecosystems.interface import Services
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.plan.make import in_order, make_plan, planned_versions
+from releasekit.plan.make import make_plan, planned_versions
+from releasekit.plan.order import in_order
 from releasekit.release import phases
 from releasekit.state.directory import built_directory, make_state_directory
 from releasekit.state.history import History

@@ -141,7 +141,7 @@ MAKE = mutants(
             "refuse_left_out", "dependency.on not in planned and ..."
         ),
         "private dependencies are not missed": never(
-            "without_private", "dependency.kind is not ..."
+            "without_private", "dependency.kind not in ..."
         ),
         "bytes never sent are reported as published": always(
             "_stored", "action is Action.UPLOAD or the_same"

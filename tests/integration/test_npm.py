@@ -488,3 +488,26 @@ def test_our_tarballs_are_those_of_npm(
     assert ours.read_bytes() == (tmp_path / "acme-core-1.0.0.tgz").read_bytes()
     entry = packument(npm_registry, "@acme/core")["versions"]["1.0.0"]
     assert entry["bin"] == {"core": "lib/run.js"}
+
+
+def test_packages_in_a_circle_of_optional_and_peer_dependencies_are_published(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R7: as `npm publish --workspaces` and `pnpm -r publish` do."""
+    root = tmp_path / "circle"
+    write_json(root / "package.json", {"private": True, "workspaces": ["core", "fast"]})
+    needs = {
+        "core": {"optionalDependencies": {"@acme/fast": "^1.0.0"}},
+        "fast": {"peerDependencies": {"@acme/core": "^1.0.0"}},
+    }
+    for name, fields in needs.items():
+        manifest = {"name": f"@acme/{name}", "version": "1.0.0", "main": "main.js", **fields}
+        write_json(root / name / "package.json", manifest)
+        (root / name / "main.js").write_text(f"module.exports = {json.dumps(name)}\n")
+    done = publish(program, root, npm_registry, "--concurrency", "1")
+    assert done.code == 0, done.out + done.err
+    assert done.outcomes == dict.fromkeys(["@acme/core", "@acme/fast"], "published")
+    assert "@acme/core -> @acme/fast (optional)" in done.out + done.err
+    uploads = [upload.filename for upload in npm_registry.recorder.uploads]
+    assert uploads == ["@acme/core-1.0.0.tgz", "@acme/fast-1.0.0.tgz"]
+    install(npm_registry.url, tmp_path / "user", ["@acme/core", "@acme/fast"], tool="npm")

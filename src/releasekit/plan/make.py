@@ -23,6 +23,7 @@ from releasekit.model import (
     Published,
 )
 from releasekit.plan.decision import compare, decide
+from releasekit.plan.order import in_order, without_soft_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +52,9 @@ async def make_plan(
     found = packages_of(targets, config.root)
     joined = with_extra(found, config.extra_dependencies, targets)
     everything = {package.id: package for package in joined}
-    public = {p.id: p for p in everything.values() if not p.unpublishable}
+    public, order_notes = without_soft_cycles(
+        {p.id: p for p in everything.values() if not p.unpublishable}
+    )
     chosen = [without_private(package, everything) for package in select(public, config)]
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
@@ -84,7 +87,7 @@ async def make_plan(
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
         versions=versions,
-        notes=plan_notes(planned, targets),
+        notes=(*order_notes, *plan_notes(planned, targets)),
     )
 
 
@@ -120,7 +123,7 @@ def packages_of(targets: Mapping[str, Target], root: Path) -> list[Package]:
 
 
 def without_private(package: Package, everything: Mapping[PackageId, Package]) -> Package:
-    """`package` without optional dependencies that are never published.
+    """`package` without dependencies that are never published, and that nobody has to install.
 
     Raises PlanError when it cannot be installed or built without one that is never published.
     """
@@ -129,7 +132,7 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
         reason = everything[dependency.on].unpublishable
         if not reason:
             kept.append(dependency)
-        elif dependency.kind is not DependencyKind.OPTIONAL:
+        elif dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
             name = named(dependency.on, beside=package.id)
             raise PlanError(
                 f"{package.manifest}: {package.id.name} needs {name} "
@@ -138,18 +141,6 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
                 f"{package.id.name} out with `exclude-packages`.",
             )
     return replace(package, dependencies=tuple(kept))
-
-
-def in_order(packages: Sequence[Package]) -> list[Package]:
-    """Dependencies first, ties by name; raises PlanError naming the whole cycle."""
-    by_name = {str(package.id): package for package in packages}
-    graph = DependencyGraph.from_edges(
-        {
-            name: {str(d.on) for d in package.dependencies if str(d.on) in by_name}
-            for name, package in by_name.items()
-        }
-    )
-    return [by_name[name] for name in graph.order]
 
 
 def with_dependencies(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import fakes
 from releasekit.errors import ConfigError
 from unit.maven.poms import child, edges, gav, modules, needs, packages, projects, write
 
@@ -140,9 +141,10 @@ def test_a_bom_comes_after_what_it_lists_and_a_parent_before_its_children(tmp_pa
     managed = f"<dependencyManagement>{imported}</dependencyManagement>"
     write(tmp_path / "user/pom.xml", gav("user") + managed)
     found = packages(tmp_path)
-    assert edges(found["bom"]) == {"a": "optional"}
+    assert edges(found["bom"]) == {"a": "order"}
     assert edges(found["a"]) == {"top": "runtime"}
-    assert edges(found["top"]) == {}
+    assert edges(found["top"]) == {"a": "order"}
+    assert edges(fakes.ordered(found)["top"]) == {}
     assert edges(found["user"]) == {"bom": "runtime"}
 
 
@@ -152,8 +154,9 @@ def test_plugins_come_first_where_they_can(tmp_path: Path) -> None:
     write(tmp_path / "tool/pom.xml", child("tool") + "<packaging>maven-plugin</packaging>")
     write(tmp_path / "a/pom.xml", gav("a") + plugin)
     found = packages(tmp_path)
-    assert edges(found["a"]) == {"tool": "optional"}
-    assert edges(found["top"]) == {}
+    assert edges(found["a"]) == {"tool": "order"}
+    assert edges(found["top"]) == {"tool": "order"}
+    assert edges(fakes.ordered(found)["top"]) == {}
 
 
 def test_reactors_are_named(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_without_a_version_nothing_can_be_published(tmp_path: Path) -> None:
         ("dependencies", "workspace:../core", DependencyKind.RUNTIME),
         ("dependencies", "workspace:packages/core", DependencyKind.RUNTIME),
         ("dependencies", "latest", DependencyKind.RUNTIME),
-        ("peerDependencies", "*", DependencyKind.RUNTIME),
+        ("peerDependencies", "*", DependencyKind.PEER),
         ("optionalDependencies", "^1", DependencyKind.OPTIONAL),
         ("devDependencies", "*", None),
         ("dependencies", "https://example.org/core.tgz", None),

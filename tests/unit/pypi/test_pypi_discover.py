@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import fakes
 from releasekit.ecosystems.pypi import Options, discover, manifest
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
-from releasekit.errors import ConfigError, PlanError
+from releasekit.errors import ConfigError, Cycle, PlanError
+from releasekit.plan.order import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,6 +124,7 @@ def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_pat
         ("core", "runtime", "core>=1"),
         ("core", "runtime", "Core[fast] ; os_name == 'nt'"),
         ("extra-only", "optional", "extra-only @ file:///there"),
+        ("private", "optional", "private"),
         ("plugin", "build", "plugin"),
         ("plugin-base", "build", ""),
     ]
@@ -224,7 +227,7 @@ def test_two_packages_of_one_name_are_refused(tmp_path: Path) -> None:
         found(root, packages=("*",))
 
 
-def test_an_extra_that_leads_back_to_its_package_is_no_edge(tmp_path: Path) -> None:
+def test_an_extra_that_leads_back_to_its_package_orders_nothing(tmp_path: Path) -> None:
     """A framework whose extras name its plugins, which need the framework (R7)."""
     root = write(
         tmp_path,
@@ -258,7 +261,7 @@ def test_an_extra_that_leads_back_to_its_package_is_no_edge(tmp_path: Path) -> N
             "other": project("other", "[project.optional-dependencies]", 'y = ["lone"]'),
         },
     )
-    packages = found(root, packages=("*",))
+    packages = fakes.ordered(found(root, packages=("*",)))
     assert edges(packages["agents"]) == [
         ("protocol", "runtime", "protocol"),
         ("imaging", "optional", "imaging"),
@@ -274,7 +277,7 @@ def test_an_extra_that_leads_back_to_its_package_is_no_edge(tmp_path: Path) -> N
         ("plugin-far", "runtime", ""),
         ("plugin-speech", "runtime", ""),
     ]
-    # Of two extras that need each other, the first in order by name counts.
+    # Of two extras that need each other, the one of the first package by name counts.
     assert edges(packages["lone"]) == [("other", "optional", "other[y]")]
     assert edges(packages["other"]) == []
 
@@ -291,8 +294,12 @@ def test_a_circle_of_what_is_needed_stays_for_the_plan_to_refuse(tmp_path: Path)
     )
     packages = found(root, packages=("*",))
     assert edges(packages["a"]) == [("b", "runtime", "b[x]"), ("c", "runtime", "")]
-    assert edges(packages["b"]) == []
+    assert edges(packages["b"]) == [("c", "optional", "c")]
     assert edges(packages["c"]) == [("a", "runtime", "a")]
+    packages = fakes.ordered(packages)
+    assert edges(packages["b"]) == []
+    with pytest.raises(Cycle, match=r"pypi:a needs pypi:c \(runtime\); pypi:c needs pypi:a"):
+        in_order([*packages.values()])
 
 
 def test_extras_of_a_build_requirement_are_built_first(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import versions
-from releasekit.graph import without_cycles
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -15,21 +14,23 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven.workspace import PomProject
 
 ECOSYSTEM: Final = "maven"
+_STRENGTH: Final = (DependencyKind.ORDER, DependencyKind.OPTIONAL, DependencyKind.RUNTIME)
 
 
 def packages(projects: Sequence[PomProject]) -> list[Package]:
     """The projects as packages with their edges to one another."""
+    by_name = {project.name: project for project in projects}
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.pom.path.parent,
             manifest=project.pom.path,
-            dependencies=edges,
+            dependencies=dependencies(project, by_name),
             unpublishable=unpublishable(project),
             packaging=project.packaging,
         )
-        for project, edges in zip(projects, edges_of(projects), strict=True)
+        for project in projects
     ]
 
 
@@ -69,37 +70,28 @@ def _managed(project: PomProject, group: str, artifact: str) -> str:
     return ""
 
 
-def edges_of(projects: Sequence[PomProject]) -> list[tuple[Dependency, ...]]:
-    """Of each project: a dependency is an edge, a parent is, and so is an imported BOM.
+def dependencies(project: PomProject, by_name: Mapping[str, PomProject]) -> tuple[Dependency, ...]:
+    """A dependency is an edge, a parent is, and so is an imported BOM.
 
     What a BOM lists goes out before the BOM, and what a build uses before what uses it, wherever
     that is possible: most parents manage the versions of their own children. Maven too lets the
     uses of a plugin wait in second place:
     https://github.com/apache/maven/blob/maven-3.8.7/maven-core/src/main/java/org/apache/maven/project/ProjectSorter.java
     """
-    by_name = {project.name: project for project in projects}
-    edges = {project.name: _firm(project, by_name) for project in projects}
-    loose: dict[tuple[str, str], Dependency] = {}
-    for project in projects:
-        for reference, target in _references(project, by_name):
-            if reference.use in {"managed", "plugin"} and target.name not in edges[project.name]:
-                edge = _edge(target, reference.version, needed=False)
-                loose.setdefault((project.name, target.name), edge)
-    for name, target_name in without_cycles(edges, loose):
-        edges[name][target_name] = loose[name, target_name]
-    return [tuple(edges[project.name].values()) for project in projects]
-
-
-def _firm(project: PomProject, by_name: Mapping[str, PomProject]) -> dict[str, Dependency]:
-    found: dict[str, Dependency] = {}
+    edges: dict[str, Dependency] = {}
     if project.parent is not None and project.parent.name in by_name:
-        found[project.parent.name] = _edge(project.parent, project.parent.version, needed=True)
+        edges[project.parent.name] = _edge(
+            project.parent, project.parent.version, DependencyKind.RUNTIME
+        )
     for reference, target in _references(project, by_name):
-        if reference.use in {"dependency", "import"}:
-            known = found.get(target.name)
-            if known is None or known.kind is DependencyKind.OPTIONAL:
-                found[target.name] = _edge(target, reference.version, needed=reference.needed)
-    return found
+        if reference.use in {"managed", "plugin"}:
+            kind = DependencyKind.ORDER
+        else:
+            kind = DependencyKind.RUNTIME if reference.needed else DependencyKind.OPTIONAL
+        known = edges.get(target.name)
+        if known is None or _STRENGTH.index(kind) > _STRENGTH.index(known.kind):
+            edges[target.name] = _edge(target, reference.version, kind)
+    return tuple(edges.values())
 
 
 def _references(
@@ -112,9 +104,10 @@ def _references(
             yield reference, target
 
 
-def _edge(target: PomProject, requirement: str, *, needed: bool) -> Dependency:
+def _edge(target: PomProject, requirement: str, kind: DependencyKind) -> Dependency:
     return Dependency(
         on=PackageId(ECOSYSTEM, target.name),
-        kind=DependencyKind.RUNTIME if needed else DependencyKind.OPTIONAL,
+        kind=kind,
         requirement=requirement,
+        soft=kind is DependencyKind.ORDER,
     )

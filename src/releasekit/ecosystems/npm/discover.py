@@ -79,22 +79,26 @@ def _edges(
             continue
         needed = package_needed(declared, project, by_name, catalogs)
         if needed is not None and needed.name != project.name:
+            kind = _kind(declared, project, needed)
             yield Dependency(
                 on=PackageId(ECOSYSTEM, needed.name),
-                kind=_kind(declared, project, needed),
+                kind=kind,
                 requirement=declared.spec,
+                soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
             )
 
 
 def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> DependencyKind:
-    optional = declared.field == "optionalDependencies" or (
-        declared.field == "peerDependencies" and declared.key in project.optional_peers
-    )
-    if optional:
+    peer = declared.field == "peerDependencies"
+    if declared.field == "optionalDependencies" or (
+        peer and declared.key in project.optional_peers
+    ):
         return DependencyKind.OPTIONAL
     # Scripts compile against what the scripts of a dependency made.
     compiled = project.scripts and needed.scripts and not needed.unpublishable
-    return DependencyKind.BUILD if compiled else DependencyKind.RUNTIME
+    if compiled:
+        return DependencyKind.BUILD
+    return DependencyKind.PEER if peer else DependencyKind.RUNTIME
 
 
 def package_needed(

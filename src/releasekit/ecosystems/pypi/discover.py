@@ -9,7 +9,7 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.members import members
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
-from releasekit.graph import reachable, without_cycles
+from releasekit.graph import reachable
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -82,50 +82,54 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
 
 def packages(by_name: Mapping[str, PyProject]) -> list[Package]:
     """The projects, versions known, as packages with their edges to one another."""
-    edges = {name: dependencies(project, by_name) for name, project in by_name.items()}
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.manifest.parent,
             manifest=project.manifest,
-            dependencies=kept,
+            dependencies=dependencies(project, by_name),
             unpublishable=project.unpublishable,
         )
-        for project, kept in zip(by_name.values(), without_circular_extras(edges), strict=True)
+        for project in by_name.values()
     ]
 
 
 def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[Dependency, ...]:
     """The project's in-repo edges, in the order of its manifest.
 
-    An extra that names the project itself is no edge, and neither is one that needs a package
-    which is never published: nothing that is published depends on it. What a build requirement
-    needs at run time is needed for the build.
+    An extra that names the project itself is no edge. What a build requirement needs at run time is
+    needed for the build. Extras are soft: where a framework's extra names a plugin that needs the
+    framework, the plugin goes last, as only the framework works without the other.
     """
     edges = [
-        Dependency(on=PackageId(ECOSYSTEM, need.name), kind=need.kind, requirement=need.text)
+        _edge(need.name, need.kind, need.text)
         for need in project.requirements
         if need.name in by_name
     ]
     edges += [
-        Dependency(on=PackageId(ECOSYSTEM, name), kind=need.kind)
+        _edge(name, need.kind)
         for need in project.requirements
         for name in sorted(needs_of_extras(need, by_name))
     ]
-    edges += [
-        Dependency(on=PackageId(ECOSYSTEM, name), kind=DependencyKind.BUILD)
-        for name in build_closure(project, by_name)
-    ]
+    edges += [_edge(name, DependencyKind.BUILD) for name in build_closure(project, by_name)]
     spelled = {(edge.on, edge.kind) for edge in edges if edge.requirement}
     return tuple(
         dict.fromkeys(
             edge
             for edge in edges
             if edge.on.name != project.name
-            and not (edge.kind is DependencyKind.OPTIONAL and by_name[edge.on.name].unpublishable)
             and (edge.requirement or (edge.on, edge.kind) not in spelled)
         )
+    )
+
+
+def _edge(name: str, kind: DependencyKind, requirement: str = "") -> Dependency:
+    return Dependency(
+        on=PackageId(ECOSYSTEM, name),
+        kind=kind,
+        requirement=requirement,
+        soft=kind is DependencyKind.OPTIONAL,
     )
 
 
@@ -141,33 +145,6 @@ def needs_of_extras(wanted: Declared, by_name: Mapping[str, PyProject]) -> set[s
         lambda asked: [(need.name, extra) for need in under(*asked) for extra in need.extras],
     )
     return {need.name for name, extra in asked for need in under(name, extra)} & by_name.keys()
-
-
-def without_circular_extras(
-    edges: Mapping[str, tuple[Dependency, ...]],
-) -> list[tuple[Dependency, ...]]:
-    """The edges of each, but for extras that need what needs the project itself.
-
-    A framework's extra that names a plugin says nothing about order: one of the two has to go
-    first, and only the framework works without the other.
-    """
-    hard: dict[str, list[str]] = {name: [] for name in edges}
-    extras: list[tuple[str, str]] = []
-    for name, its in edges.items():
-        for edge in its:
-            if edge.kind is DependencyKind.OPTIONAL:
-                extras.append((name, edge.on.name))
-            else:
-                hard[name].append(edge.on.name)
-    circular = set(extras) - set(without_cycles(hard, extras))
-    return [
-        tuple(
-            edge
-            for edge in its
-            if edge.kind is not DependencyKind.OPTIONAL or (name, edge.on.name) not in circular
-        )
-        for name, its in edges.items()
-    ]
 
 
 def build_closure(project: PyProject, by_name: Mapping[str, PyProject]) -> list[str]:

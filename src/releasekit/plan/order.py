@@ -1,0 +1,91 @@
+"""What goes first: dependencies, but for those that a release can do without where they close a
+cycle, as the ecosystems' own tools publish it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import Cycle
+from releasekit.graph import DependencyGraph, without_cycles
+from releasekit.model import DependencyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.model import Dependency, Package, PackageId
+
+# The later ones are set aside before the earlier ones.
+_KEPT_FIRST: Final = (DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER)
+# How many set-aside dependencies a note names.
+_NAMED: Final = 5
+
+
+def without_soft_cycles(
+    packages: Mapping[PackageId, Package],
+) -> tuple[dict[PackageId, Package], tuple[str, ...]]:
+    """The packages without the soft dependencies that close a cycle, and a note for the user of
+    each ecosystem that has such; what they lead to may be outside of `packages`.
+    """
+    hard = {
+        id_: {need.on for need in package.dependencies if not need.soft} & packages.keys()
+        for id_, package in packages.items()
+    }
+    soft = [
+        (package.id, need)
+        for kind in _KEPT_FIRST
+        for package in packages.values()
+        for need in package.dependencies
+        if need.soft and need.kind is kind and need.on in packages
+    ]
+    kept = set(without_cycles(hard, [(owner, need.on) for owner, need in soft]))
+    set_aside = [(owner, need) for owner, need in soft if (owner, need.on) not in kept]
+    dropped = set(set_aside)
+    remaining = {
+        id_: replace(
+            package,
+            dependencies=tuple(n for n in package.dependencies if (id_, n) not in dropped),
+        )
+        for id_, package in packages.items()
+    }
+    return remaining, _notes(set_aside)
+
+
+def _notes(set_aside: Sequence[tuple[PackageId, Dependency]]) -> tuple[str, ...]:
+    by_ecosystem: dict[str, list[str]] = {}
+    for owner, need in set_aside:
+        if need.kind is DependencyKind.ORDER:
+            continue
+        edge = f"{owner.name} -> {need.on.name} ({need.kind})"
+        by_ecosystem.setdefault(owner.ecosystem, []).append(edge)
+    return tuple(
+        f"{ecosystem}: dependencies that close a cycle do not order the release: "
+        f"{', '.join(edges[:_NAMED])}"
+        + (f" and {len(edges) - _NAMED} more" if len(edges) > _NAMED else "")
+        for ecosystem, edges in by_ecosystem.items()
+    )
+
+
+def in_order(packages: Sequence[Package]) -> list[Package]:
+    """Dependencies first, ties by name; raises Cycle with every dependency of one, and its kind."""
+    by_name = {str(package.id): package for package in packages}
+    try:
+        graph = DependencyGraph.from_edges(
+            {
+                name: {str(need.on) for need in package.dependencies if str(need.on) in by_name}
+                for name, package in by_name.items()
+            }
+        )
+    except Cycle as cycle:
+        raise _explained(cycle, by_name) from cycle
+    return [by_name[name] for name in graph.order]
+
+
+def _explained(cycle: Cycle, packages: Mapping[str, Package]) -> Cycle:
+    following = (*cycle.names[1:], cycle.names[0])
+    needs = []
+    for name, on in zip(cycle.names, following, strict=True):
+        kinds = {need.kind for need in packages[name].dependencies if str(need.on) == on}
+        needs.append(f"{name} needs {on} ({', '.join(sorted(kinds))})")
+    return Cycle(f"{cycle}: {'; '.join(needs)}", names=cycle.names, hint=cycle.hint)

@@ -1,0 +1,89 @@
+"""What a release can do without gives way where it closes a cycle; the rest names the cycle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import fakes
+from fakes import package_id
+from releasekit.errors import Cycle
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.plan.order import in_order, without_soft_cycles
+
+RUNTIME, BUILD = DependencyKind.RUNTIME, DependencyKind.BUILD
+PEER, OPTIONAL, ORDER = DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER
+
+
+def package(name: str, **needs: DependencyKind) -> Package:
+    """What it needs of each kind; all but runtime and build dependencies are soft."""
+    dependencies = tuple(
+        Dependency(on=package_id(on), kind=kind, soft=kind not in {RUNTIME, BUILD})
+        for on, kind in needs.items()
+    )
+    return replace(fakes.package(name), dependencies=dependencies)
+
+
+def ordered(*packages: Package) -> tuple[list[str], tuple[str, ...]]:
+    """Names, first to last, and the notes."""
+    remaining, notes = without_soft_cycles({each.id: each for each in packages})
+    return [each.id.name for each in in_order([*remaining.values()])], notes
+
+
+def test_an_optional_dependency_gives_way_to_a_peer() -> None:
+    """R7: npm and pnpm publish such a pair."""
+    names, notes = ordered(package("a", b=OPTIONAL), package("b", a=PEER))
+    assert names == ["a", "b"]
+    assert notes == (
+        "fake: dependencies that close a cycle do not order the release: a -> b (optional)",
+    )
+
+
+def test_a_peer_gives_way_to_what_is_needed() -> None:
+    names, notes = ordered(package("a", b=PEER), package("b", c=RUNTIME), package("c", a=BUILD))
+    assert names == ["a", "c", "b"]
+    assert "a -> b (peer)" in notes[0]
+
+
+def test_what_closes_no_cycle_orders_the_release_and_is_no_news() -> None:
+    names, notes = ordered(package("a", b=OPTIONAL, c=PEER), package("b"), package("c"))
+    assert names == ["b", "c", "a"]
+    assert notes == ()
+
+
+def test_nobody_is_told_of_what_nobody_needs() -> None:
+    """Most parents manage the versions of their own children."""
+    names, notes = ordered(package("parent", child=ORDER), package("child", parent=RUNTIME))
+    assert names == ["parent", "child"]
+    assert notes == ()
+
+
+def test_a_note_names_a_few_of_many() -> None:
+    plugins = {f"p{number}": OPTIONAL for number in range(9)}
+    users = [package(name, core=RUNTIME) for name in plugins]
+    names, (note,) = ordered(package("core", **plugins), *users)
+    assert names[0] == "core"
+    assert "core -> p4 (optional) and 4 more" in note
+    assert "p5" not in note
+
+
+def test_what_is_outside_of_the_plan_orders_nothing() -> None:
+    lone = replace(
+        package("a"),
+        dependencies=(Dependency(on=PackageId("fake", "gone"), kind=OPTIONAL, soft=True),),
+    )
+    remaining, notes = without_soft_cycles({lone.id: lone})
+    assert remaining == {lone.id: lone}
+    assert notes == ()
+
+
+def test_a_cycle_says_of_each_dependency_what_it_is_for() -> None:
+    """R7"""
+    packages = [package("a", b=RUNTIME), package("b", c=BUILD), package("c", a=RUNTIME)]
+    with pytest.raises(Cycle) as caught:
+        in_order(packages)
+    assert "fake:a needs fake:b (runtime); fake:b needs fake:c (build); fake:c needs" in str(
+        caught.value
+    )
+    assert caught.value.names == ("fake:a", "fake:b", "fake:c")
