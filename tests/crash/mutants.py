@@ -51,6 +51,8 @@ JUDGES = {
     "state/journal": JOURNAL,
     "state/logfile": JOURNAL,
     "state/history": JOURNAL,
+    "plan/order": ("unit/test_order.py",),
+    "graph": ("unit/test_graph.py",),
     "state/compaction": ("unit/test_compaction.py",),
     **dict.fromkeys(
         ("plan/decision", "plan/make", "release/phases", "release/release", "release/life"), RELEASE

@@ -186,4 +186,28 @@ SOURCES = mutants(
     },
 )
 
-MUTANTS = (*DECISION, *PHASES, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE, *MAKE)
+ORDER = mutants(
+    "plan/order",
+    {
+        "no dependency is set aside": change(
+            "without_soft_cycles", "set(without_cycles(...))", "{(o, n.on) for o, n in soft}"
+        ),
+        "whatever is needed is set aside too": change(
+            "without_soft_cycles", "not need.soft", "False"
+        ),
+        "peers give way first": change("without_soft_cycles", "_KEPT_FIRST", "_KEPT_FIRST[::-1]"),
+        "what nobody needs is news": never("_notes", "need.kind is DependencyKind.ORDER"),
+    },
+)
+
+GRAPH = mutants(
+    "graph",
+    {
+        "a kept soft edge is forgotten": without("without_cycles", "edges[name].add(dependency)"),
+        "soft edges beside a cycle are set aside": change(
+            "without_cycles", "{name, dependency} <= stuck and ...", "name in stuck"
+        ),
+    },
+)
+
+MUTANTS = (*DECISION, *PHASES, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE, *MAKE, *ORDER, *GRAPH)
