@@ -7,7 +7,8 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+import contextlib
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
@@ -67,17 +68,6 @@ def derived_index(registry: str) -> str:
     return _INDEXES.get(address) or address.removesuffix("/legacy/").rstrip("/") + "/simple/"
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """What the files of one upload share. They are read in `turn`, so that they leave in the order
-    they were given in: with one upload at a time every run is the same.
-    """
-
-    package: Package
-    token: Secret
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-
 class PackageIndex:
     """PyPI, or a server that speaks as it does. Implements `interface.Registry`."""
 
@@ -134,23 +124,23 @@ class PackageIndex:
         return await asyncio.to_thread(simple_index.published, listed, package, url=url)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        call = _Call(package, await self._login.get(package))
-        await all_stored(self._store(artifact, call) for artifact in artifacts)
+        token = await self._login.get(package)
+        with contextlib.ExitStack() as opened:
+            files = [opened.enter_context(contents.opened(artifact)) for artifact in artifacts]
+            # Beside the loop, and never left behind with a descriptor closed under it. One after
+            # the other, so that with one upload at a time every run is the same.
+            forms = [await uncancellable(asyncio.to_thread(form_of, file)) for file in files]
+            await all_stored(
+                self._store(package, file, form, token)
+                for file, form in zip(files, forms, strict=True)
+            )
 
-    async def _store(self, artifact: Artifact, call: _Call) -> None:
-        with contents.opened(artifact) as file:
-            response = await self._send(file, call)
-        what = f"{call.package.id} {call.package.version}: {artifact.filename}"
+    async def _store(self, package: Package, file: Contents, form: Form, token: Secret) -> None:
+        response = await self._post(file, form, token)
+        if says_token_is_stale(response) and self._login.renew(token):
+            response = await self._post(file, form, await self._login.get(package))
+        what = f"{package.id} {package.version}: {file.artifact.filename}"
         self._server.accept(response, what)
-
-    async def _send(self, file: Contents, call: _Call) -> httpx.Response:
-        async with call.turn:
-            # Beside the loop, and never left behind with the descriptor closed under it.
-            form = await uncancellable(asyncio.to_thread(form_of, file))
-        response = await self._post(file, form, call.token)
-        if says_token_is_stale(response) and self._login.renew(call.token):
-            response = await self._post(file, form, await self._login.get(call.package))
-        return response
 
     async def _post(self, file: Contents, form: Form, token: Secret) -> httpx.Response:
         request = self._server.http.build_request(
