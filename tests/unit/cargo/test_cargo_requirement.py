@@ -41,18 +41,28 @@ CASES = {
     "1.2.0-rc.1": ("1.2.0-rc.1 1.2.0 1.4.0", "1.2.0-alpha 2.0.0"),
     "=1.0.0-rc.1": ("1.0.0-rc.1", "1.0.0 1.0.0-rc.2"),
     ">1.0.0-alpha, <1.0.0": ("1.0.0-beta", "1.0.0-alpha 1.0.0"),
+    "1.2.3+next": ("1.2.3 1.9.0", "1.2.2 2.0.0"),
+    # No shortened version holds a prerelease of what it stands for, but with a caret.
+    "1.2.0-alpha, <1.2": ("", "1.2.0-beta"),
+    "1.2.0-alpha, <=1.2": ("", "1.2.0-beta"),
+    "1.2.0-alpha, >=1.2": ("1.2.0 1.3.0", "1.2.0-beta"),
+    "1.2.0-alpha, ~1.2": ("1.2.0", "1.2.0-beta"),
+    "1.2.0-alpha, =1": ("1.2.0", "1.2.0-beta"),
+    "1.2.0-alpha, ^1": ("1.2.0 1.2.0-beta", "1.3.0-beta"),
+    "1.2.0-alpha, 1.2": ("1.2.0 1.2.0-beta", "1.1.0"),
+    "1.2.0-alpha, >1.1": ("1.2.0 1.2.0-beta", "1.1.9"),
 }
 
 
 @pytest.mark.parametrize("requirement", CASES)
 def test_what_a_requirement_holds_and_what_not(requirement: str) -> None:
-    inside, outside = (map(Version.parse, it.split()) for it in CASES[requirement])
+    inside, outside = (map(Version.parse, text.split()) for text in CASES[requirement])
     parsed = Requirement.parse(requirement)
     assert [version for version in inside if not parsed.matches(version)] == []
     assert [version for version in outside if parsed.matches(version)] == []
 
 
-@pytest.mark.parametrize("text", ["one", "1.2.3.4", ">>1", "1,", "", "1.2 || 2"])
+@pytest.mark.parametrize("text", ["one", "1.2.3.4", ">>1", "1,", "", "1.2 || 2", "1.2-rc.1"])
 def test_what_is_no_requirement(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version requirement"):
         Requirement.parse(text)
@@ -69,6 +79,7 @@ def test_what_is_no_requirement(text: str) -> None:
         ("1.*", "1.*"),
         ("*", "*"),
         ("1.0.0-x", "^1.0.0-x"),
+        ("1.0.0+next", "^1.0.0"),
     ],
 )
 def test_the_index_has_requirements_as_cargo_writes_them(written: str, index: str) -> None:

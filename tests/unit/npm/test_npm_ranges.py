@@ -31,6 +31,10 @@ RANGES = {
     "~>1.2.3": "1.2.3",
     ">1": "2.0.0 10.0.0",
     ">1.2": "1.9.9 2.0.0 10.0.0",
+    "1.2.4-alpha - 2": "1.2.4-rc.1 1.9.9 2.0.0",
+    ">=1.2.4-alpha >1.2": "1.9.9 2.0.0 10.0.0",
+    ">=1.0.0-alpha ~1": "1.0.0 1.2.2 1.2.3 1.9.9",
+    "1.2.x+build": "1.2.2 1.2.3",
     "<1": "0.0.0 0.0.3 0.1.0 0.2.3",
     "<=1.2": "0.0.0 0.0.3 0.1.0 0.2.3 1.0.0 1.2.2 1.2.3",
     ">=1.2 <2": "1.2.2 1.2.3 1.9.9",
@@ -45,10 +49,12 @@ RANGES = {
 @pytest.mark.parametrize(("text", "held"), RANGES.items())
 def test_ranges_hold_what_npm_says(text: str, held: str) -> None:
     wanted = Range.parse(text)
-    assert [it for it in ORDERED if Version.parse(it) in wanted] == held.split()
+    assert [version for version in ORDERED if Version.parse(version) in wanted] == held.split()
 
 
-@pytest.mark.parametrize("text", ["latest", "workspace:*", "file:../x", "1.2.3.4", "git+ssh://x"])
+@pytest.mark.parametrize(
+    "text", ["latest", "workspace:*", "file:../x", "1.2.3.4", "git+ssh://x", "2-beta", "1.2-beta"]
+)
 def test_what_is_no_range(text: str) -> None:
     with pytest.raises(ValueError, match="is no range"):
         Range.parse(text)

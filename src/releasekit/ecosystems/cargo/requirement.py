@@ -7,118 +7,63 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.ecosystems.shared.semver import BUILD, NUMBER, PRE, Version, identifiers
+from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, Partial, satisfied
 
-_COMPARATOR: Final = re.compile(
-    rf"(=|>=|<=|>|<|~|\^)?\s*(?:({NUMBER})|[*xX])(?:\.(?:({NUMBER})|[*xX]))?"
-    rf"(?:\.(?:({NUMBER})|[*xX]))?(?:-({PRE}))?(?:\+{BUILD})?"
-)
+if TYPE_CHECKING:
+    from releasekit.ecosystems.shared.semver import Version
+
+_COMPARATOR: Final = re.compile(rf"(?P<operator>=|>=|<=|>|<|~|\^)?\s*{PARTIAL}")
 _WILDCARD: Final = re.compile(r"[*xX]")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparator:
-    """One condition; the parts behind the last one that is written are None."""
-
-    operator: str
-    major: int | None
-    minor: int | None
-    patch: int | None
-    pre: tuple[int | str, ...]
-
-    @property
-    def triple(self) -> tuple[int, int, int]:
-        return self.major or 0, self.minor or 0, self.patch or 0
-
-    def matches(self, version: Version) -> bool:
-        """https://docs.rs/semver/latest/semver/enum.Op.html"""
-        if self.major is None:
-            return True
-        low = Version(self.triple, self.pre)
-        match self.operator:
-            case ">":
-                return version > low and version.release >= self._end(low)
-            case ">=":
-                return version >= low
-            case "<":
-                return version < low
-            case "<=":
-                return version <= low or version.release < self._end(low)
-            case "=":
-                return self._begins(version, 3)
-            case "~":
-                return version >= low and self._begins_loosely(version, 2)
-            case _:
-                return version >= low and self._begins_loosely(version, self._caret())
-
-    def _end(self, low: Version) -> tuple[int, int, int]:
-        """The first version behind all that a shortened one stands for."""
-        if self.minor is None:
-            return low.release[0] + 1, 0, 0
-        return (low.release[0], low.release[1] + 1, 0) if self.patch is None else low.release
-
-    def _begins(self, version: Version, parts: int) -> bool:
-        exact = self.patch is None or version.pre == self.pre
-        return exact and self._begins_loosely(version, parts)
-
-    def _begins_loosely(self, version: Version, parts: int) -> bool:
-        ours = (self.major, self.minor, self.patch)[:parts]
-        return all(it in {None, its} for it, its in zip(ours, version.release, strict=False))
-
-    def _caret(self) -> int:
-        """How many leading parts a compatible version shares: up to the first that is not 0."""
-        for parts, it in enumerate((self.major, self.minor, self.patch), start=1):
-            if it:
-                return parts
-        return 3
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
-    """What stands in `version = "…"`."""
+    """What stands in `version = "…"`. `shortened` are the numbers of versions such as `1.2`, of
+    which no prerelease is ever wanted.
+    """
 
     comparators: tuple[Comparator, ...]
+    shortened: frozenset[tuple[int, ...]]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError."""
-        if text.strip() in {"*", "x", "X"}:
-            return cls(())
-        found = []
+        comparators, shortened = [], set()
         for part in text.split(","):
-            match = _COMPARATOR.fullmatch(part.strip())
-            if match is None:
+            found = _COMPARATOR.fullmatch(part.strip())
+            if found is None:
                 raise ValueError(f"{text!r} is not a version requirement")
-            operator, major, minor, patch, pre = match.groups()
-            if operator is None:
-                operator = "=" if _WILDCARD.search(part.split("-")[0]) else "^"
-            parts = [None if part is None else int(part) for part in (major, minor, patch)]
-            found.append(Comparator(operator, parts[0], parts[1], parts[2], identifiers(pre)))
-        return cls(tuple(found))
+            operator = found["operator"] or _default_operator(part)
+            partial = Partial.from_match(found)
+            comparators.append(Comparator.from_operator(operator, partial))
+            # A caret looks no further than the numbers it is given; the others compare the
+            # prerelease with none. https://github.com/dtolnay/semver/blob/master/src/eval.rs
+            if partial.is_shortened and operator != "^":
+                shortened.add(partial.numbers)
+        return cls(tuple(comparators), frozenset(shortened))
 
     def matches(self, version: Version) -> bool:
-        """A prerelease only where a comparator names one of the same release.
-
-        https://docs.rs/semver/latest/semver/struct.VersionReq.html#method.matches
-        """
-        if not all(comparator.matches(version) for comparator in self.comparators):
+        if version.pre and any(
+            version.release[: len(numbers)] == numbers for numbers in self.shortened
+        ):
             return False
-        return not version.pre or any(
-            comparator.pre and comparator.triple == version.release
-            for comparator in self.comparators
-        )
+        return satisfied(self.comparators, version)
 
 
 def normalised(requirement: str) -> str:
-    """As cargo itself writes a requirement into the index: `1.2` becomes `^1.2`."""
+    """As cargo itself writes a requirement into the index: `1.2+next` becomes `^1.2`."""
     parts = []
     for part in requirement.split(","):
-        text = part.strip()
+        text = part.partition("+")[0].strip()
         bare = text.lstrip("=<>~^")
-        operator = text[: len(text) - len(bare)]
-        if not operator and not _WILDCARD.search(bare.split("-")[0]):
-            operator = "^"
+        operator = text[: len(text) - len(bare)] or _default_operator(bare)
         parts.append(f"{operator}{bare.strip()}")
     return ", ".join(parts)
+
+
+def _default_operator(text: str) -> str:
+    """`1.2` is `^1.2`, while `1.*` stands for what it says."""
+    numbers = re.split(r"[-+]", text, maxsplit=1)[0]
+    return "" if _WILDCARD.search(numbers) else "^"
