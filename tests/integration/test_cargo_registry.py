@@ -159,7 +159,7 @@ def test_the_graph_is_the_one_cargo_publishes_by(workspace: Path, tmp_path: Path
 def published_needs(path: Path, name: str) -> set[str]:
     """The packages that a .crate depends on, in whatever way."""
     with path.open("rb") as file:
-        manifest = crate_file.read(file, name, "1.2.3").manifest
+        manifest = crate_file.read_crate(file, name, "1.2.3").manifest
     needs = set()
     for tables in (manifest, *manifest.get("target", {}).values()):
         for kind in ("dependencies", "build-dependencies", "dev-dependencies"):

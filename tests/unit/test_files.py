@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,38 @@ def test_what_never_ends_is_not_read_to_its_end() -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone: cannot be read \(No such file or directory\)"):
         files.read_file(tmp_path / "gone", max_bytes=1)
+
+
+def test_a_text_is_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes("\ufeffä\r\n".encode())
+    assert files.read_text(path, max_bytes=10) == "\ufeffä\r\n"
+    path.write_bytes(b"one\ntwo \xff\n")
+    with pytest.raises(ConfigError, match="file: line 2 is not UTF-8; save it as UTF-8"):
+        files.read_text(path, max_bytes=10)
+
+
+def test_what_cannot_be_parsed_is_one_line_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes("\ufeff7".encode())
+
+    def parsed() -> int:
+        return files.read_parsed(path, int, complaint="is no number", max_bytes=10)
+
+    assert parsed() == 7
+    path.write_text("7\n8")
+    with pytest.raises(ConfigError, match=r"file is no number: invalid literal for .* '7\\n8'"):
+        parsed()
+
+    def refuse(_text: str) -> None:
+        raise ValueError("first,\n  then")
+
+    with pytest.raises(ConfigError, match=r"file is no number: first, then$"):
+        files.read_parsed(path, refuse, complaint="is no number", max_bytes=10)
+
+
+def test_what_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("[" * 200_000)
+    with pytest.raises(ConfigError, match="file is not valid JSON: it is nested too deeply"):
+        files.read_parsed(path, json.loads, complaint="is not valid JSON", max_bytes=200_000)

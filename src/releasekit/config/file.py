@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError, did_you_mean
-from releasekit.host.files import read_file
+from releasekit.host.files import read_parsed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -36,7 +36,8 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     texts: dict[str, str] = {}
     tables: dict[str, Mapping[str, object]] = {}
     dependencies: Mapping[str, tuple[str, ...]] = {}
-    for key, value in _parsed(path).items():
+    document = read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
+    for key, value in document.items():
         if key == _DEPENDENCIES:
             dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)
         elif key in declared.ecosystems:
@@ -44,19 +45,6 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
         else:
             texts[key] = _text(_declaration(key, where, declared), value, where)
     return ConfigFile(texts=texts, tables=tables, dependencies=dependencies)
-
-
-def _parsed(path: Path) -> Mapping[str, object]:
-    content = read_file(path, max_bytes=MAX_BYTES)
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path.name}: line {line} is not UTF-8; save it as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path.name}: not valid TOML: {error}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{path.name}: nested too deeply; this is no configuration") from error
 
 
 def _declaration(key: str, where: str, declared: Declared) -> Declaration:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+T = TypeVar("T")
 
 
 def inside(root: Path, path: Path, *, where: str) -> Path:
@@ -31,3 +34,27 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise ConfigError(f"{path}: larger than {max_bytes} bytes")
     return data
+
+
+def read_text(path: Path, *, max_bytes: int) -> str:
+    """The whole file; raises ConfigError also when it is not UTF-8."""
+    data = read_file(path, max_bytes=max_bytes)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}: line {line} is not UTF-8; save it as UTF-8") from error
+
+
+def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_bytes: int) -> T:
+    """What `parse` makes of the text, without a byte order mark; raises ConfigError where it raises
+    ValueError. `complaint` is what to say of the file then: "is not valid TOML".
+    """
+    text = read_text(path, max_bytes=max_bytes).removeprefix("\ufeff")
+    try:
+        return parse(text)
+    except RecursionError as error:
+        raise ConfigError(f"{path} {complaint}: it is nested too deeply") from error
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{path} {complaint}: {reason}") from error

@@ -79,7 +79,7 @@ def test_the_nearer_file_wins(tmp_path: Path) -> None:
     root = tmp_path / "a" / "b"
     configure(root / ".cargo", '[registries.one]\nindex = "sparse+https://near/"\n', "config")
     configure(tmp_path / ".cargo", '[registries.one]\nindex = "sparse+https://far/"\n' + CORP)
-    found = CargoConfig.read(root, {"HOME": str(tmp_path / "nobody")})
+    found = CargoConfig.from_files(root, {"HOME": str(tmp_path / "nobody")})
     assert found.registries["one"] == "sparse+https://near/"
     assert "corp" in found.registries
 
@@ -100,13 +100,13 @@ def test_the_nearer_file_wins(tmp_path: Path) -> None:
 )
 def test_what_stands_in_for_crates_io(tmp_path: Path, text: str, stand_in: str) -> None:
     configure(tmp_path / ".cargo", text)
-    found = CargoConfig.read(tmp_path, {"CARGO_HOME": str(tmp_path / "home")})
+    found = CargoConfig.from_files(tmp_path, {"CARGO_HOME": str(tmp_path / "home")})
     assert found.stand_in == stand_in
 
 
 def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     configure(tmp_path / ".cargo", "= what")
-    with pytest.raises(ConfigError, match=r"config\.toml: not valid TOML"):
+    with pytest.raises(ConfigError, match=r"config\.toml is not valid TOML"):
         of(tmp_path)
 
 

@@ -234,8 +234,13 @@ OWN = b'package = { name = "a", version = "1.0.0", readme = "README.md" }'
 
 
 def test_a_crate_is_read_as_it_was_packaged() -> None:
-    assert crate_file.read(packed(Cargo_toml=OWN, README_md=b"# A"), "a", "1.0.0").readme == "# A"
-    assert crate_file.read(packed(Cargo_toml=OWN), "a", "1.0.0").readme is None
+    def readme(**files: bytes) -> str | None:
+        return crate_file.read_crate(packed(**files), "a", "1.0.0").readme
+
+    assert readme(Cargo_toml=OWN, README_md=b"# A") == "# A"
+    assert readme(README_md=b"# A", Cargo_toml=OWN) == "# A"
+    assert readme(Cargo_toml=OWN) is None
+    assert readme(Cargo_toml=OWN.replace(b'"README.md"', b"false"), README_md=b"# A") is None
 
 
 @pytest.mark.parametrize(
@@ -246,6 +251,8 @@ def test_a_crate_is_read_as_it_was_packaged() -> None:
         ({"Cargo_toml": OWN, "other": b"#" * 900}, 100, "unpacks to more than 800 bytes"),
         ({"other": OWN}, 1000, "a-1.0.0/Cargo.toml"),
         ({"Cargo_toml": b"["}, 1000, "is not its package"),
+        ({"Cargo_toml": b"package = 1"}, 1000, "is another package's"),
+        ({"Cargo_toml": b"a = " + b"[" * 20_000}, 100_000, "is not its package"),
     ],
 )
 def test_another_file_is_no_crate(
@@ -255,7 +262,7 @@ def test_another_file_is_no_crate(
     monkeypatch.setattr(crate_file, "MAX_FILE_BYTES", limit)
     monkeypatch.setattr(crate_file, "MAX_UNPACKED_BYTES", 8 * limit)
     with pytest.raises(PackageError, match=re.escape(words)):
-        crate_file.read(packed(**files), "a", "1.0.0")
+        crate_file.read_crate(packed(**files), "a", "1.0.0")
 
 
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.cargo.rates import Limit, Pace, duration_s, foreseen
+from releasekit.ecosystems.cargo.rates import Limit, Pace, duration_s, plan_note
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ def test_how_long_a_release_takes_at_least(
 
 
 def test_it_is_said_before_the_release_begins() -> None:
-    assert foreseen(new_crates=5, new_versions=30) == ""
-    assert "at least 10 min:" in foreseen(new_crates=6, new_versions=0)
-    assert "at least 1 h 10 min:" in foreseen(new_crates=12, new_versions=3)
+    assert plan_note(new_crates=5, new_versions=30) == ""
+    assert "at least 10 min:" in plan_note(new_crates=6, new_versions=0)
+    assert "at least 1 h 10 min:" in plan_note(new_crates=12, new_versions=3)
 
 
 def test_nobody_waits_before_the_registry_has_said_so() -> None:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.npm import globs
-from releasekit.ecosystems.shared import globs as shared
+from releasekit.ecosystems.npm.workspace import package_directories, parse_globs
+from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def found(root: Path, *patterns: str) -> list[str]:
-    parsed = globs.parse(patterns, where="here")
-    directories = globs.directories(root, parsed, where="here")
+    parsed = parse_globs(patterns, where="here")
+    directories = package_directories(root, parsed, where="here")
     return [path.relative_to(root).as_posix() for path in directories]
 
 
@@ -86,6 +86,6 @@ def test_links_are_not_followed(root: Path) -> None:
 
 def test_a_search_has_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
-    monkeypatch.setattr(shared, "MAX_VISITED", 3)
+    monkeypatch.setattr(globs, "MAX_VISITED", 3)
     with pytest.raises(ConfigError, match="more than 3 directories"):
         found(root, "**")

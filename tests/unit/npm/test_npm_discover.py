@@ -187,7 +187,10 @@ def test_scripts_are_built_after_those_they_compile_against(tmp_path: Path) -> N
         ({"name": "x", "version": "1.0"}, "version is '1.0'"),
         ({"name": "x", "version": "1.0.0+1"}, "version is '1.0.0+1'"),
         ({"name": "x", "version": 1}, "version is 1"),
-        ({"name": "x", "version": "1.0.0", "dependencies": []}, "dependencies is [], not an"),
+        (
+            {"name": "x", "version": "1.0.0", "dependencies": []},
+            "dependencies is [], not a table",
+        ),
         ({"name": "x", "version": "1.0.0", "dependencies": {"a": 1}}, "dependencies.a is 1"),
         ({"workspaces": "packages/*"}, "workspaces is 'packages/*'"),
         ({"workspaces": ["../x"]}, "leaves the workspace"),
@@ -201,7 +204,7 @@ def test_bad_manifests_are_one_clear_line(tmp_path: Path, document: object, word
     ("text", "words"),
     [
         ("packages: [", "pnpm-workspace.yaml is not valid YAML"),
-        ("- a", "pnpm-workspace.yaml is list, not a table"),
+        ("- a", "pnpm-workspace.yaml is a list, not a table of keys and values"),
         ("packages: 7", "packages is 7"),
         ("catalog: 7", "catalog 'default' is 7"),
         ("catalogs: [7]", "catalog 'catalogs' is [7]"),

@@ -9,30 +9,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from javascript import package, tarball
-from releasekit.ecosystems.npm import document, tags
+import javascript
+from javascript import package
+from releasekit.ecosystems.npm import document, tags, tarball
+from releasekit.ecosystems.shared import archives
 from releasekit.errors import ConfigError, PackageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.npm.document import Contained
+    from releasekit.ecosystems.npm.tarball import Contained
 
 PACKAGE = package()
 
 
 def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Contained:
-    with tarball(tmp_path, PACKAGE, files, **more).path.open("rb") as file:
-        return document.contained(file, "npm:@acme/core 1.0.0")
+    with javascript.tarball(tmp_path, PACKAGE, files, **more).path.open("rb") as file:
+        return tarball.read_tarball(file, "npm:@acme/core 1.0.0")
 
 
 def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
-    artifact = tarball(tmp_path, PACKAGE, {"README.md": "# Core", "lib/README.md": "no"})
+    artifact = javascript.tarball(tmp_path, PACKAGE, {"README.md": "# Core", "lib/README.md": "no"})
     with artifact.path.open("rb") as file:
-        found = document.contained(file, "it")
-    entry = document.published(PACKAGE, found, tarball="https://x/t", digests=artifact.digests)
+        found = tarball.read_tarball(file, "it")
+    entry = document.version_entry(PACKAGE, found, tarball="https://x/t", digests=artifact.digests)
     data = artifact.path.read_bytes()
-    body = json.loads(document.request(PACKAGE, entry, data, tag="next", access="public"))
+    body = json.loads(document.request_body(PACKAGE, entry, data, tag="next", access="public"))
     assert body["dist-tags"] == {"next": "1.0.0"}
     assert body["access"] == "public"
     assert body["readme"] == entry["readme"] == "# Core"
@@ -45,7 +47,7 @@ def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
     assert document.digest_of(version["dist"]) == f"sha512:{artifact.digests['sha512']}"
     assert document.digest_of({"shasum": version["dist"]["shasum"]}).startswith("sha1:")
     assert "access" not in json.loads(
-        document.request(PACKAGE, entry, data, tag="latest", access="")
+        document.request_body(PACKAGE, entry, data, tag="latest", access="")
     )
 
 
@@ -76,7 +78,7 @@ def test_manifests_are_spelled_as_clients_read_them(
 )
 def test_what_is_no_tarball_is_said_to_be_none(data: bytes) -> None:
     with pytest.raises(PackageError, match=r"it: .*no tarball of an npm package|no package\.json"):
-        document.contained(io.BytesIO(data), "it")
+        tarball.read_tarball(io.BytesIO(data), "it")
 
 
 def test_a_tarball_without_a_manifest_is_refused(tmp_path: Path) -> None:
@@ -87,12 +89,12 @@ def test_a_tarball_without_a_manifest_is_refused(tmp_path: Path) -> None:
         pass
     empty.seek(0)
     with pytest.raises(PackageError, match=r"there is no package\.json in it"):
-        document.contained(empty, "it")
+        tarball.read_tarball(empty, "it")
 
 
 def test_a_tarball_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
-    monkeypatch.setattr(document, "_MAX_FILES", 1)
+    monkeypatch.setattr(archives, "MAX_FILES", 1)
     with pytest.raises(PackageError, match="more than 1 files"):
         contained(tmp_path, {"a": "", "b": "", "c": ""})
 
@@ -130,19 +132,19 @@ def test_digests_of_a_packument(dist: dict[str, object], digest: str) -> None:
     ],
 )
 def test_only_what_is_newest_becomes_latest(version: str, latest: str, tag: str) -> None:
-    assert tags.choose(version, given="", latest=latest) == tag
-    assert tags.choose(version, given="lts", latest=latest) == "lts"
+    assert tags.choose_tag(version, given="", latest=latest) == tag
+    assert tags.choose_tag(version, given="lts", latest=latest) == "lts"
 
 
 def test_the_input_goes_before_the_manifest() -> None:
     manifest = {"publishConfig": {"tag": "own"}}
-    assert tags.given("lts", manifest, where="x") == "lts"
-    assert tags.given("", manifest, where="x") == "own"
-    assert tags.given("", {"publishConfig": 7}, where="x") == ""
-    assert tags.given("", {}, where="x") == ""
+    assert tags.given_tag("lts", manifest, where="x") == "lts"
+    assert tags.given_tag("", manifest, where="x") == "own"
+    assert tags.given_tag("", {"publishConfig": 7}, where="x") == ""
+    assert tags.given_tag("", {}, where="x") == ""
 
 
 @pytest.mark.parametrize("tag", ["1.x", "v2", "a b", "*", "^1", "a/b"])
 def test_what_reads_as_a_range_is_no_tag(tag: str) -> None:
     with pytest.raises(ConfigError, match="is no dist-tag"):
-        tags.checked(tag, where="npm-tag")
+        tags.checked_tag(tag, where="npm-tag")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from javascript import ecosystem, write
-from releasekit.ecosystems.npm import json_text
+from releasekit.ecosystems.npm.pin import Keys, replace_strings
 from releasekit.errors import PlanError
 
 if TYPE_CHECKING:
@@ -209,11 +209,11 @@ def test_nothing_is_left_of_a_publish_config_that_only_overrides(tmp_path: Path)
 def test_strings_of_lists_have_no_path() -> None:
     seen = []
 
-    def note(path: json_text.Path, value: str) -> str:
+    def note(path: Keys, value: str) -> str:
         seen.append((path, value))
         return value
 
     text = '{"a": "1", "b": [{"c": "2"}, "3", ["4"]], "d": {"e": "5"}, "f": "6"}'
-    assert json_text.replaced(text, note) == text
+    assert replace_strings(text, note) == text
     assert seen == [(("a",), "1"), (("d", "e"), "5"), (("f",), "6")]
-    assert json_text.replaced('"alone"', note) == '"alone"'
+    assert replace_strings('"alone"', note) == '"alone"'

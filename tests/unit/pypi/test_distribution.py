@@ -192,5 +192,5 @@ def test_an_archive_is_unpacked_up_to_a_limit(
 ) -> None:
     """R40"""
     monkeypatch.setattr(distribution, "MAX_UNPACKED_BYTES", 1000)
-    with pytest.raises(PackageError, match="without core metadata"):
+    with pytest.raises(PackageError, match="unpacks to more than 1000 bytes"):
         form_of(distributions.sdist(tmp_path, PACKAGE, text="A" * 4000))

@@ -169,7 +169,7 @@ def test_build_systems_and_their_defaults(tmp_path: Path) -> None:
 
 BAD = [
     ("[project", "is not valid TOML"),
-    ("x = '\udcff'", "is not valid TOML"),
+    ("x = '\udcff'", "line 1 is not UTF-8"),
     ("x = " + "[" * 20_000, "is not valid TOML"),
     ("# " + "x" * manifest.MAX_BYTES, "larger than 1048576 bytes"),
     ("project = 1", "project is 1, not a table"),

@@ -213,7 +213,7 @@ class Packager:
             with staged(directory) as partial:
                 shutil.move(self.scratch / "package" / filename, partial / filename)
                 with (partial / filename).open("rb") as file:
-                    crate_file.read(file, crate.name, crate.version)
+                    crate_file.read_crate(file, crate.name, crate.version)
         except (PackageError, OSError) as error:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
         # The one digest that cargo's indexes know.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.host.files import read_parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,18 +33,18 @@ class CargoConfig:
     stand_in: str = ""
 
     @classmethod
-    def read(cls, root: Path, environment: Mapping[str, str]) -> Self:
+    def from_files(cls, root: Path, environment: Mapping[str, str]) -> Self:
         """The nearer file wins, and the environment over all. Raises ConfigError."""
         registries: dict[str, str] = {}
         sources: dict[str, Mapping[str, Any]] = {}
         default = environment.get("CARGO_REGISTRY_DEFAULT", "")
         for document in map(_document, _files(root, environment)):
-            for name, entry in _table(document, "registries").items():
-                if index := _text(entry, "index"):
+            for name, entry in table_in(document, "registries").items():
+                if index := text_in(entry, "index"):
                     registries.setdefault(name, index)
-            for name, entry in _table(document, "source").items():
+            for name, entry in table_in(document, "source").items():
                 sources.setdefault(name, entry)
-            default = default or _text(document.get("registry"), "default")
+            default = default or text_in(document.get("registry"), "default")
         for name, index in registries.items():
             variable = f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
             registries[name] = environment.get(variable) or index
@@ -59,13 +59,13 @@ def _followed(sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str,
     """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
     name = CRATES_IO_NAME
     for _ in range(_MAX_HOPS):
-        instead = _text(sources.get(name), "replace-with")
+        instead = text_in(sources.get(name), "replace-with")
         if not instead:
             break
         name = instead
     if name == CRATES_IO_NAME:
         return ""
-    return _text(sources.get(name), "registry") or registries.get(name, "")
+    return text_in(sources.get(name), "registry") or registries.get(name, "")
 
 
 def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
@@ -80,18 +80,4 @@ def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _document(path: Path) -> Mapping[str, Any]:
-    data = read_file(path, max_bytes=_MAX_BYTES)
-    try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
-
-
-def _table(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = document.get(key, {})
-    return found if isinstance(found, dict) else {}
-
-
-def _text(table: object, key: str) -> str:
-    value = table.get(key) if isinstance(table, dict) else None
-    return value if isinstance(value, str) else ""
+    return read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=_MAX_BYTES)

@@ -1,15 +1,15 @@
 """A .crate, read: what `cargo package` made of a manifest, so that stored bytes say all there is
-to say. Nothing is ever extracted.
+to say.
 """
 
 from __future__ import annotations
 
-import tarfile
 import tomllib
-import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from releasekit.ecosystems.shared.archives import Member, opened_archive
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -29,58 +29,53 @@ class CrateFile:
 
     @property
     def package(self) -> Mapping[str, Any]:
-        found = self.manifest["package"]
-        assert isinstance(found, dict)  # noqa: S101 (checked by `read`)
-        return found
+        return table_in(self.manifest, "package")
 
 
 def filename(name: str, version: str) -> str:
     return f"{name}-{version}.crate"
 
 
-def read(file: IO[bytes], name: str, version: str) -> CrateFile:
+def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
     """Raises PackageError for anything but the .crate of this package."""
     root = f"{name}-{version}"
     try:
-        with tarfile.open(fileobj=file, mode="r:gz") as archive:
-            sizes = _sizes(archive)
-            data = _content(archive, f"{root}/Cargo.toml", sizes)
-            manifest = tomllib.loads(data.decode())
-            readme = _checked(manifest, name, version).get("readme")
-            text = None
-            if isinstance(readme, str) and f"{root}/{readme}" in sizes:
-                text = _content(archive, f"{root}/{readme}", sizes).decode("utf-8", "replace")
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, LookupError) as error:
+        manifest = tomllib.loads(_manifest(file, f"{root}/Cargo.toml").decode())
+        readme = text_in(_checked(manifest, name, version), "readme")
+        text = _readme(file, f"{root}/{readme}") if readme else None
+    except (ValueError, RecursionError) as error:
         raise PackageError(
             f"cargo:{name} {version}: {filename(name, version)} is not its package: {error}"
         ) from error
-    return CrateFile(manifest, text)
+    return CrateFile(manifest, None if text is None else text.decode("utf-8", "replace"))
 
 
 def _checked(manifest: Mapping[str, Any], name: str, version: str) -> Mapping[str, Any]:
-    package = manifest.get("package")
-    if not isinstance(package, dict) or (package.get("name"), package.get("version")) != (
-        name,
-        version,
-    ):
+    package = table_in(manifest, "package")
+    if (package.get("name"), package.get("version")) != (name, version):
         raise ValueError("its Cargo.toml is another package's")
     return package
 
 
-def _sizes(archive: tarfile.TarFile) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    total = 0
-    for member in archive:
-        total += member.size
-        if total > MAX_UNPACKED_BYTES:
-            raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES} bytes")
-        if member.isfile():
-            sizes[member.name] = member.size
-    return sizes
+def _manifest(file: IO[bytes], path: str) -> bytes:
+    """The last one of that name, as it would be unpacked; the whole archive is looked at."""
+    found = None
+    with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+        for member in members:
+            if member.name == path:
+                found = _content(member)
+    if found is None:
+        raise ValueError(f"there is no {path} in it")
+    return found
 
 
-def _content(archive: tarfile.TarFile, name: str, sizes: Mapping[str, int]) -> bytes:
-    if sizes[name] > MAX_FILE_BYTES:
-        raise ValueError(f"{name} is larger than {MAX_FILE_BYTES} bytes")
-    file = archive.extractfile(name)
-    return file.read() if file is not None else b""
+def _readme(file: IO[bytes], path: str) -> bytes | None:
+    file.seek(0)
+    with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+        return next((_content(member) for member in members if member.name == path), None)
+
+
+def _content(member: Member) -> bytes:
+    if member.size > MAX_FILE_BYTES:
+        raise ValueError(f"{member.name} is larger than {MAX_FILE_BYTES} bytes")
+    return member.read(MAX_FILE_BYTES)

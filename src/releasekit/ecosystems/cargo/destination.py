@@ -58,7 +58,7 @@ def destination_for(
 
     Raises ConfigError for a name nobody knows, and an index that is not sparse.
     """
-    cargo = CargoConfig.read(config.root, environment)
+    cargo = CargoConfig.from_files(config.root, environment)
     match config.registries.get("cargo"):
         case Directory(path):
             return Destination(name=options.registry, directory=path)

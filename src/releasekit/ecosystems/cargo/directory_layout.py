@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo import crate_file, sparse_index
-from releasekit.ecosystems.cargo.publication import Home, index_line
+from releasekit.ecosystems.cargo.publication import Home
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
 
@@ -46,11 +46,11 @@ class SparseDirectory:
             PurePosixPath("config.json"),
             _json({"dl": f"{url}/crates/{{crate}}/{{crate}}-{{version}}.crate"}),
         )
-        page = PurePosixPath(sparse_index.path_of(package.id.name))
+        page = PurePosixPath(sparse_index.index_path(package.id.name))
         yield page, b"".join(_json(line) for line in _lines(root, page, package))
 
     def read(self, root: Path, package: Package) -> Published | None:
-        page = root / sparse_index.path_of(package.id.name)
+        page = root / sparse_index.index_path(package.id.name)
         try:
             body = page.read_bytes()
         except FileNotFoundError:
@@ -65,15 +65,15 @@ def _files(package: Package) -> PurePosixPath:
 def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, Any]]:
     """What is listed stays as it is, a yanked version too; the package's own is added."""
     path = root / page
-    lines = sparse_index.parse(path.read_bytes()) if path.exists() else []
+    lines = sparse_index.parse_lines(path.read_bytes()) if path.exists() else []
     file = root / _files(package) / crate_file.filename(package.id.name, package.version)
     if any(line["vers"] == package.version for line in lines) or not file.exists():
         return lines
     with file.open("rb") as content:
         checksum = digests(content, "sha256")["sha256"]
         content.seek(0)
-        crate = crate_file.read(content, package.id.name, package.version)
-    return [*lines, index_line(crate, checksum, Home.of("", package))]
+        crate = crate_file.read_crate(content, package.id.name, package.version)
+    return [*lines, sparse_index.index_line(crate, checksum, Home.for_package("", package))]
 
 
 def _json(document: dict[str, Any]) -> bytes:

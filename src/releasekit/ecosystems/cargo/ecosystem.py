@@ -113,7 +113,7 @@ class CargoWorkspace:
             scratch=await cargo.scratch(),
             logs=cargo.services.logs,
             environment={**processes.passing(cargo.options.pass_env), **_TERMINAL},
-            stand_in=CargoConfig.read(self.root, processes.environment).stand_in,
+            stand_in=CargoConfig.from_files(self.root, processes.environment).stand_in,
             verify=cargo.options.verify,
             demanding=cargo.destination.is_crates_io,
         )

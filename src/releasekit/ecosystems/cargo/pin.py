@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.ecosystems.cargo.requirement import Requirement
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
@@ -60,7 +61,7 @@ def pin(
     document = parse(manifest)
     owner = _owner(document)
     edits: dict[Where, Edit] = {}
-    for entry in list(_entries(document, shared)):
+    for entry in list(_path_dependencies(document, shared)):
         version = versions.get(entry.package)
         if version is None or entry.package == owner:
             continue
@@ -94,30 +95,27 @@ def _named(owner: str) -> str:
 
 
 def _owner(document: Mapping[str, Any]) -> str:
-    package = document.get("package", {})
-    return str(package.get("name", "")) if isinstance(package, dict) else ""
+    return str(table_in(document, "package").get("name", ""))
 
 
-def _entries(document: Mapping[str, Any], shared: Collection[str]) -> Iterator[PathDependency]:
-    yield from _of_tables(document, ())
-    targets = document.get("target", {})
-    for condition, tables in targets.items() if isinstance(targets, dict) else ():
-        yield from _of_tables(tables, ("target", condition))
-    for entry in _of_table(document.get("workspace", {}), ("workspace",), "dependencies"):
+def _path_dependencies(
+    document: Mapping[str, Any], shared: Collection[str]
+) -> Iterator[PathDependency]:
+    yield from _in_tables(document, ())
+    for condition, tables in table_in(document, "target").items():
+        yield from _in_tables(tables, ("target", condition))
+    for entry in _in_table(document.get("workspace", {}), ("workspace",), "dependencies"):
         if entry.requirement is not None or entry.package in shared:
             yield entry
 
 
-def _of_tables(tables: Mapping[str, Any], where: tuple[str, ...]) -> Iterator[PathDependency]:
+def _in_tables(tables: object, where: tuple[str, ...]) -> Iterator[PathDependency]:
     for name in (*_NORMAL, *_DEV):
-        yield from _of_table(tables, where, name)
+        yield from _in_table(tables, where, name)
 
 
-def _of_table(
-    tables: Mapping[str, Any], where: tuple[str, ...], name: str
-) -> Iterator[PathDependency]:
-    found = tables.get(name, {}) if isinstance(tables, dict) else {}
-    for key, value in found.items() if isinstance(found, dict) else ():
+def _in_table(tables: object, where: tuple[str, ...], name: str) -> Iterator[PathDependency]:
+    for key, value in table_in(tables, name).items():
         if isinstance(value, dict) and isinstance(value.get("path"), str):
             requirement = value.get("version")
             yield PathDependency(

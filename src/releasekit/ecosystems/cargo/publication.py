@@ -1,7 +1,6 @@
-"""What a registry is told of a package: the body of an upload, and the line of an index.
+"""What a registry is told of a package, and what it needs by the names that registries know.
 
-https://doc.rust-lang.org/cargo/reference/registry-web-api.html#publish and
-https://doc.rust-lang.org/cargo/reference/registry-index.html#json-schema
+https://doc.rust-lang.org/cargo/reference/registry-web-api.html#publish
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Home:
     members: Collection[str]
 
     @classmethod
-    def of(cls, index: str, package: Package) -> Self:
+    def for_package(cls, index: str, package: Package) -> Self:
         """With the packages that `package` needs from its workspace."""
         needed = (dependency.on for dependency in package.dependencies)
         return cls(index, {on.name for on in needed if on.ecosystem == package.id.ecosystem})
@@ -57,17 +56,14 @@ class Home:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """`alias` is the name that stands in the manifest, where that is not the package's."""
+    """`alias` is the name that stands in the manifest, where that is not the package's. `common` is
+    what an upload and an index call the same.
+    """
 
     package: str
     alias: str | None
     requirement: str
-    features: tuple[str, ...]
-    optional: bool
-    default_features: bool
-    target: str | None
-    kind: str
-    registry: str | None
+    common: Mapping[str, Any]
 
 
 def request_body(crate: CrateFile, data: bytes, home: Home) -> bytes:
@@ -88,14 +84,9 @@ def upload_metadata(crate: CrateFile, home: Home) -> dict[str, Any]:
         "vers": package["version"],
         "deps": [
             {
-                "optional": need.optional,
-                "default_features": need.default_features,
                 "name": need.package,
-                "features": need.features,
                 "version_req": need.requirement,
-                "target": need.target,
-                "kind": need.kind,
-                "registry": need.registry,
+                **need.common,
                 **({"explicit_name_in_toml": need.alias} if need.alias else {}),
             }
             for need in dependencies(crate.manifest, home)
@@ -111,43 +102,16 @@ def upload_metadata(crate: CrateFile, home: Home) -> dict[str, Any]:
     }
 
 
-def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
-    """What a registry would write into its index for such an upload."""
-    plain, weak = _features(crate.manifest.get("features", {}))
-    line: dict[str, Any] = {
-        "name": crate.package["name"],
-        "vers": crate.package["version"],
-        "deps": [
-            {
-                "name": need.alias or need.package,
-                "req": need.requirement,
-                "features": need.features,
-                "optional": need.optional,
-                "default_features": need.default_features,
-                "target": need.target,
-                "kind": need.kind,
-                "registry": need.registry,
-                **({"package": need.package} if need.alias else {}),
-            }
-            for need in dependencies(crate.manifest, home)
-        ],
-        "cksum": checksum,
-        "features": plain,
-        "yanked": False,
-        "links": crate.package.get("links"),
-        "rust_version": crate.package.get("rust-version"),
-    }
-    return {**line, "v": 2, "features2": weak} if weak else line
-
-
 def dependencies(manifest: Mapping[str, Any], home: Home) -> Iterator[Dependency]:
     """Of a normalised manifest, in which nothing is inherited and nothing has a path."""
-    yield from _of(manifest, None, home)
+    yield from _dependencies(manifest, None, home)
     for target, tables in manifest.get("target", {}).items():
-        yield from _of(tables, target, home)
+        yield from _dependencies(tables, target, home)
 
 
-def _of(tables: Mapping[str, Any], target: str | None, home: Home) -> Iterator[Dependency]:
+def _dependencies(
+    tables: Mapping[str, Any], target: str | None, home: Home
+) -> Iterator[Dependency]:
     for table, kind in _KINDS:
         for key, value in tables.get(table, {}).items():
             entry: dict[str, Any] = {"version": value} if isinstance(value, str) else value
@@ -156,26 +120,15 @@ def _of(tables: Mapping[str, Any], target: str | None, home: Home) -> Iterator[D
                 package=package,
                 alias=key if package != key else None,
                 requirement=normalised(entry.get("version", "*")),
-                features=tuple(entry.get("features", ())),
-                optional=entry.get("optional", False),
-                default_features=entry.get("default-features", True),
-                target=target,
-                kind=kind,
-                registry=home.registry_of(package, entry.get("registry-index")),
+                common={
+                    "features": entry.get("features", []),
+                    "optional": entry.get("optional", False),
+                    "default_features": entry.get("default-features", True),
+                    "target": target,
+                    "kind": kind,
+                    "registry": home.registry_of(package, entry.get("registry-index")),
+                },
             )
-
-
-def _features(features: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those older versions of cargo can read, and those with `dep:` or `?/` in them.
-
-    https://doc.rust-lang.org/cargo/reference/registry-index.html (features2)
-    """
-    weak = {
-        name: values
-        for name, values in features.items()
-        if any(value.startswith("dep:") or "?/" in value for value in values)
-    }
-    return {name: it for name, it in features.items() if name not in weak}, weak
 
 
 def _bare(index: str) -> str:

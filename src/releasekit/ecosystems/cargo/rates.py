@@ -30,7 +30,7 @@ def duration_s(*, new_crates: int, new_versions: int) -> float:
     return max(NEW_CRATES.duration_s(new_crates), NEW_VERSIONS.duration_s(new_versions))
 
 
-def foreseen(*, new_crates: int, new_versions: int) -> str:
+def plan_note(*, new_crates: int, new_versions: int) -> str:
     """The same for the user; empty when nobody will have to wait."""
     minutes = round(duration_s(new_crates=new_crates, new_versions=new_versions) / 60)
     if not minutes:

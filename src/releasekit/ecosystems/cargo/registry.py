@@ -75,12 +75,12 @@ class SparseRegistry(Resource):
             return ""
         names = [planned.package.id.name for planned in packages if planned.action in _UPLOADED]
         new = sum(name not in self._seen for name in names)
-        return rates.foreseen(new_crates=new, new_versions=len(names) - new)
+        return rates.plan_note(new_crates=new, new_versions=len(names) - new)
 
     async def lookup(self, package: Package) -> Published | None:
         what = f"{package.id} {package.version}"
         endpoints = await self._asked(what)
-        path = sparse_index.path_of(package.id.name)
+        path = sparse_index.index_path(package.id.name)
         response = await self._get(path, token=self._for_reading(endpoints))
         if response.status_code in _ABSENT:
             return None
@@ -120,7 +120,7 @@ class SparseRegistry(Resource):
         pace.taken(package.id.name)
 
     async def _send(self, package: Package, artifact: Artifact, api: httpx.URL) -> httpx.Response:
-        home = Home.of(self._destination.manifest_index, package)
+        home = Home.for_package(self._destination.manifest_index, package)
         with contents.opened(artifact) as file:
             # Beside the loop, and never left behind with the descriptor closed under it.
             body = await uncancellable(asyncio.to_thread(_body, file, package, home))
@@ -188,5 +188,5 @@ class SparseRegistry(Resource):
 def _body(file: Contents, package: Package, home: Home) -> bytes:
     data = file.read()
     with file.raw() as raw:
-        crate = crate_file.read(raw, package.id.name, package.version)
+        crate = crate_file.read_crate(raw, package.id.name, package.version)
     return request_body(crate, data, home)

@@ -1,6 +1,6 @@
-"""The sparse index, read: a file for each crate, a line for each of its versions.
+"""The sparse index: a file for each crate, a line for each of its versions.
 
-https://doc.rust-lang.org/cargo/reference/registry-index.html#sparse-protocol
+https://doc.rust-lang.org/cargo/reference/registry-index.html
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo.crate_file import filename
+from releasekit.ecosystems.cargo.publication import dependencies
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.model import Published
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.ecosystems.cargo.crate_file import CrateFile
+    from releasekit.ecosystems.cargo.publication import Home
     from releasekit.model import Package
 
 
-def path_of(name: str) -> str:
+def index_path(name: str) -> str:
     """Where the file of a crate is, relative to the index."""
     lower = name.lower()
     match len(lower):
@@ -28,7 +33,7 @@ def path_of(name: str) -> str:
             return f"{lower[:2]}/{lower[2:4]}/{lower}"
 
 
-def parse(body: bytes) -> list[dict[str, Any]]:
+def parse_lines(body: bytes) -> list[dict[str, Any]]:
     """The lines of one file, each as it is. Raises ValueError for what is no such file."""
     lines = []
     for text in body.splitlines():
@@ -50,8 +55,48 @@ def published(body: bytes, package: Package, *, url: str) -> Published | None:
     take a version once whatever its build.
     """
     wanted = Version.parse(package.version)
-    for line in parse(body):
+    for line in parse_lines(body):
         if Version.parse(line["vers"]) == wanted:
             file = filename(package.id.name, package.version)
             return Published(files={file: f"sha256:{line['cksum'].lower()}"}, url=url)
     return None
+
+
+def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
+    """What a registry would write into its index for such an upload.
+
+    https://doc.rust-lang.org/cargo/reference/registry-index.html#json-schema
+    """
+    plain, weak = _features(crate.manifest.get("features", {}))
+    line: dict[str, Any] = {
+        "name": crate.package["name"],
+        "vers": crate.package["version"],
+        "deps": [
+            {
+                "name": need.alias or need.package,
+                "req": need.requirement,
+                **need.common,
+                **({"package": need.package} if need.alias else {}),
+            }
+            for need in dependencies(crate.manifest, home)
+        ],
+        "cksum": checksum,
+        "features": plain,
+        "yanked": False,
+        "links": crate.package.get("links"),
+        "rust_version": crate.package.get("rust-version"),
+    }
+    return {**line, "v": 2, "features2": weak} if weak else line
+
+
+def _features(features: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Those older versions of cargo can read, and those with `dep:` or `?/` in them.
+
+    https://doc.rust-lang.org/cargo/reference/registry-index.html (features2)
+    """
+    weak = {
+        name: values
+        for name, values in features.items()
+        if any(value.startswith("dep:") or "?/" in value for value in values)
+    }
+    return {name: values for name, values in features.items() if name not in weak}, weak

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host import files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,11 +81,7 @@ class GoMod:
 
 def read_text(path: Path) -> str:
     """The text of a go.mod, go.work or version file; raises ConfigError when there is none."""
-    content = read_file(path, max_bytes=MAX_BYTES)
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 (byte {error.start})") from error
+    return files.read_text(path, max_bytes=MAX_BYTES)
 
 
 def parse_mod(text: str, where: str) -> GoMod:

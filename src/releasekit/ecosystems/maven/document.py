@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from xml.parsers import expat
 
-from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host.files import read_parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,14 +65,12 @@ def parse_document(data: bytes) -> Element:
 
 def read_document(path: Path) -> Element:
     """The root element of a file; raises ConfigError naming it."""
-    data = read_file(path, max_bytes=MAX_BYTES)
-    try:
-        data.decode()
-        return parse_document(data)
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 ({error})", hint="Save it as UTF-8.") from error
-    except ValueError as error:
-        raise ConfigError(f"{path}: not a POM: {error}") from error
+    return read_parsed(
+        path,
+        lambda text: parse_document(text.encode()),
+        complaint="is not a POM",
+        max_bytes=MAX_BYTES,
+    )
 
 
 class _Reader:

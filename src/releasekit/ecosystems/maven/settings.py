@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host.files import read_parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,20 +32,19 @@ def _configured(root: Path, top: Path) -> list[str]:
     for directory in (top, *top.parents):
         if (directory / ".mvn").is_dir():
             path = directory / ".mvn" / "maven.config"
-            return _words(path) if path.is_file() else []
+            if not path.is_file():
+                return []
+            return read_parsed(
+                path, _words, complaint="is not a list of arguments", max_bytes=MAX_BYTES
+            )
         if directory == root:
             break
     return []
 
 
-def _words(path: Path) -> list[str]:
-    data = read_file(path, max_bytes=MAX_BYTES)
-    try:
-        lines = data.decode().splitlines()
-        # Lines that begin with # are comments from Maven 3.9 on, and never were arguments before.
-        return [word for line in lines if line[:1] != "#" for word in shlex.split(line)]
-    except ValueError as error:
-        raise ConfigError(f"{path}: not a list of arguments ({error})") from error
+def _words(text: str) -> list[str]:
+    # Lines that begin with # are comments from Maven 3.9 on, and never were arguments before.
+    return [word for line in text.splitlines() if line[:1] != "#" for word in shlex.split(line)]
 
 
 def _defined(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

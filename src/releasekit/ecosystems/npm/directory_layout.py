@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm import document, tags
 from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.model import Published
@@ -46,13 +48,13 @@ class PackumentDirectory:
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         known = _packument(root, package)
         path = root / _tarballs(package) / filename(package)
-        versions = dict(document.table(known, "versions"))
-        found = dict(document.table(known, "dist-tags"))
+        versions = dict(table_in(known, "versions"))
+        found = dict(table_in(known, "dist-tags"))
         if package.version not in versions:
             versions[package.version] = entry = self._entry(package, path)
-            given = tags.given(self._tag, entry, where=str(path))
+            given = tags.given_tag(self._tag, entry, where=str(path))
             latest = str(found.get(tags.LATEST, ""))
-            found[tags.choose(package.version, given=given, latest=latest)] = package.version
+            found[tags.choose_tag(package.version, given=given, latest=latest)] = package.version
         # As npmjs does with the first version of a package: without `latest` nothing installs.
         found.setdefault(tags.LATEST, package.version)
         ordered = {version: versions[version] for version in sorted(versions, key=Version.parse)}
@@ -64,19 +66,19 @@ class PackumentDirectory:
 
     def read(self, root: Path, package: Package) -> Published | None:
         page = root / package.id.name
-        entry = document.table(_packument(root, package), "versions").get(package.version)
+        entry = table_in(_packument(root, package), "versions").get(package.version)
         if entry is None:
             return None
-        digest = document.digest_of(document.table(entry, "dist"))
+        digest = document.digest_of(table_in(entry, "dist"))
         return Published(files={filename(package): digest}, url=page.as_uri())
 
     def _entry(self, package: Package, path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             shown = digests(file, "sha512", "sha1")
             file.seek(0)
-            contained = document.contained(file, str(path))
+            contained = read_tarball(file, str(path))
         tarball = f"{self._url}/{_tarballs(package)}/{path.name}"
-        entry = document.published(package, contained, tarball=tarball, digests=shown)
+        entry = document.version_entry(package, contained, tarball=tarball, digests=shown)
         # A packument is read whole for each install.
         return {key: value for key, value in entry.items() if not key.startswith("readme")}
 

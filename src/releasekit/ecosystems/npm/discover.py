@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm import globs, manifest, workspace
+from releasekit.ecosystems.npm import manifest, workspace
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.host.files import inside
@@ -22,7 +22,7 @@ ECOSYSTEM: Final = "npm"
 
 
 def is_used(root: Path, options: Options) -> bool:
-    names = (globs.MANIFEST, workspace.PNPM)
+    names = (workspace.MANIFEST, workspace.PNPM)
     return bool(options.packages) or any((root / name).is_file() for name in names)
 
 
@@ -36,9 +36,9 @@ def packages_by_name(root: Path, files: WorkspaceFiles, options: Options) -> dic
 
 def _named_packages(root: Path, files: WorkspaceFiles, options: Options) -> Iterator[NpmPackage]:
     for directory in _directories(root, files, options):
-        path = directory / globs.MANIFEST
+        path = directory / workspace.MANIFEST
         inside(root, path, where=str(path))
-        if project := manifest.package(manifest.read_manifest(path), path):
+        if project := manifest.parse_package(manifest.read_manifest(path), path):
             yield project
 
 
@@ -46,12 +46,12 @@ def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Pa
     without = [f"!{pattern}" for pattern in options.exclude]
     members = [
         *files.members,
-        *globs.parse(options.packages, where="releasekit.toml: npm.packages"),
-        *globs.parse(without, where="releasekit.toml: npm.exclude"),
+        *workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages"),
+        *workspace.parse_globs(without, where="releasekit.toml: npm.exclude"),
     ]
-    found = set(globs.directories(root, members, where="the workspace's globs"))
+    found = set(workspace.package_directories(root, members, where="the workspace's globs"))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
-    if (root / globs.MANIFEST).is_file() and not excluded:
+    if (root / workspace.MANIFEST).is_file() and not excluded:
         found.add(root)
     return sorted(found)
 

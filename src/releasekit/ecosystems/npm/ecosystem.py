@@ -52,7 +52,7 @@ class Npm(Resource):
             found = discover.packages_by_name(root, files, self.options)
         public = [package for package in found.values() if not package.unpublishable]
         contents = {
-            package.name: publish_config.directory(
+            package.name: publish_config.packed_directory(
                 package.publish_config, package.manifest, files.tool
             )
             for package in public
@@ -90,7 +90,7 @@ class NpmWorkspace:
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         pins = Pins(self.by_name, self.catalogs, versions, self.npm.config.pin)
-        return publish_config.applied(pins.pin(manifest), self.tool)
+        return publish_config.with_publish_config(pins.pin(manifest), self.tool)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """Singly: one process packs them all, and what is packed can leave at once."""
@@ -145,7 +145,7 @@ class NpmWorkspace:
                 _check(packed, package)
                 if self.contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.
-                    tarball.with_manifest(
+                    tarball.rewrite_manifest(
                         partial / filename(package), lambda text: self.pin(text, {})
                     )
         except (BuildFailed, PlanError) as error:

@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host.files import read_parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +72,7 @@ class NpmPackage:
 
 def read_manifest(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
-    data = read_file(path, max_bytes=MAX_BYTES)
-    try:
-        return parse_manifest(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid JSON: {error}") from error
+    return read_parsed(path, parse_manifest, complaint="is not valid JSON", max_bytes=MAX_BYTES)
 
 
 def parse_manifest(text: str) -> dict[str, object]:
@@ -86,7 +83,7 @@ def parse_manifest(text: str) -> dict[str, object]:
     return document
 
 
-def package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
+def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
     """None for a package.json without a name: it marks a directory, and is nobody's package."""
     name = document.get("name")
     if name in {None, ""}:
@@ -96,7 +93,7 @@ def package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
             f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
         )
     unpublishable = _unpublishable(document)
-    scripts = table(document, "scripts", path=path)
+    scripts = checked_table(document, "scripts", path=path)
     return NpmPackage(
         name=name,
         version=_version(document, path, required=not unpublishable),
@@ -106,7 +103,7 @@ def package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
         following=tuple(event for event in FOLLOWING if scripts.get(event)),
         bundled=_bundled(document),
         optional_peers=_optional_peers(document, path),
-        publish_config=table(document, "publishConfig", path=path),
+        publish_config=checked_table(document, "publishConfig", path=path),
         unpublishable=unpublishable,
     )
 
@@ -114,20 +111,13 @@ def package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
 def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
     found = []
     for key in FIELDS:
-        for name, spec in table(document, key, path=path).items():
+        for name, spec in checked_table(document, key, path=path).items():
             if not isinstance(spec, str):
                 raise ConfigError(
                     f"{path}: {key}.{name} is {spec!r}", hint='Write a range like "^1.2.0".'
                 )
             found.append(Declared(key, name, spec))
     return tuple(found)
-
-
-def table(document: Mapping[str, object], key: str, *, path: Path) -> Mapping[str, object]:
-    value = document.get(key, {})
-    if not isinstance(value, dict):
-        raise ConfigError(f"{path}: {key} is {value!r}, not an object")
-    return value
 
 
 def _unpublishable(document: Mapping[str, object]) -> str:
@@ -157,14 +147,13 @@ def _bundled(document: Mapping[str, object]) -> frozenset[str]:
     """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
     value = document.get("bundleDependencies", document.get("bundledDependencies"))
     if value is True:
-        dependencies = document.get("dependencies")
-        return frozenset(dependencies) if isinstance(dependencies, dict) else frozenset()
+        return frozenset(table_in(document, "dependencies"))
     return frozenset(map(str, value)) if isinstance(value, list) else frozenset()
 
 
 def _optional_peers(document: Mapping[str, object], path: Path) -> frozenset[str]:
     return frozenset(
         name
-        for name, meta in table(document, "peerDependenciesMeta", path=path).items()
+        for name, meta in checked_table(document, "peerDependenciesMeta", path=path).items()
         if isinstance(meta, dict) and meta.get("optional") is True
     )

@@ -6,10 +6,12 @@ pnpm and yarn do: https://pnpm.io/workspaces#publishing-workspace-packages
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.ecosystems.npm import json_text, manifest
+from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import package_needed
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.ranges import Range
@@ -18,12 +20,16 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from releasekit.ecosystems.npm.discover import Catalogs
     from releasekit.ecosystems.npm.manifest import NpmPackage
 
 Mode = Literal["auto", "exact", "none"]
+# The names that lead to a member of an object.
+Keys = tuple[str, ...]
+# https://www.rfc-editor.org/rfc/rfc8259
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 MARKERS: Final = frozenset({"*", "^", "~"})
 
 
@@ -47,13 +53,13 @@ class Pins:
         if project is None:
             return text
 
-        def change(path: json_text.Path, spec: str) -> str:
+        def change(path: Keys, spec: str) -> str:
             for field in FIELDS:
                 if path[:-1] == (field,):
                     return self._spec(Declared(field, path[-1], spec), project)
             return spec
 
-        return json_text.replaced(text, change)
+        return replace_strings(text, change)
 
     def _spec(self, declared: Declared, project: NpmPackage) -> str:
         reference = Reference.parse(declared.key, declared.spec)
@@ -116,3 +122,40 @@ def _refuse_conflict(
             f"{reference.name} {version}",
             hint="Widen the requirement, or release the version it asks for first.",
         )
+
+
+def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
+    """`text`, which is valid JSON, with every string value as `change` (path, value) has it."""
+    pieces, end = [], 0
+    for path, (start, stop) in _string_values(text):
+        value = json.loads(text[start:stop])
+        new = change(path, value)
+        if new != value:
+            pieces += [text[end:start], json.dumps(new, ensure_ascii=False)]
+            end = stop
+    return "".join([*pieces, text[end:]])
+
+
+def _string_values(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
+    """Path and place of each string that is a member of an object, not a key or a list's item."""
+    path: list[str | None] = []  # None for a list
+    key = ""
+    expects_key = False
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "{" | "[" as opening:
+                path.append(key if opening == "{" else None)
+                expects_key = opening == "{"
+            case "}" | "]":
+                path.pop()
+                expects_key = False
+            case ",":
+                expects_key = bool(path) and path[-1] is not None
+            case ":":
+                expects_key = False
+            case word if word[0] == '"':
+                if expects_key:
+                    key = json.loads(word)
+                elif path and None not in path:
+                    # The outermost object has no name.
+                    yield (*map(str, path[1:]), key), token.span()

@@ -35,7 +35,7 @@ _FIELDS: Final[Mapping[Tool, frozenset[str]]] = {
 _INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
 
 
-def directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
+def packed_directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
     """Below the package, the directory that `tool` packs in its place; empty for the package's own.
 
     Raises ConfigError for one outside of it, or a `name` that only `tool` knows the package by.
@@ -56,7 +56,7 @@ def directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
     return "/".join(PurePosixPath(given).parts)
 
 
-def applied(text: str, tool: Tool) -> str:
+def with_publish_config(text: str, tool: Tool) -> str:
     """The same text where `tool` would leave it as it is."""
     document = manifest.parse_manifest(text)
     config = document.get("publishConfig")

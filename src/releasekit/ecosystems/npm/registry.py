@@ -12,6 +12,8 @@ from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm import Inputs, document, login, tags
 from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.npm.tarball import read_tarball
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.npm.tarball import Contained
     from releasekit.model import Artifact, Package
 
 NPMJS: Final = "https://registry.npmjs.org/"
@@ -56,10 +59,10 @@ class NpmRegistry:
         else:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
-            entry = document.table(packument, "versions").get(package.version)
+            entry = table_in(packument, "versions").get(package.version)
         if not isinstance(entry, dict):
             return None
-        digest = document.digest_of(document.table(entry, "dist"))
+        digest = document.digest_of(table_in(entry, "dist"))
         if not digest:
             raise Rejected(
                 f"{_what(package)}: {self.url} shows it without a digest, so nobody can tell which "
@@ -78,7 +81,9 @@ class NpmRegistry:
         tarball = str(
             self._server.at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz")
         )
-        entry = document.published(package, contained, tarball=tarball, digests=artifact.digests)
+        entry = document.version_entry(
+            package, contained, tarball=tarball, digests=artifact.digests
+        )
         access = self._config.own(Inputs).access or _access(contained.manifest)
         body = await uncancellable(
             asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
@@ -102,7 +107,7 @@ class NpmRegistry:
             self._server.accept(response, _what(package))
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
-        given = tags.given(self._config.own(Inputs).tag, manifest, where=_what(package))
+        given = tags.given_tag(self._config.own(Inputs).tag, manifest, where=_what(package))
         if given:
             return given
         try:
@@ -111,8 +116,8 @@ class NpmRegistry:
             # Whatever became of this question, nothing was uploaded.
             error.ambiguous = False
             raise
-        latest = str(document.table(packument, "dist-tags").get(tags.LATEST, ""))
-        return tags.choose(package.version, given="", latest=latest)
+        latest = str(table_in(packument, "dist-tags").get(tags.LATEST, ""))
+        return tags.choose_tag(package.version, given="", latest=latest)
 
     async def _conflict(self, package: Package, response: httpx.Response) -> None:
         """409 is no proof: npmjs answers so while it saves something else of the package, and
@@ -159,18 +164,18 @@ def _asked(response: httpx.Response, package: Package) -> str:
     return f"{_what(package)}: {response.request.url}"
 
 
-def _contained(package: Package, artifact: Artifact) -> document.Contained:
+def _contained(package: Package, artifact: Artifact) -> Contained:
     with contents.opened(artifact) as file, file.raw() as raw:
-        return document.contained(raw, f"{_what(package)}: {artifact.filename}")
+        return read_tarball(raw, f"{_what(package)}: {artifact.filename}")
 
 
 def _body(
     package: Package, entry: Mapping[str, Any], artifact: Artifact, *, tag: str, access: str
 ) -> bytes:
     with contents.opened(artifact) as file:
-        return document.request(package, entry, file.read(), tag=tag, access=access)
+        return document.request_body(package, entry, file.read(), tag=tag, access=access)
 
 
 def _access(manifest: Mapping[str, Any]) -> str:
-    access = document.table(manifest, "publishConfig").get("access")
+    access = table_in(manifest, "publishConfig").get("access")
     return access if access in {"public", "restricted"} else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.npm.reference import is_range
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 LATEST = "latest"
 
 
-def checked(tag: str, *, where: str) -> str:
+def checked_tag(tag: str, *, where: str) -> str:
     """Raises ConfigError for what npm would take for a version.
 
     https://docs.npmjs.com/cli/commands/npm-dist-tag#caveats
@@ -26,14 +27,13 @@ def checked(tag: str, *, where: str) -> str:
     return tag
 
 
-def given(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
+def given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
     """What somebody has said, the input before `publishConfig.tag`; empty for nobody."""
-    config = manifest.get("publishConfig")
-    own = config.get("tag") if isinstance(config, dict) else None
-    return npm_tag or checked(str(own or ""), where=f"{where}: publishConfig.tag")
+    own = table_in(manifest, "publishConfig").get("tag")
+    return npm_tag or checked_tag(str(own or ""), where=f"{where}: publishConfig.tag")
 
 
-def choose(version: str, *, given: str, latest: str) -> str:
+def choose_tag(version: str, *, given: str, latest: str) -> str:
     """`given` if there is one. Else a prerelease gets its own word, a version below the one that
     `latest` points to a tag of its release line, and only what is newest becomes `latest`.
     """

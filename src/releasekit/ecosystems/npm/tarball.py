@@ -1,20 +1,63 @@
-"""A packed tarball with another package.json in it, everything else as it was."""
+"""A packed tarball: what it says of itself, and the same with another package.json in it."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import re
 import tarfile
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, opened_archive
+from releasekit.ecosystems.shared.documents import table_in
+from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
 _MANIFEST: Final = "package/package.json"
+# npmjs.com keeps no more of it.
+_MAX_README_BYTES: Final = 64 * 1024
+_README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
 
 
-def with_manifest(path: Path, change: Callable[[str], str]) -> None:
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """What a tarball says of itself; `manifest` as clients of a registry expect it."""
+
+    manifest: Mapping[str, Any]
+    readme: str
+    readme_filename: str
+
+
+def read_tarball(file: IO[bytes], what: str) -> Contained:
+    """Raises PackageError for what is no tarball of an npm package; `what` starts the message."""
+    text: bytes | None = None
+    readme, readme_filename = b"", ""
+    top: set[str] = set()
+    try:
+        with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+            for member in members:
+                _, _, name = member.name.partition("/")
+                if "/" in name:
+                    continue
+                top.add(name)
+                if name == "package.json":
+                    text = member.read(manifest.MAX_BYTES)
+                elif not readme and _README.fullmatch(name):
+                    readme, readme_filename = member.read(_MAX_README_BYTES), name
+        if text is None:
+            raise PackageError(f"{what}: there is no package.json in it")
+        document = manifest.parse_manifest(_decoded(text))
+    except (ValueError, RecursionError) as error:
+        raise PackageError(f"{what}: it is no tarball of an npm package ({error})") from error
+    return Contained(_normalized(document, top), _decoded(readme), readme_filename)
+
+
+def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
     """Rewrite the tarball where `change` makes another text of its manifest.
 
     The same bytes come of the same input: no time of writing is kept.
@@ -39,3 +82,26 @@ def with_manifest(path: Path, change: Callable[[str], str]) -> None:
                     data = io.BytesIO(changed.encode())
                 repacked.addfile(member, data)
     partial.replace(path)
+
+
+def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:
+    """Spelled in the one way that every client reads. `top` are the files beside it.
+
+    https://github.com/npm/package-json/blob/main/lib/normalize.js
+    """
+    found = dict(document)
+    if isinstance(found.get("bin"), str):
+        found["bin"] = {str(found.get("name")).rpartition("/")[2]: found["bin"]}
+    if "bundledDependencies" in found:
+        found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
+    scripts = table_in(found, "scripts")
+    native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
+    if native and not {"install", "preinstall"} & scripts.keys():
+        found |= {"scripts": {**scripts, "install": "node-gyp rebuild"}, "gypfile": True}
+    if "npm-shrinkwrap.json" in top:
+        found["_hasShrinkwrap"] = True
+    return found
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8-sig", "replace")

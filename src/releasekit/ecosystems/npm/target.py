@@ -25,7 +25,7 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
-    tags.checked(config.own(Inputs).tag, where="npm-tag")
+    tags.checked_tag(config.own(Inputs).tag, where="npm-tag")
     return Discovery.joining(
         Npm(config, options, services),
         directory or NpmRegistry(config, services),

@@ -1,25 +1,36 @@
-"""How a repository ties its packages together: npm, pnpm or yarn workspaces, or not at all."""
+"""How a repository ties its packages together: npm, pnpm or yarn workspaces, or not at all.
+
+Which directories their globs name is decided as npm's map-workspaces does it: links are not
+followed, and node_modules is not looked into. https://github.com/npm/map-workspaces
+"""
 
 from __future__ import annotations
 
+import re
 import reprlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.ecosystems.npm import globs, manifest
+from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.shared import globs
+from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host.files import read_parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.shared.globs import Glob
-
 Tool = Literal["npm", "pnpm", "yarn"]
+MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
 _MAX_BYTES: Final = 1024 * 1024
+_SEARCH: Final = globs.Search(
+    marker=MANIFEST,
+    skipped=frozenset({"node_modules", "bower_components", ".git", ".releasekit"}),
+)
+_BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +48,12 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
     """What the files in `root` say; raises ConfigError naming file and key."""
     if (root / PNPM).is_file():
         return _pnpm(root)
-    top = root / globs.MANIFEST
+    top = root / MANIFEST
     document = manifest.read_manifest(top) if top.is_file() else {}
     patterns = document.get("workspaces", [])
     if isinstance(patterns, dict):  # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
         patterns = patterns.get("packages", [])
-    settings = _yaml(root / YARN) if (root / YARN).is_file() else {}
+    settings = _read_yaml(root / YARN) if (root / YARN).is_file() else {}
     return WorkspaceFiles(
         "yarn" if (root / YARN).is_file() else "npm",
         _globs(patterns, where=f"{top}: workspaces"),
@@ -50,10 +61,25 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
     )
 
 
+def parse_globs(patterns: Iterable[str], *, where: str) -> list[Glob]:
+    """One glob for each alternative of their braces; raises ConfigError for one that leads out."""
+    return [
+        Glob.parse(text.removeprefix("!"), where=where, negated=text.startswith("!"))
+        for text in _without_braces(patterns, where=where)
+    ]
+
+
+def package_directories(root: Path, members: Sequence[Glob], *, where: str) -> list[Path]:
+    """Directories with a package.json that the globs name, the last one that fits deciding."""
+    positive = [glob for glob in members if not glob.negated]
+    found = _SEARCH.directories(root, positive, where=where)
+    return [path for path in found if _is_chosen(members, path.relative_to(root).parts)]
+
+
 def _pnpm(root: Path) -> WorkspaceFiles:
     """https://pnpm.io/pnpm-workspace_yaml"""
     path = root / PNPM
-    document = _yaml(path)
+    document = _read_yaml(path)
     found = _globs(document.get("packages", []), where=f"{path}: packages")
     # What pnpm excludes stays excluded, wherever it stands.
     ordered = sorted(found, key=lambda glob: glob.negated)
@@ -66,7 +92,7 @@ def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
     ):
         # Not in full: with YAML's aliases a small file stands for any amount of text.
         raise ConfigError(f"{where} is {reprlib.repr(patterns)}", hint="Write a list of globs.")
-    return tuple(globs.parse(patterns, where=where))
+    return tuple(parse_globs(patterns, where=where))
 
 
 def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[str, str]]:
@@ -87,16 +113,38 @@ def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[s
     return found
 
 
-def _yaml(path: Path) -> dict[str, object]:
+def _read_yaml(path: Path) -> dict[str, object]:
+    document = read_parsed(path, _parse_yaml, complaint="is not valid YAML", max_bytes=_MAX_BYTES)
+    if not isinstance(document, dict | None):
+        raise ConfigError(f"{path} is a {type(document).__name__}, not a table of keys and values")
+    return {str(key): value for key, value in (document or {}).items()}
+
+
+def _parse_yaml(text: str) -> object:
     # Only workspaces that have such a file pay for it.
     import yaml  # noqa: PLC0415
 
-    data = read_file(path, max_bytes=_MAX_BYTES)
     try:
-        document = yaml.safe_load(data)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"{path} is not valid YAML: {reason}") from error
-    if not isinstance(document, dict | None):
-        raise ConfigError(f"{path} is {type(document).__name__}, not a table")
-    return {str(key): value for key, value in (document or {}).items()}
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_chosen(members: Sequence[Glob], parts: Sequence[str]) -> bool:
+    fitting = [glob for glob in members if glob.matches(parts)]
+    return not fitting[-1].negated
+
+
+def _without_braces(patterns: Iterable[str], *, where: str) -> list[str]:
+    pending = [*patterns][::-1]
+    plain: list[str] = []
+    while pending:
+        globs.refuse_too_many([*pending, *plain], where=where)
+        pattern = pending.pop()
+        found = _BRACES.search(pattern)
+        if found is None:
+            plain.append(pattern)
+            continue
+        before, after = pattern[: found.start()], pattern[found.end() :]
+        pending += [f"{before}{text}{after}" for text in reversed(found[1].split(","))]
+    return plain

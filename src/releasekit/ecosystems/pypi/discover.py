@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.members import members
+from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import reachable
@@ -34,7 +35,7 @@ def projects(root: Path, options: Options) -> dict[str, PyProject]:
 def _projects(root: Path, options: Options) -> Iterator[PyProject]:
     for path in _manifests(root, options):
         document = manifest.read_pyproject(path)
-        if manifest.table(document, "tool", "uv", path=path).get("managed") is False:
+        if checked_table(document, "tool", "uv", path=path).get("managed") is False:
             continue
         if "project" not in document:
             raise ConfigError(
@@ -50,8 +51,8 @@ def _manifests(root: Path, options: Options) -> list[Path]:
     top = root / "pyproject.toml"
     if top.is_file():
         document = manifest.read_pyproject(inside(root, top, where=str(top)))
-        uv = manifest.table(document, "tool", "uv", path=top)
-        workspace = manifest.table(uv, "workspace", path=top)
+        uv = checked_table(document, "tool", "uv", path=top)
+        workspace = checked_table(uv, "workspace", path=top)
         globs, exclude = (
             manifest.strings(workspace, key, path=top, where=f"tool.uv.workspace.{key}")
             for key in ("members", "exclude")

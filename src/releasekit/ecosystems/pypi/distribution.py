@@ -5,7 +5,6 @@ https://packaging.python.org/en/latest/specifications/core-metadata/
 
 from __future__ import annotations
 
-import tarfile
 import zipfile
 import zlib
 from typing import IO, TYPE_CHECKING, Final, cast
@@ -14,6 +13,7 @@ from packaging.metadata import RawMetadata, parse_email
 from packaging.version import InvalidVersion, Version
 
 from releasekit.ecosystems.pypi.simple_index import release_of
+from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from releasekit.host.contents import Contents
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
-MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
 
 # RuntimeError is what zipfile raises for an encrypted member.
 _UNREADABLE: Final = (
     zipfile.BadZipFile,
-    tarfile.TarError,
+    BadArchive,
     zlib.error,
-    OSError,  # gzip raises it for a wrong header
+    OSError,
     EOFError,
     NotImplementedError,
     RuntimeError,
@@ -133,11 +132,9 @@ def _of_wheel(file: IO[bytes]) -> bytes | None:
 
 
 def _of_sdist(file: IO[bytes]) -> bytes | None:
-    with tarfile.open(fileobj=file, mode="r|gz") as archive:
-        for entry in archive:
-            if archive.offset > MAX_UNPACKED_BYTES:
-                break
-            directory, _, name = entry.name.removeprefix("./").partition("/")
-            if name == "PKG-INFO" and directory and (member := archive.extractfile(entry)):
+    with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+        for member in members:
+            directory, _, name = member.name.removeprefix("./").partition("/")
+            if name == "PKG-INFO" and directory:
                 return member.read(MAX_METADATA_BYTES + 1)
     return None

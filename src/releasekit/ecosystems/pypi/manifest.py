@@ -12,8 +12,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_file
+from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:
@@ -80,21 +81,7 @@ class PyProject:
 
 def read_pyproject(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
-    data = read_file(path, max_bytes=MAX_BYTES)
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
-
-
-def table(document: Mapping[str, object], *keys: str, path: Path) -> Mapping[str, object]:
-    """The table at `keys`, empty when it is not there; raises ConfigError when it is no table."""
-    for depth, key in enumerate(keys, start=1):
-        value = document.get(key, {})
-        if not isinstance(value, dict):
-            raise ConfigError(f"{path}: {'.'.join(keys[:depth])} is {value!r}, not a table")
-        document = value
-    return document
+    return read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
 def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -> tuple[str, ...]:
@@ -106,7 +93,7 @@ def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -
 
 def project(document: Mapping[str, object], path: Path) -> PyProject:
     """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
-    metadata = table(document, "project", path=path)
+    metadata = checked_table(document, "project", path=path)
     name = _name(metadata, path)
     dynamic = frozenset(strings(metadata, "dynamic", path=path, where="project.dynamic"))
     unpublishable = _unpublishable(document, path)
@@ -143,7 +130,7 @@ def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
     """The `[build-system]` table with the defaults of PEP 517 and 518."""
     if "build-system" not in document:
         return BuildSystem()
-    given = table(document, "build-system", path=path)
+    given = checked_table(document, "build-system", path=path)
     backend = given.get("build-backend", LEGACY_BACKEND)
     if not isinstance(backend, str) or not backend:
         raise ConfigError(f"{path}: build-system.build-backend is {backend!r}, not a string")
@@ -205,8 +192,8 @@ def _version(
 
 
 def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
-    metadata = table(document, "project", path=path)
-    extras = table(document, "project", "optional-dependencies", path=path)
+    metadata = checked_table(document, "project", path=path)
+    extras = checked_table(document, "project", "optional-dependencies", path=path)
     declared = [
         (DependencyKind.RUNTIME, metadata, "dependencies", "project.dependencies"),
         *(
@@ -215,7 +202,7 @@ def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared,
         ),
     ]
     if "build-system" in document:
-        build = table(document, "build-system", path=path)
+        build = checked_table(document, "build-system", path=path)
         declared.append((DependencyKind.BUILD, build, "requires", "build-system.requires"))
     requirements = tuple(
         Declared(
@@ -233,8 +220,8 @@ def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared,
 
 
 def _unpublishable(document: Mapping[str, object], path: Path) -> str:
-    metadata = table(document, "project", path=path)
-    uv = table(document, "tool", "uv", path=path)
+    metadata = checked_table(document, "project", path=path)
+    uv = checked_table(document, "tool", "uv", path=path)
     # PyPI refuses every classifier that begins so.
     # https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#classifiers
     for classifier in strings(metadata, "classifiers", path=path, where="project.classifiers"):
