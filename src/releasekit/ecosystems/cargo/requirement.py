@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, Partial, satisfied
+from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
 
 if TYPE_CHECKING:
     from releasekit.ecosystems.shared.semver import Version
@@ -20,36 +20,34 @@ _WILDCARD: Final = re.compile(r"[*xX]")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What stands in `version = "…"`. `shortened` are the numbers of versions such as `1.2`, of
-    which no prerelease is ever wanted.
-    """
+    """What stands in `version = "…"`."""
 
     comparators: tuple[Comparator, ...]
-    shortened: frozenset[tuple[int, ...]]
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError."""
-        comparators, shortened = [], set()
+        comparators = []
         for part in text.split(","):
             found = _COMPARATOR.fullmatch(part.strip())
             if found is None:
                 raise ValueError(f"{text!r} is not a version requirement")
             operator = found["operator"] or _default_operator(part)
-            partial = Partial.from_match(found)
-            comparators.append(Comparator.from_operator(operator, partial))
-            # A caret looks no further than the numbers it is given; the others compare the
-            # prerelease with none. https://github.com/dtolnay/semver/blob/master/src/eval.rs
-            if partial.is_shortened and operator != "^":
-                shortened.add(partial.numbers)
-        return cls(tuple(comparators), frozenset(shortened))
+            comparators.append(Comparator.from_match(operator, found))
+        return cls(tuple(comparators))
 
     def matches(self, version: Version) -> bool:
-        if version.pre and any(
-            version.release[: len(numbers)] == numbers for numbers in self.shortened
-        ):
-            return False
-        return satisfied(self.comparators, version)
+        return satisfied(self.comparators, version, skips=_skips)
+
+
+def _skips(comparator: Comparator, prerelease: Version) -> bool:
+    """`1.2` stands for no prerelease of 1.2, but `^1.2` does not look at what comes after.
+
+    https://github.com/dtolnay/semver/blob/master/src/eval.rs
+    """
+    numbers = comparator.numbers
+    begins_so = prerelease.release[: len(numbers)] == numbers
+    return comparator.is_shortened and comparator.operator != "^" and begins_so
 
 
 def normalised(requirement: str) -> str:

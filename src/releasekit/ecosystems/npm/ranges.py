@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Final, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, Partial, satisfied
-from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
+
+if TYPE_CHECKING:
+    from releasekit.ecosystems.shared.semver import Version
 
 _COMPARATOR: Final = re.compile(rf"(?P<operator>[<>]=?|=|~>?|\^)?[v=\s]*(?:{PARTIAL})?")
 _HYPHEN: Final = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
@@ -25,12 +27,15 @@ class Range:
         return cls(tuple(_comparators(part) for part in text.split("||")))
 
     def __contains__(self, version: Version) -> bool:
-        return any(satisfied(comparators, version) for comparators in self.alternatives)
+        return any(satisfied(each, version, skips=_skips) for each in self.alternatives)
 
     @property
     def open(self) -> bool:
         """Whether it says nothing: `*`, or an empty string."""
-        return any(set(comparators) <= {Comparator()} for comparators in self.alternatives)
+        return any(
+            all(comparator.low is comparator.high is None for comparator in comparators)
+            for comparators in self.alternatives
+        )
 
 
 def _comparators(text: str) -> tuple[Comparator, ...]:
@@ -46,10 +51,13 @@ def _comparator(text: str) -> Comparator:
     found = _COMPARATOR.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no range")
-    partial = Partial.from_match(found)
-    comparator = Comparator.from_operator(found["operator"] or "=", partial)
-    if partial.is_shortened and comparator.low:
-        # ">=1.2" begins with 1.2.0, whatever prereleases of it are asked for elsewhere.
-        # https://github.com/npm/node-semver/blob/main/classes/range.js (replaceXRange)
-        return replace(comparator, low=Version(comparator.low.release))
-    return comparator
+    return Comparator.from_match(found["operator"] or "=", found)
+
+
+def _skips(comparator: Comparator, prerelease: Version) -> bool:
+    """ ">=1.2" begins with 1.2.0, whatever prereleases of that are asked for beside it.
+
+    https://github.com/npm/node-semver/blob/main/classes/range.js (replaceXRange)
+    """
+    low = comparator.low
+    return comparator.is_shortened and low is not None and low.release == prerelease.release

@@ -7,13 +7,14 @@ https://github.com/npm/node-semver#ranges and https://docs.rs/semver/latest/semv
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.ecosystems.shared.semver import BUILD, NUMBER, PRE, Version, identifiers
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _PART: Final = rf"{NUMBER}|[xX*]"
 # A version whose last numbers may be missing, or be wildcards.
@@ -25,21 +26,19 @@ _LOWEST: Final = Version((0, 0, 0), (0,))
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class Comparator:
     """`numbers` are those before the first that is missing: `1.2` stands for every 1.2.x."""
 
+    operator: str
     numbers: tuple[int, ...]
-    pre: tuple[int | str, ...] = ()
+    pre: tuple[int | str, ...]
 
     @classmethod
-    def from_match(cls, found: re.Match[str]) -> Self:
+    def from_match(cls, operator: str, found: re.Match[str]) -> Self:
         """Of a match of `PARTIAL`."""
-        numbers: list[int] = []
-        for part in found.group("major", "minor", "patch"):
-            if part is None or not part.isdigit():
-                break
-            numbers.append(int(part))
-        return cls(tuple(numbers), identifiers(found["pre"]) if len(numbers) == 3 else ())
+        parts = [part or "" for part in found.group("major", "minor", "patch")]
+        numbers = tuple(int(part) for part in takewhile(str.isdigit, parts))
+        return cls(operator, numbers, identifiers(found["pre"]) if len(numbers) == 3 else ())
 
     @property
     def is_shortened(self) -> bool:
@@ -50,78 +49,70 @@ class Partial:
         return _filled(self.numbers)
 
     @property
-    def lowest(self) -> Version:
-        """Of all that it stands for, prereleases included."""
+    def low(self) -> Version | None:
+        """The first version that it holds, prereleases included."""
+        if not self.numbers or self.operator in {"<", "<="}:
+            return None
+        return self._end if self.operator == ">" else self._start
+
+    @property
+    def high(self) -> Version | None:
+        """The first version above all that it holds."""
+        if not self.numbers:
+            # "*", and what an operator makes of it: everything, or nothing at all.
+            return _LOWEST if self.operator in {"<", ">"} else None
+        match self.operator:
+            case ">" | ">=":
+                return None
+            case "<":
+                return self._start
+            case "^":
+                # The first number that is not zero may not change, or the last that is given.
+                nonzero = (position for position, number in enumerate(self.numbers) if number)
+                return self._bumped(next(nonzero, len(self.numbers) - 1))
+            case "~" | "~>":
+                return self._bumped(min(1, len(self.numbers) - 1))
+            case _:
+                return self._end
+
+    def holds(self, version: Version) -> bool:
+        low, high = self.low, self.high
+        return (low is None or low <= version) and (high is None or version < high)
+
+    @property
+    def _start(self) -> Version:
         return Version(self.release, (0,) if self.is_shortened else self.pre)
 
     @property
-    def end(self) -> Version:
-        """The lowest version above all that it stands for."""
+    def _end(self) -> Version:
+        """The first version above all that its version stands for."""
         if self.pre:
             return Version(self.release, (*self.pre, 0))
-        return self.bumped(len(self.numbers) - 1)
+        return self._bumped(len(self.numbers) - 1)
 
-    def bumped(self, position: int) -> Version:
-        """The lowest version, prereleases included, with a higher number at `position`."""
+    def _bumped(self, position: int) -> Version:
+        """The first version with a higher number at `position`."""
         return Version(_filled((*self.numbers[:position], self.numbers[position] + 1)), (0,))
 
 
-@dataclass(frozen=True, slots=True)
-class Comparator:
-    """Every version from `low` on that is below `high`. `prereleases_of` is the release of which it
-    names a prerelease.
-    """
-
-    low: Version | None = None
-    high: Version | None = None
-    prereleases_of: tuple[int, int, int] | None = None
-
-    @classmethod
-    def from_operator(cls, operator: str, partial: Partial) -> Self:
-        """No operator means `=`."""
-        if not partial.numbers:
-            # "*", and what an operator makes of it: everything, or nothing at all.
-            return cls(high=_LOWEST if operator in {"<", ">"} else None)
-        named = partial.release if partial.pre else None
-        match operator:
-            case "<":
-                return cls(None, partial.lowest, named)
-            case "<=":
-                return cls(None, partial.end, named)
-            case ">":
-                return cls(partial.end, None, named)
-            case ">=":
-                return cls(partial.lowest, None, named)
-            case "^":
-                return cls(partial.lowest, partial.bumped(_caret_position(partial)), named)
-            case "~" | "~>":
-                position = min(1, len(partial.numbers) - 1)
-                return cls(partial.lowest, partial.bumped(position), named)
-            case _:
-                return cls(partial.lowest, partial.end, named)
-
-    def __contains__(self, version: Version) -> bool:
-        return (self.low is None or self.low <= version) and (
-            self.high is None or version < self.high
-        )
-
-
-def satisfied(comparators: Sequence[Comparator], version: Version) -> bool:
-    """Whether all of them hold it. A prerelease is wanted only by who names one of its release.
+def satisfied(
+    comparators: Sequence[Comparator],
+    version: Version,
+    *,
+    skips: Callable[[Comparator, Version], bool],
+) -> bool:
+    """Whether all of them hold it. A prerelease is wanted where one of them names a prerelease of
+    the same release, and none `skips` it.
 
     https://github.com/npm/node-semver#prerelease-tags and
     https://docs.rs/semver/latest/semver/struct.VersionReq.html#method.matches
     """
-    return all(version in comparator for comparator in comparators) and (
-        not version.pre
-        or any(comparator.prereleases_of == version.release for comparator in comparators)
-    )
-
-
-def _caret_position(partial: Partial) -> int:
-    """Which number may not change: the first that is not zero, or the last that is given."""
-    nonzero = (position for position, number in enumerate(partial.numbers) if number)
-    return next(nonzero, len(partial.numbers) - 1)
+    if not all(comparator.holds(version) for comparator in comparators):
+        return False
+    if not version.pre:
+        return True
+    named = {comparator.release for comparator in comparators if comparator.pre}
+    return version.release in named and not any(skips(each, version) for each in comparators)
 
 
 def _filled(numbers: Sequence[int]) -> tuple[int, int, int]:
