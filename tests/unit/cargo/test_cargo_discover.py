@@ -53,9 +53,9 @@ def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
         crate(tmp_path, "c"),
     ]
     found = discover.packages(discover.merged(tmp_path, crates), Destination(name="crates-io"))
-    edges = {it.id.name: [edge.on.name for edge in it.dependencies] for it in found}
+    edges = {each.id.name: [edge.on.name for edge in each.dependencies] for each in found}
     assert edges == {"a": ["b"], "b": ["c"], "c": []}
-    assert {it.inherits for it in found} == {(tmp_path / "Cargo.toml",)}
+    assert {each.inherits for each in found} == {(tmp_path / "Cargo.toml",)}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_a_trouble_that_is_no_crates_own_ends_them_all(tmp_path: Path) -> None:
     crates = [crate(tmp_path, name) for name in ("a", "b")]
     search = f"{program.parent}:/usr/bin:/bin"
     built = packaged(tmp_path, *crates, search=search, edges={"a": [], "b": ["a"]})
-    assert [str(it) for it in built.values()] == [
+    assert [str(error) for error in built.values()] == [
         "cargo:a could not be packaged: no disk",
         "cargo:b could not be packaged: no disk",
     ]

@@ -149,9 +149,9 @@ def test_one_process_packs_them_all(tmp_path: Path) -> None:
         into = root / ".releasekit" / "dist" / "npm" / "@acme" / name / "1.0.0"
         assert artifact.path == into / f"acme-{name}-1.0.0.tgz"
         assert artifact.digests == {
-            it: hashlib.new(it, data).hexdigest() for it in ("sha256", "sha512", "sha1")
+            name: hashlib.new(name, data).hexdigest() for name in ("sha256", "sha512", "sha1")
         }
-        assert [it.name for it in into.parent.iterdir()] == ["1.0.0"]
+        assert [path.name for path in into.parent.iterdir()] == ["1.0.0"]
     asked = request(results["@acme/a"])
     assert asked["workspaces"] == [str(root / "a"), str(root / "b")]
     assert asked["root"] == str(root)
@@ -190,7 +190,7 @@ def test_a_directory_that_pnpm_packs_is_packed_and_its_manifest_pinned(tmp_path:
     (artifact,), (again,) = built(root)["web"], built(root)["web"]  # type: ignore[misc]
     assert again.sha256 == artifact.sha256
     with tarfile.open(artifact.path) as archive:
-        files = {it.name: archive.extractfile(it) for it in archive}
+        files = {member.name: archive.extractfile(member) for member in archive}
         texts = {name: file.read() for name, file in files.items() if file is not None}
     assert texts.keys() == {"package/package.json", "package/index.js"}
     document = json.loads(texts["package/package.json"])
@@ -199,7 +199,7 @@ def test_a_directory_that_pnpm_packs_is_packed_and_its_manifest_pinned(tmp_path:
     assert texts["package/index.js"] == b"module.exports = 7\n"
     assert (root / "web/dist/package.json").read_bytes() == before
     assert artifact.sha256 == hashlib.sha256(artifact.path.read_bytes()).hexdigest()
-    assert [it.name for it in artifact.path.parent.iterdir()] == ["web-1.0.0.tgz"]
+    assert [path.name for path in artifact.path.parent.iterdir()] == ["web-1.0.0.tgz"]
 
 
 def test_a_directory_that_needs_no_pin_is_kept_as_npm_packed_it(tmp_path: Path) -> None:

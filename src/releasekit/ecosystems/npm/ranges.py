@@ -55,7 +55,7 @@ def _comparator(text: str) -> Comparator:
 
 
 def _skips(comparator: Comparator, prerelease: Version) -> bool:
-    """ ">=1.2" begins with 1.2.0, whatever prereleases of that are asked for beside it.
+    """`>=1.2` begins with 1.2.0, whatever prereleases of that are asked for beside it.
 
     https://github.com/npm/node-semver/blob/main/classes/range.js (replaceXRange)
     """

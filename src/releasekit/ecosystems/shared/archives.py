@@ -32,7 +32,8 @@ class Member:
         """The beginning of it, up to that many bytes; only until the next member is asked for."""
         file = self._archive.extractfile(self._entry)
         assert file is not None  # noqa: S101 (a regular file)
-        return file.read(max_bytes)
+        # Room is made beforehand for as many bytes as are asked for.
+        return file.read(min(max_bytes, self.size))
 
 
 @contextlib.contextmanager
