@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
     from releasekit.model import Artifact
 
-# After so many calls that each lost another crate, the trouble is not with a single one.
+# After so many calls that each lost another crate, no single crate is to blame.
 MAX_CALLS: Final = 20
 TAIL_BYTES: Final = 256 * 1024
 TAIL_LINES: Final = 40
@@ -114,7 +114,7 @@ class Packager:
         return built
 
     async def _call(self, batch: Batch, log: Log) -> bool:
-        """Whether cargo packaged everything; if not, the batch is another one afterwards."""
+        """Whether cargo packaged everything; if not, the batch has changed for the next call."""
         crate = self.crates[batch.left[0]]
         argv = ["cargo", "package", "--color", "never", "--allow-dirty"]
         argv += ["--target-dir", str(self.scratch)]
@@ -139,7 +139,7 @@ class Packager:
         return self.logs.fresh("build", PackageId("cargo", name), call=call)
 
     def _registry(self, batch: Batch) -> list[str]:
-        """Where cargo has to make believe that in-repo dependencies are: where they say."""
+        """The index that in-repo dependencies are to be taken for part of: the one they name."""
         crates = [self.crates[name] for name in (*batch.left, *batch.beside)]
         named = {
             need.registry
@@ -147,14 +147,14 @@ class Packager:
             for need in crate.needs
             if need.name in self.crates and need.registry
         }
-        # Cargo wants to hear it where another registry stands in for crates.io.
+        # Cargo has to be told where another registry stands in for crates.io.
         # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
         index = min(named, default=self.stand_in)
         return ["--index", index] if index else []
 
     def _learn(self, batch: Batch, log: Log) -> None:
-        """What to do otherwise in the next call: leave out who broke this one, or add who was
-        missing.
+        """Change the batch for the next call: without the crate that broke this one, or with those
+        that were missing.
         """
         tail = _tail(log.path)
         text = "\n".join(tail)

@@ -1,6 +1,4 @@
-"""A .crate, read: what `cargo package` made of a manifest, so that stored bytes say all there is
-to say.
-"""
+"""What a .crate says of itself: the manifest as `cargo package` has normalised it, and the readme."""
 
 from __future__ import annotations
 

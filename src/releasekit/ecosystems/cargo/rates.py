@@ -54,7 +54,7 @@ class Pace:
     _next: float = 0.0
 
     def wait_s(self, name: str, now: float) -> float:
-        """0 for who may go; else how long until its turn."""
+        """0 when `name` may go now; else how long until its turn."""
         turn = self._turns.get(name)
         if turn is None:
             if not self._turns or now >= self._next:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo.crate_file import filename
 from releasekit.ecosystems.cargo.publication import dependencies
+from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.model import Published
 
@@ -40,9 +41,7 @@ def parse_lines(body: bytes) -> list[dict[str, Any]]:
         if not text.strip():
             continue
         line = json.loads(text)
-        if not isinstance(line, dict) or not all(
-            isinstance(line.get(key), str) for key in ("name", "vers", "cksum")
-        ):
+        if not all(text_in(line, key) for key in ("name", "vers", "cksum")):
             raise ValueError("a line without name, vers or cksum")
         lines.append(line)
     return lines

@@ -84,7 +84,7 @@ def parse_manifest(text: str) -> dict[str, object]:
 
 
 def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
-    """None for a package.json without a name: it marks a directory, and is nobody's package."""
+    """None for a package.json without a name: it only marks a directory."""
     name = document.get("name")
     if name in {None, ""}:
         return None

@@ -1,5 +1,6 @@
-"""`publishConfig` beyond registry, tag and access: fields that another client puts in their place
-when it packs, so that a workspace runs from its sources and others from what was built.
+"""`publishConfig` beyond registry, tag and access: fields that pnpm and yarn put in the place of the
+package's own when they pack, so that a workspace runs from its sources and users from what was
+built.
 
 https://pnpm.io/package_json#publishconfig and
 https://yarnpkg.com/configuration/manifest#publishConfig

@@ -28,7 +28,7 @@ def checked_tag(tag: str, *, where: str) -> str:
 
 
 def given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
-    """What somebody has said, the input before `publishConfig.tag`; empty for nobody."""
+    """The one that is asked for: by the input, else by `publishConfig.tag`; empty for none."""
     own = table_in(manifest, "publishConfig").get("tag")
     return npm_tag or checked_tag(str(own or ""), where=f"{where}: publishConfig.tag")
 

@@ -16,7 +16,7 @@ MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
 
 
 class BadArchive(ValueError):
-    """No .tar.gz, a damaged one, or more than it may be."""
+    """Not a .tar.gz, a damaged one, or one beyond the limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Member:
 def opened_archive(file: IO[bytes], *, max_bytes: int) -> Iterator[Iterator[Member]]:
     """Its members, in their order; blocks. Raises BadArchive, also while they are read."""
     try:
-        # As a stream: faster than with random access, and nobody goes back.
+        # As a stream, which is faster than random access.
         with tarfile.open(fileobj=file, mode="r|gz") as archive:
             yield _members(archive, max_bytes)
-    # OSError is what gzip raises for a wrong header, RecursionError comes of headers of headers.
+    # gzip raises OSError for a wrong header; headers that lead to further headers recurse.
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
         raise BadArchive(str(error)) from error
 
