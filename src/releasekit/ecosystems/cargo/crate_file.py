@@ -1,4 +1,4 @@
-"""What a .crate says of itself: the manifest as `cargo package` has normalised it, and the readme."""
+"""What a .crate says of itself: its normalised manifest and its readme."""
 
 from __future__ import annotations
 

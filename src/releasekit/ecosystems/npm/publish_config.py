@@ -1,4 +1,4 @@
-"""`publishConfig` beyond registry, tag and access: fields that pnpm and yarn put in the place of the
+"""`publishConfig` beyond registry, tag and access: fields that pnpm and yarn put in place of the
 package's own when they pack, so that a workspace runs from its sources and users from what was
 built.
 
