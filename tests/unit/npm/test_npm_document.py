@@ -132,8 +132,7 @@ def test_digests_of_a_packument(dist: dict[str, object], digest: str) -> None:
     ],
 )
 def test_only_what_is_newest_becomes_latest(version: str, latest: str, tag: str) -> None:
-    assert tags.choose_tag(version, given="", latest=latest) == tag
-    assert tags.choose_tag(version, given="lts", latest=latest) == "lts"
+    assert tags.choose_tag(version, latest=latest) == tag
 
 
 def test_the_input_goes_before_the_manifest() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
@@ -84,10 +85,7 @@ def refuse_conflict(owner: str, name: str, requirement: str, version: str) -> No
     except ValueError as error:
         raise PlanError(f"{what}: its dependency on {name}: {error}") from error
     if not fits:
-        raise PlanError(
-            f'{what} requires {name} "{requirement}", but the workspace has {name} {version}',
-            hint="Widen the requirement, or release the version it asks for first.",
-        )
+        raise conflict(what, f'{name} "{requirement}"', name, version)
 
 
 def _named(owner: str) -> str:

@@ -54,7 +54,7 @@ class PackumentDirectory:
             versions[package.version] = entry = self._entry(package, path)
             given = tags.given_tag(self._tag, entry, where=str(path))
             latest = str(found.get(tags.LATEST, ""))
-            found[tags.choose_tag(package.version, given=given, latest=latest)] = package.version
+            found[given or tags.choose_tag(package.version, latest=latest)] = package.version
         # As npmjs does with the first version of a package: without `latest` nothing installs.
         found.setdefault(tags.LATEST, package.version)
         ordered = {version: versions[version] for version in sorted(versions, key=Version.parse)}

@@ -16,6 +16,7 @@ from releasekit.ecosystems.npm.discover import package_needed
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.ranges import Range
 from releasekit.ecosystems.npm.reference import Reference
+from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 
@@ -117,11 +118,8 @@ def _refuse_conflict(
         return
     wanted = Range.parse(reference.wanted)
     if not wanted.open and Version.parse(version) not in wanted:
-        raise PlanError(
-            f"npm:{project.name} requires {declared.key} {declared.spec!r}, but the workspace has "
-            f"{reference.name} {version}",
-            hint="Widen the requirement, or release the version it asks for first.",
-        )
+        requirement = f"{declared.key} {declared.spec!r}"
+        raise conflict(f"npm:{project.name}", requirement, reference.name, version)
 
 
 def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:

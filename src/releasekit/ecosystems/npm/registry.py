@@ -117,7 +117,7 @@ class NpmRegistry:
             error.ambiguous = False
             raise
         latest = str(table_in(packument, "dist-tags").get(tags.LATEST, ""))
-        return tags.choose_tag(package.version, given="", latest=latest)
+        return tags.choose_tag(package.version, latest=latest)
 
     async def _conflict(self, package: Package, response: httpx.Response) -> None:
         """409 is no proof: npmjs answers so while it saves something else of the package, and

@@ -33,12 +33,10 @@ def given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> st
     return npm_tag or checked_tag(str(own or ""), where=f"{where}: publishConfig.tag")
 
 
-def choose_tag(version: str, *, given: str, latest: str) -> str:
-    """`given` if there is one. Else a prerelease gets its own word, a version below the one that
+def choose_tag(version: str, *, latest: str) -> str:
+    """Where nobody asks for one: a prerelease gets its own word, a version below the one that
     `latest` points to a tag of its release line, and only what is newest becomes `latest`.
     """
-    if given:
-        return given
     ours = Version.parse(version)
     if ours.pre:
         word = next((part for part in ours.pre if isinstance(part, str)), "")
