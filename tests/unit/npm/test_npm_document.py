@@ -11,7 +11,7 @@ import pytest
 
 import javascript
 from javascript import package
-from releasekit.ecosystems.npm import document, tags, tarball
+from releasekit.ecosystems.npm import document, tarball
 from releasekit.ecosystems.shared import archives
 from releasekit.errors import ConfigError, PackageError
 
@@ -132,18 +132,18 @@ def test_digests_of_a_packument(dist: dict[str, object], digest: str) -> None:
     ],
 )
 def test_only_what_is_newest_becomes_latest(version: str, latest: str, tag: str) -> None:
-    assert tags.choose_tag(version, latest=latest) == tag
+    assert document.choose_tag(version, latest=latest) == tag
 
 
 def test_the_input_goes_before_the_manifest() -> None:
     manifest = {"publishConfig": {"tag": "own"}}
-    assert tags.given_tag("lts", manifest, where="x") == "lts"
-    assert tags.given_tag("", manifest, where="x") == "own"
-    assert tags.given_tag("", {"publishConfig": 7}, where="x") == ""
-    assert tags.given_tag("", {}, where="x") == ""
+    assert document.given_tag("lts", manifest, where="x") == "lts"
+    assert document.given_tag("", manifest, where="x") == "own"
+    assert document.given_tag("", {"publishConfig": 7}, where="x") == ""
+    assert document.given_tag("", {}, where="x") == ""
 
 
 @pytest.mark.parametrize("tag", ["1.x", "v2", "a b", "*", "^1", "a/b"])
 def test_what_reads_as_a_range_is_no_tag(tag: str) -> None:
     with pytest.raises(ConfigError, match="is no dist-tag"):
-        tags.checked_tag(tag, where="npm-tag")
+        document.checked_tag(tag, where="npm-tag")

@@ -25,14 +25,11 @@ NEW_CRATES: Final = Limit(5, 600.0)
 NEW_VERSIONS: Final = Limit(30, 60.0)
 
 
-def duration_s(*, new_crates: int, new_versions: int) -> float:
-    """The least time a release takes; the two limits run side by side."""
-    return max(NEW_CRATES.duration_s(new_crates), NEW_VERSIONS.duration_s(new_versions))
-
-
 def plan_note(*, new_crates: int, new_versions: int) -> str:
-    """The same for the user; empty when nobody will have to wait."""
-    minutes = round(duration_s(new_crates=new_crates, new_versions=new_versions) / 60)
+    """The least time a release takes, for the user; empty when nobody will have to wait."""
+    # The two limits run side by side.
+    least_s = max(NEW_CRATES.duration_s(new_crates), NEW_VERSIONS.duration_s(new_versions))
+    minutes = round(least_s / 60)
     if not minutes:
         return ""
     hours = f"{minutes // 60} h " if minutes >= 60 else ""

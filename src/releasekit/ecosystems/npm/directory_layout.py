@@ -10,7 +10,7 @@ import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm import document, tags
+from releasekit.ecosystems.npm import document
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
@@ -52,11 +52,11 @@ class PackumentDirectory:
         found = dict(table_in(known, "dist-tags"))
         if package.version not in versions:
             versions[package.version] = entry = self._entry(package, path)
-            given = tags.given_tag(self._tag, entry, where=str(path))
-            latest = str(found.get(tags.LATEST, ""))
-            found[given or tags.choose_tag(package.version, latest=latest)] = package.version
+            given = document.given_tag(self._tag, entry, where=str(path))
+            latest = str(found.get(document.LATEST, ""))
+            found[given or document.choose_tag(package.version, latest=latest)] = package.version
         # As npmjs does with the first version of a package: without `latest` nothing installs.
-        found.setdefault(tags.LATEST, package.version)
+        found.setdefault(document.LATEST, package.version)
         ordered = {version: versions[version] for version in sorted(versions, key=Version.parse)}
         page = {"_id": package.id.name, "name": package.id.name, "dist-tags": found}
         yield (

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import uncancellable
-from releasekit.ecosystems.npm import Inputs, document, login, tags
+from releasekit.ecosystems.npm import Inputs, document, login
 from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.tarball import read_tarball
@@ -107,7 +107,7 @@ class NpmRegistry:
             self._server.accept(response, _what(package))
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
-        given = tags.given_tag(self._config.own(Inputs).tag, manifest, where=_what(package))
+        given = document.given_tag(self._config.own(Inputs).tag, manifest, where=_what(package))
         if given:
             return given
         try:
@@ -116,8 +116,8 @@ class NpmRegistry:
             # Whatever became of this question, nothing was uploaded.
             error.ambiguous = False
             raise
-        latest = str(table_in(packument, "dist-tags").get(tags.LATEST, ""))
-        return tags.choose_tag(package.version, latest=latest)
+        latest = str(table_in(packument, "dist-tags").get(document.LATEST, ""))
+        return document.choose_tag(package.version, latest=latest)
 
     async def _conflict(self, package: Package, response: httpx.Response) -> None:
         """409 is no proof: npmjs answers so while it saves something else of the package, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.npm import Inputs, tags
+from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
@@ -25,7 +25,7 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
-    tags.checked_tag(config.own(Inputs).tag, where="npm-tag")
+    document.checked_tag(config.own(Inputs).tag, where="npm-tag")
     return Discovery.joining(
         Npm(config, options, services),
         directory or NpmRegistry(config, services),
