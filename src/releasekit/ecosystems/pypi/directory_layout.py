@@ -50,13 +50,11 @@ Entry = dict[str, object]
 class SimpleDirectory:
     """Implements `directory.Layout`."""
 
-    def path_for(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         release = simple_index.release_of(filename)
         wanted = (package.id.name, Version(package.version))
         if release is None or release[:2] != wanted or PurePosixPath(filename).name != filename:
-            raise PackageError(
-                f"{package.id} {package.version}: {filename} is not the name of one of its files"
-            )
+            return None
         return _files(package) / filename
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -81,15 +79,10 @@ class SimpleDirectory:
         yield PurePosixPath("simple", "index.json"), _root_json(projects)
         yield PurePosixPath("simple", "index.html"), _root_html(projects)
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
-        try:
-            text = page.read_bytes()
-        except FileNotFoundError:
-            return None
-        return simple_index.published(
-            simple_index.parse(text, "text/html"), package, url=page.parent.as_uri() + "/"
-        )
+        listed = simple_index.parse_page(page.read_bytes(), "text/html")
+        return simple_index.published(listed, package, url=page.parent.as_uri() + "/")
 
 
 def _files(package: Package) -> PurePosixPath:

@@ -127,7 +127,7 @@ class PackageIndex:
         kind = response.headers.get("Content-Type", "")
         try:
             # Beside the loop: there are pages of a hundred thousand files.
-            listed = await asyncio.to_thread(simple_index.parse, response.content, kind)
+            listed = await asyncio.to_thread(simple_index.parse_page, response.content, kind)
         except ValueError as error:
             raise Transient(f"{what}: not a page of a simple index ({error})") from error
         url = self._project_url(package)
