@@ -44,7 +44,7 @@ _PAGE: Final = """\
 """
 
 # One file as PEP 691 describes it.
-Entry = dict[str, object]
+FileEntry = dict[str, object]
 
 
 class SimpleDirectory:
@@ -58,10 +58,9 @@ class SimpleDirectory:
         return _files(package) / filename
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
-        name = package.id.name
-        page = PurePosixPath("simple", name)
-        known = _known(root / page / "index.json")
-        entries: list[Entry] = []
+        name, simple = package.id.name, PurePosixPath("simple")
+        known = _known_entries(root / simple / name / "index.json")
+        entries: list[FileEntry] = []
         for path in sorted((root / _files(package)).iterdir()):
             release = simple_index.release_of(path.name)
             if release is None:
@@ -72,12 +71,14 @@ class SimpleDirectory:
                 if "core-metadata" in entry:
                     yield _files(package) / f"{path.name}.metadata", metadata
             entries.append(entry)
-        yield page / "index.json", _project_json(name, entries)
-        yield page / "index.html", _project_html(name, entries)
-        with os.scandir(root / "simple") as found:
+        document = {"name": name, "versions": _versions(entries), "files": entries}
+        yield simple / name / "index.json", _json(document)
+        yield simple / name / "index.html", _html(f"Links for {name}", map(_link, entries))
+        with os.scandir(root / simple) as found:
             projects = sorted(project.name for project in found if project.is_dir())
-        yield PurePosixPath("simple", "index.json"), _root_json(projects)
-        yield PurePosixPath("simple", "index.html"), _root_html(projects)
+        yield simple / "index.json", _json({"projects": [{"name": each} for each in projects]})
+        links = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
+        yield simple / "index.html", _html("Simple index", links)
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
@@ -89,7 +90,7 @@ def _files(package: Package) -> PurePosixPath:
     return PurePosixPath("files", package.id.name)
 
 
-def _known(page: Path) -> dict[str, Entry]:
+def _known_entries(page: Path) -> dict[str, FileEntry]:
     """The entries of the page as it is, so that no file is hashed twice."""
     try:
         document = json.loads(page.read_bytes())
@@ -102,9 +103,9 @@ def _known(page: Path) -> dict[str, Entry]:
         return {}
 
 
-def _describe(path: Path, *, is_wheel: bool) -> tuple[Entry, bytes]:
+def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
     data = path.read_bytes()
-    entry: Entry = {
+    entry: FileEntry = {
         "filename": path.name,
         "url": f"../../files/{path.parent.name}/{quote(path.name)}",
         "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
@@ -122,38 +123,21 @@ def _describe(path: Path, *, is_wheel: bool) -> tuple[Entry, bytes]:
     return entry, metadata
 
 
-def _project_json(name: str, entries: list[Entry]) -> bytes:
-    versions = {
-        str(release[1])
-        for entry in entries
-        if (release := simple_index.release_of(str(entry["filename"])))
-    }
-    return _json({"meta": _META, "name": name, "versions": sorted(versions), "files": entries})
-
-
-def _root_json(projects: list[str]) -> bytes:
-    return _json({"meta": _META, "projects": [{"name": name} for name in projects]})
+def _versions(entries: Iterable[FileEntry]) -> list[str]:
+    releases = (simple_index.release_of(str(entry["filename"])) for entry in entries)
+    return sorted({str(release[1]) for release in releases if release})
 
 
 def _json(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, indent=1).encode() + b"\n"
+    return json.dumps({"meta": _META, **document}, indent=1).encode() + b"\n"
 
 
-def _project_html(name: str, entries: list[Entry]) -> bytes:
-    return _html(f"Links for {name}", [_link(entry) for entry in entries])
-
-
-def _root_html(projects: list[str]) -> bytes:
-    links = [f'<a href="{quote(name)}/">{html.escape(name)}</a>' for name in projects]
-    return _html("Simple index", links)
-
-
-def _html(title: str, links: list[str]) -> bytes:
+def _html(title: str, links: Iterable[str]) -> bytes:
     body = "\n".join(f"    {link}<br>" for link in links)
     return _PAGE.format(title=html.escape(title), links=body).encode()
 
 
-def _link(entry: Entry) -> str:
+def _link(entry: FileEntry) -> str:
     attributes = [f'href="{html.escape(str(entry["url"]))}#{_fragment(entry["hashes"])}"']
     if requires := entry.get("requires-python"):
         attributes.append(f'data-requires-python="{html.escape(str(requires))}"')
