@@ -86,7 +86,7 @@ class PackageIndex:
         self.url = str(endpoints.upload)
         self._server = Server(endpoints.upload, ANSWERS, config, services)
         self._index = Server(endpoints.index, ANSWERS, config, services)
-        self._login = login.choose(config, services, endpoints.upload)
+        self._login = login.login_for(config, services, endpoints.upload)
         self.check_credentials = self._login.check
         self._user = login.user_of(config, self._login)
         # A package takes one upload slot and has several files. With as many requests as slots

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, PackageError, Rejected, Transient
@@ -30,7 +30,7 @@ class Answers:
     look; an answer with such words is an error, whatever its status.
     """
 
-    taken: frozenset[int] = frozenset()
+    taken: frozenset[int] = frozenset({409})
     exists: tuple[tuple[int, str], ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     by_status: Mapping[int, str] = field(default_factory=dict)
@@ -82,6 +82,22 @@ class Answers:
     def _hint(self, response: httpx.Response, words: str) -> str:
         fitting = (hint for text, hint in self.hints.items() if text.lower() in words.lower())
         return next(fitting, self.by_status.get(response.status_code, ""))
+
+
+def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
+    """The objects in `{"errors": [{…}]}`; none where the answer is anything else."""
+    try:
+        document = response.json()
+    except (ValueError, RecursionError):
+        return []
+    errors = document.get("errors") if isinstance(document, dict) else None
+    found = errors if isinstance(errors, list) else []
+    return [error for error in found if isinstance(error, dict)]
+
+
+def hints_by_status(*, denied: str, wrong_place: str) -> dict[int, str]:
+    """What to do where credentials are refused, and where nothing takes uploads."""
+    return dict.fromkeys((401, 403), denied) | dict.fromkeys((404, 405), wrong_place)
 
 
 async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
