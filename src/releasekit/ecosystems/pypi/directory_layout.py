@@ -12,7 +12,7 @@ import io
 import json
 import os
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from packaging.metadata import parse_email
@@ -44,7 +44,7 @@ _PAGE: Final = """\
 """
 
 # One file as PEP 691 describes it.
-FileEntry = dict[str, object]
+FileEntry = dict[str, Any]
 
 
 class SimpleDirectory:
@@ -146,6 +146,5 @@ def _link(entry: FileEntry) -> str:
     return f"<a {' '.join(attributes)}>{html.escape(str(entry['filename']))}</a>"
 
 
-def _fragment(hashes: object) -> str:
-    assert isinstance(hashes, dict)  # noqa: S101 (only this module writes these pages)
+def _fragment(hashes: Mapping[str, object]) -> str:
     return f"sha256={html.escape(str(hashes['sha256']))}"

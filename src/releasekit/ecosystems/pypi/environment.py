@@ -144,24 +144,17 @@ class Environments(Resource):
         """
         key = wanted.key()
         async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
-            if key in self._broken:
-                known = self._broken[key]
+            if known := self._broken.get(key):
                 raise BuildFailed(str(known), log=known.log, hint=known.hint)
-            if key in self._workers and not self._workers[key].ended:
-                return self._workers[key]
             directory = self._scratch / f"environment-{key}"
             if key not in self._workers:
                 try:
                     await self._make(directory, wanted)
                 except CommandFailed as error:
-                    self._broken[key] = BuildFailed(
-                        f"the build requirements {', '.join(wanted.lines())} cannot be installed: "
-                        f"{error}",
-                        log=error.log,
-                        hint="Check their names and versions, and that the index can be reached.",
-                    )
+                    self._broken[key] = _uninstallable(wanted, error)
                     raise self._broken[key] from error
-            self._workers[key] = await self.group.enter(self._started(directory))
+            if key not in self._workers or self._workers[key].ended:
+                self._workers[key] = await self.group.enter(self._started(directory))
             return self._workers[key]
 
     def _started(self, directory: Path) -> AbstractAsyncContextManager[Conversation]:
@@ -198,6 +191,14 @@ class Environments(Resource):
                 )
         finally:
             requirements.unlink()
+
+
+def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:
+    return BuildFailed(
+        f"the build requirements {', '.join(wanted.lines())} cannot be installed: {error}",
+        log=error.log,
+        hint="Check their names and versions, and that the index can be reached.",
+    )
 
 
 def _python(directory: Path) -> Path:
