@@ -1,4 +1,4 @@
-"""As whom an upload goes out: a token, or this job's identity, exchanged for a token of crates.io.
+"""What authenticates an upload: a token, or this job's identity, exchanged for one of crates.io.
 
 https://crates.io/docs/trusted-publishing and, for the requests,
 https://github.com/rust-lang/crates-io-auth-action

@@ -1,4 +1,4 @@
-"""As whom an upload goes out: a token, or this job's identity, exchanged for a token.
+"""What authenticates an upload: a token, or this job's identity, exchanged for a token.
 
 https://docs.npmjs.com/trusted-publishers and
 https://github.com/npm/cli/blob/latest/lib/utils/oidc.js

@@ -124,7 +124,7 @@ def _normalised(text: str) -> str:
 
 class Environments(Resource):
     """Makes environments below `scratch`, each at its first use, and starts their workers, which
-    end with it; the directories are their maker's.
+    end with it. The directories stay.
     """
 
     def __init__(self, installer: Installer, processes: Processes, scratch: Path) -> None:

@@ -1,5 +1,5 @@
-"""As whom an upload goes out: a token, a user and a password, or this job's identity, exchanged for
-a token of the index. https://docs.pypi.org/trusted-publishers/internals/
+"""What authenticates an upload: a token, a user and a password, or this job's identity, exchanged
+for a token of the index. https://docs.pypi.org/trusted-publishers/internals/
 """
 
 from __future__ import annotations

@@ -101,9 +101,7 @@ def hints_by_status(*, denied: str, wrong_place: str) -> dict[int, str]:
 
 
 async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
-    """Side by side, and none is cut off in mid-air because another one failed; raises one error for
-    all of them.
-    """
+    """All at once, and none is interrupted because another one failed. Raises one error for all."""
 
     async def error_of(upload: Awaitable[object]) -> PackageError | None:
         try:

@@ -1,4 +1,4 @@
-"""As whom an upload goes out: a token, or this workflow itself, whose identity is exchanged for a
+"""What authenticates an upload: a token, or this job's identity, which is exchanged for a
 short-lived token: trusted publishing.
 """
 
@@ -59,7 +59,7 @@ class Exchange(ABC):
 
     @abstractmethod
     async def audience(self) -> str:
-        """Whom the ID token has to be for."""
+        """What the ID token has to name as its audience."""
 
     @abstractmethod
     def request(self, token: Secret) -> httpx.Request:
