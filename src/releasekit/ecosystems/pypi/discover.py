@@ -46,7 +46,7 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ConfigError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        yield manifest.project(document, path)
+        yield manifest.parse_project(document, path)
 
 
 def _manifests(root: Path, options: Options) -> list[Path]:

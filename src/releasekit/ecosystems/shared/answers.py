@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     import httpx
 
 
-def no_words(_response: httpx.Response) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
     """How one kind of registry words what it means.
@@ -36,7 +32,7 @@ class Answers:
     by_status: Mapping[int, str] = field(default_factory=dict)
     denied: frozenset[int] = frozenset()
     moved: str = ""
-    said: Callable[[httpx.Response], str] = no_words
+    said: Callable[[httpx.Response], str] = lambda _response: ""
 
     def accept(self, response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> bool:
         """Whether this request stored it; False for what was there before, whatever its bytes are.
