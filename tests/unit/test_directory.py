@@ -222,6 +222,19 @@ def test_files_that_somebody_else_put_there_are_listed_as_they_are(
     assert len(page["files"]) == 4
 
 
+def test_no_page_is_compared_through_a_link(
+    registry: DirectoryRegistry, root: Path, tmp_path: Path
+) -> None:
+    """R37: the same bytes at the end of a link are not the page."""
+    artifacts = distributions.both(tmp_path / "dist", PACKAGE)
+    run(registry.upload(PACKAGE, artifacts))
+    page = root / "simple" / "index.html"
+    page.rename(tmp_path / "elsewhere")
+    page.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Rejected, match="cannot be written"):
+        run(registry.upload(PACKAGE, artifacts))
+
+
 def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "registry").write_text("not a directory")
     registry = DirectoryRegistry(tmp_path / "registry", SimpleDirectory())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import uncancellable
 from releasekit.config.values import Directory
-from releasekit.errors import Rejected, Transient
+from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
@@ -33,8 +33,8 @@ _PAUSE_S: Final = 0.005
 class Layout(Protocol):
     """Where the clients of one ecosystem look for what. Paths are relative to the directory."""
 
-    def path_for(self, package: Package, filename: str) -> PurePosixPath:
-        """Where a built file goes. Raises PackageError for one that no client would find."""
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
+        """Where a built file goes; None for one that no client would look for."""
         ...
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -45,8 +45,8 @@ class Layout(Protocol):
         """
         ...
 
-    def read(self, root: Path, package: Package) -> Published | None:
-        """What a client sees, from the pages alone."""
+    def lookup(self, root: Path, package: Package) -> Published | None:
+        """What a client sees, from the pages alone: None, or FileNotFoundError, for nothing."""
         ...
 
 
@@ -68,7 +68,9 @@ class DirectoryRegistry:
 
     async def lookup(self, package: Package) -> Published | None:
         try:
-            return self._layout.read(self._root, package)
+            return self._layout.lookup(self._root, package)
+        except FileNotFoundError:
+            return None
         except (OSError, ValueError) as error:
             raise Rejected(
                 f"{package.id} {package.version}: {self.url} cannot be read ({error})"
@@ -93,7 +95,10 @@ class DirectoryRegistry:
             ) from error
 
     def _add(self, package: Package, artifact: Artifact) -> None:
-        path = self._root / self._layout.path_for(package, artifact.filename)
+        relative = self._layout.path_for(package, artifact.filename)
+        if relative is None:
+            raise misnamed(package, artifact.filename)
+        path = self._root / relative
         # A file is never replaced, whatever it holds: the caller compares, as with any registry.
         if not os.path.lexists(path):
             with contents.opened(artifact) as file:
@@ -113,9 +118,23 @@ class DirectoryRegistry:
             yield
 
 
+def misnamed(package: Package, filename: str) -> PackageError:
+    return PackageError(
+        f"{package.id} {package.version}: {filename} is not the name of one of its files"
+    )
+
+
+def read_page(path: Path) -> bytes | None:
+    """None where there is no such page."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def _write(path: Path, page: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if durable.read(path) == page:
+        if durable.read(path) == page:  # through no link
             return
     durable.make_directory(path.parent)
     durable.replace(path, page)

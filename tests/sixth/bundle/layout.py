@@ -7,6 +7,7 @@ import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from releasekit.ecosystems.directory import read_page
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ class Channel:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def path_for(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
+        if not filename.startswith(f"{package.id.name}-{package.version}.tar"):
+            return None
         return self._directory(package) / filename
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -32,7 +35,7 @@ class Channel:
         page = json.dumps(versions, indent=1, sort_keys=True).encode()
         yield self._directory(package) / "index.json", page
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         digests = self._versions(root, package).get(package.version)
         if digests is None:
             return None
@@ -42,5 +45,6 @@ class Channel:
         return PurePosixPath(self._name, package.id.name)
 
     def _versions(self, root: Path, package: Package) -> Mapping[str, Mapping[str, str]]:
-        path = root / self._directory(package) / "index.json"
-        return json.loads(path.read_bytes()) if path.exists() else {}
+        page = read_page(root / self._directory(package) / "index.json")
+        versions: dict[str, dict[str, str]] = json.loads(page or b"{}")
+        return versions

@@ -344,10 +344,12 @@ def test_an_identity_that_crates_io_does_not_know(
 @pytest.mark.parametrize(
     ("place", "environ", "wanted", "hint"),
     [
-        ("", {}, "auto", "id-token: write"),
+        ("", {}, "auto", "inside GitHub Actions only"),
+        ("", {"GITHUB_ACTIONS": "true"}, "auto", "      id-token: write\n"),
+        ("", {"GITHUB_ACTIONS": "true"}, "auto", "/CRATE/settings/new-trusted-publisher"),
         ("", IDENTITY, "never", "Set it to an API token"),
         (INDEX, IDENTITY, "auto", "Set it to an API token"),
-        ("", TOKEN, "always", "id-token: write"),
+        ("", TOKEN | {"GITHUB_ACTIONS": "true"}, "always", "id-token: write"),
     ],
 )
 def test_who_cannot_log_in_is_told_before_anything_is_built(

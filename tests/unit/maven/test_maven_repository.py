@@ -281,3 +281,12 @@ def test_a_directory_heals_metadata_that_is_none(root: Path) -> None:
     upload(Server(), root, artifacts, place=place)
     assert b"<version>1.0</version>" in page.read_bytes()
     assert page.read_bytes()[:100] == before[:100]
+
+
+def test_a_directory_shows_what_has_a_checksum(root: Path) -> None:
+    """R21: an upload that was cut off before its pages has not begun for a client."""
+    place = f"dir:{root / 'served'}"
+    upload(Server(), root, built(root), place=place)
+    for checksum in (root / "served" / "g" / "a" / "1.0").glob("*.sha1"):
+        checksum.unlink()
+    assert lookup(Server(), root, place=place) is None

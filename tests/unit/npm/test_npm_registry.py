@@ -37,6 +37,7 @@ ROOT = "https://npm.example/team/"
 LOGIN = {"RELEASEKIT_NPM_TOKEN": "npm_hunter2"}
 ONE, ALL = "/team/@acme%2fcore/1.0.0", "/team/@acme%2fcore"
 DIST = {"dist": {"integrity": "sha512-q80="}}
+IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
 ACTIONS = {
     "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.example/?x=1",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
@@ -375,8 +376,10 @@ def test_bad_places_and_tags_are_found_at_once() -> None:
     ("environ", "place", "changes", "words"),
     [
         ({}, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
-        ({}, "", {}, "id-token: write"),
-        (LOGIN, ROOT, {"trusted_publishing": "always"}, "id-token: write"),
+        ({}, "", {}, "inside GitHub Actions only"),
+        (IN_ACTIONS, "", {}, "no `id-token: write` permission"),
+        (IN_ACTIONS, "", {}, "    permissions:\n      contents: read\n      id-token: write\n"),
+        (LOGIN | IN_ACTIONS, ROOT, {"trusted_publishing": "always"}, "id-token: write"),
         (ACTIONS, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
         (ACTIONS, "", {"trusted_publishing": "never"}, "RELEASEKIT_NPM_TOKEN is not set"),
     ],

@@ -668,7 +668,7 @@ def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -
         "Plugin[b, a]>=1",
         "plugin[c]",
     ]
-    wanted = Requirements.of(texts, {"plugin": wheel})
+    wanted = Requirements.parse(texts, {"plugin": wheel})
     assert installer.requirements(wanted).splitlines() == [
         "--index-url https://u:p@example.org/simple",
         "--find-links /wheels",

@@ -44,7 +44,7 @@ def edges(package: Package) -> list[tuple[str, str, str]]:
 def read(text: str, tmp_path: Path) -> PyProject:
     path = tmp_path / "pyproject.toml"
     path.write_text(text)
-    return manifest.project(manifest.read_pyproject(path), path)
+    return manifest.parse_project(manifest.read_pyproject(path), path)
 
 
 def test_a_workspace_with_root_package_nested_members_and_both_layouts(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_dynamic_fields_come_from_the_metadata_of_the_wheel(
     tmp_path: Path, dynamic: list[str], requirements: list[tuple[str, str]]
 ) -> None:
     text = f"[project]\nname = 'a'\ndynamic = {dynamic}\n[tool.uv]\npackage = true"
-    computed = manifest.computed(read(text, tmp_path), METADATA)
+    computed = manifest.with_computed_fields(read(text, tmp_path), METADATA)
     assert computed.version == "1.2.0"
     assert [(it.kind.value, it.text) for it in computed.requirements] == requirements
     assert all(
@@ -386,7 +386,7 @@ def test_dynamic_fields_come_from_the_metadata_of_the_wheel(
 
 def test_a_static_version_stays_and_a_computed_one_has_to_be_one(tmp_path: Path) -> None:
     static = read(project("a", 'dynamic = ["dependencies"]'), tmp_path)
-    assert manifest.computed(static, METADATA).version == "1.0"
+    assert manifest.with_computed_fields(static, METADATA).version == "1.0"
     dynamic = read(f'{HATCHLING}[project]\nname = "a"\ndynamic = ["version"]', tmp_path)
     with pytest.raises(ConfigError, match=r"project\.version is ''"):
-        manifest.computed(dynamic, "Name: a\n\n")
+        manifest.with_computed_fields(dynamic, "Name: a\n\n")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.pypi.members import members
+from releasekit.ecosystems.pypi.discover import members
 from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside

@@ -13,20 +13,20 @@ import sys
 import tarfile
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hatchling.builders import config, constants
 
 from releasekit.ecosystems.pypi import worker
-from releasekit.ecosystems.pypi.conversation import Answer, Request, ask, started
 from releasekit.ecosystems.pypi.manifest import BuildSystem
+from releasekit.ecosystems.pypi.worker import Request
+from releasekit.ecosystems.shared.jsonlines import Conversation, conversation
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 
 if TYPE_CHECKING:
-    from releasekit.ecosystems.shared.jsonlines import Conversation
+    from pathlib import Path
 
 HATCHLING = BuildSystem(requires=("hatchling",), backend="hatchling.build")
 MANIFEST = """\
@@ -59,32 +59,47 @@ def build_wheel(directory, settings=None):
 
 
 def talk(root: Path, body: Callable[[Conversation], Awaitable[None]]) -> None:
+    argv = [sys.executable, "-I", "-B", "-X", "utf8", worker.__file__]
+
     async def main() -> None:
         async with asyncio.timeout(30), Processes(environment={}) as processes:
-            async with started(processes, Path(sys.executable), cwd=root, env={}) as there:
-                await body(there)
-            assert there.ended
+            talking = conversation("it ended", argv, processes=processes, cwd=root, env={})
+            async with talking as child:
+                await body(child)
+            assert child.ended
 
     asyncio.run(main())
 
 
 def line(asked: Request, number: int) -> str:
-    return json.dumps({**asked.question(), "id": number})
+    return json.dumps({**asked, "id": number})
 
 
-def request(root: Path, build_system: BuildSystem = HATCHLING, **changes: object) -> Request:
-    values: dict[str, object] = {
+def request(
+    root: Path,
+    build_system: BuildSystem = HATCHLING,
+    *,
+    installed: tuple[str, ...] = (),
+    hidden: str = "",
+    **changes: object,
+) -> Request:
+    values = {
         "operation": "sdist",
         "source": root / "a",
         "into": root / "into",
         "scratch": root / "scratch",
         "log": root / "log",
-        "build_system": build_system,
-        "config_settings": {},
-        "environment": {"SOURCE_DATE_EPOCH": "1700000000"},
         **changes,
     }
-    return Request(**values)  # type: ignore[arg-type]
+    return {
+        **{name: str(value) for name, value in values.items()},
+        "backend": build_system.backend,
+        "backend_path": build_system.backend_path,
+        "config_settings": {},
+        "environment": {"SOURCE_DATE_EPOCH": "1700000000"},
+        "installed": installed,
+        "hidden": hidden,
+    }
 
 
 @pytest.fixture
@@ -111,7 +126,7 @@ def here(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Request], dic
 
     def perform(asked: Request) -> dict[str, object]:
         try:
-            return worker.OPERATIONS[asked.operation](json.loads(line(asked, 0)))
+            return worker.OPERATIONS[asked["operation"]](json.loads(line(asked, 0)))
         finally:
             sys.modules.pop("in_tree", None)
 
@@ -260,10 +275,10 @@ def build_wheel(*_):
     first, cancelled = request(root, backend), request(root, backend, operation="metadata")
     left = {"kept.egg-info", "in_tree.py", "module.py", "other", "pyproject.toml", "src"}
 
-    async def body(there: Conversation) -> None:
-        assert (await ask(there, first)).sdist
+    async def body(child: Conversation) -> None:
+        assert (await child.ask(first))["sdist"]
         assert {path.name for path in (root / "a").iterdir()} == left - {"src"}
-        waiting = asyncio.ensure_future(ask(there, cancelled))
+        waiting = asyncio.ensure_future(child.ask(cancelled, cancellable=True))
         fifo = await asyncio.to_thread((root / "fifo").open, "w")  # as soon as it is read from
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -303,17 +318,17 @@ def test_a_cancelled_request_is_killed_and_its_answer_dropped(root: Path) -> Non
     more = f"\ndef build_sdist(*_): open({str(root / 'fifo')!r}).read()"
     backend = in_tree(root, more)
 
-    async def body(there: Conversation) -> None:
-        cancelled = asyncio.ensure_future(ask(there, request(root, backend)))
-        await ask(there, request(root))
+    async def body(child: Conversation) -> None:
+        cancelled = asyncio.ensure_future(child.ask(request(root, backend), cancellable=True))
+        await child.ask(request(root))
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
-        assert await ask(there, request(root)) != Answer()
-        waiting = asyncio.ensure_future(ask(there, request(root, backend)))
-        await ask(there, request(root))
-        await there.aclose()
-        with pytest.raises(BuildFailed, match="its build worker ended"):
+        assert "sdist" in await child.ask(request(root))
+        waiting = asyncio.ensure_future(child.ask(request(root, backend)))
+        await child.ask(request(root))
+        await child.aclose()
+        with pytest.raises(BuildFailed, match="it ended"):
             await waiting
 
     talk(root, body)

@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 import distributions
-from releasekit.ecosystems.pypi.simple_index import Listed, parse, published, release_of
+from releasekit.ecosystems.pypi.simple_index import Listed, parse_page, published, release_of
 from releasekit.errors import Rejected
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -27,7 +27,7 @@ def test_json_pages_are_read() -> None:
         {"filename": "a-4.tar.gz", "hashes": []},
         {"filename": "a-5.tar.gz"},
     )
-    assert parse(body, f"{JSON}; charset=utf-8") == (
+    assert parse_page(body, f"{JSON}; charset=utf-8") == (
         Listed("a-1.tar.gz", "sha256:ab"),
         Listed("a-2.tar.gz", "blake2b:ef"),
         Listed("a-3.tar.gz", ""),
@@ -42,7 +42,7 @@ def test_html_pages_are_read(kind: str) -> None:
     <a href="../../packages/a-1%2B2.tar.gz#sha256=AB">whatever it says</a>
     <A HREF="https://files.example/x/a-2.whl?sig=1#md5=0f" data-yanked="">a</A>
     <a href="a-3.tar.gz">a</a><a href="a-4.tar.gz#egg">a</a><a href="/">up</a></body></html>"""
-    assert parse(body, kind) == (
+    assert parse_page(body, kind) == (
         Listed("a-1+2.tar.gz", "sha256:ab"),
         Listed("a-2.whl", "md5:0f"),
         Listed("a-3.tar.gz", ""),
@@ -56,7 +56,7 @@ def test_what_is_no_tag_holds_no_links() -> None:
     <p title='<a href="no-2.tar.gz">'></p><abbr href="no-3.tar.gz"><a title=">" href='a-2.tar.gz'>
     <a href="a-3.tar.gz?x=1&amp;y=2"/>< a href="no-4.tar.gz"><a
     HREF = "a-4.tar.gz" href="no-7.tar.gz"><a href="no-5.tar.gz" data-x"""
-    names = [file.filename for file in parse(body, "text/html")]
+    names = [file.filename for file in parse_page(body, "text/html")]
     assert names == ["a-1.tar.gz", "a-2.tar.gz", "a-3.tar.gz", "a-4.tar.gz"]
 
 
@@ -70,7 +70,7 @@ ENDLESS = (
 def test_no_page_takes_long(text: str) -> None:
     """R51: each of these kept a reader that starts over busy for minutes."""
     body = (text * (256 * 1024 // len(text))).encode()
-    assert {file.digest for file in parse(body, "text/html")} <= {""}
+    assert {file.digest for file in parse_page(body, "text/html")} <= {""}
 
 
 def test_pages_are_read_as_html_parser_reads_them() -> None:
@@ -90,7 +90,7 @@ def test_pages_are_read_as_html_parser_reads_them() -> None:
         Links().feed(page)
         if quote or more != "/":
             assert found == [target]
-            assert parse(page.encode(), "text/html") == (Listed("a-1.tar.gz", "sha256:ab"),)
+            assert parse_page(page.encode(), "text/html") == (Listed("a-1.tar.gz", "sha256:ab"),)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_pages_are_read_as_html_parser_reads_them() -> None:
 def test_anything_else_is_no_page(body: bytes, kind: str) -> None:
     """R40"""
     with pytest.raises(ValueError):  # noqa: PT011 (json raises its own)
-        parse(body, kind)
+        parse_page(body, kind)
 
 
 @pytest.mark.parametrize(

@@ -7,19 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.shared.answers import Answers
+from releasekit.ecosystems.shared.answers import Answers, errors_of, hints_by_status
 
 if TYPE_CHECKING:
     import httpx
 
-_EXISTS: Final = ((0, "is already uploaded"), (0, "already exists"))
-_DENIED: Final = (
-    "Check RELEASEKIT_CARGO_TOKEN (input `cargo-token`): it needs the scopes publish-new and "
-    "publish-update, for these crates."
-)
-_WRONG_PLACE: Final = (
-    "`cargo-registry` is the URL of a sparse index (https://index.crates.io/), without `sparse+`."
-)
 _HINTS: Final = {
     "verified email address": (
         "Verify one at https://crates.io/settings/profile; nothing was published."
@@ -42,21 +34,17 @@ _HINTS: Final = {
 
 
 def said(response: httpx.Response) -> str:
-    """The details of `{"errors": [{"detail": "…"}]}`; empty for any other answer."""
-    try:
-        document = response.json()
-    except (ValueError, RecursionError):
-        return ""
-    errors = document.get("errors") if isinstance(document, dict) else None
-    found = errors if isinstance(errors, list) else []
-    return "; ".join(str(error.get("detail")) for error in found if isinstance(error, dict))
+    return "; ".join(str(error.get("detail")) for error in errors_of(response))
 
 
-_BY_STATUS: Final = {401: _DENIED, 403: _DENIED, 404: _WRONG_PLACE, 405: _WRONG_PLACE}
 ANSWERS: Final = Answers(
-    taken=frozenset({409}),
-    exists=_EXISTS,
+    exists=((0, "is already uploaded"), (0, "already exists")),
     hints=_HINTS,
-    by_status=_BY_STATUS,
+    by_status=hints_by_status(
+        denied="Check RELEASEKIT_CARGO_TOKEN (input `cargo-token`): it needs the scopes "
+        "publish-new and publish-update, for these crates.",
+        wrong_place="`cargo-registry` is the URL of a sparse index (https://index.crates.io/), "
+        "without `sparse+`.",
+    ),
     said=said,
 )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo import crate_file, sparse_index
 from releasekit.ecosystems.cargo.publication import Home
+from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.shared.artifacts import digests
-from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,12 +32,9 @@ class SparseDirectory:
     def __init__(self, directory_url: str = "") -> None:
         self._directory_url = directory_url
 
-    def path_for(self, package: Package, filename: str) -> PurePosixPath:
-        if filename != crate_file.filename(package.id.name, package.version):
-            raise PackageError(
-                f"{package.id} {package.version}: {filename} is not the name of its file"
-            )
-        return _files(package) / filename
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
+        path = _crate(package)
+        return path if path.name == filename else None
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         url = (self._directory_url or root.as_uri()).rstrip("/")
@@ -49,27 +46,23 @@ class SparseDirectory:
         page = PurePosixPath(sparse_index.index_path(package.id.name))
         yield page, b"".join(_json(line) for line in _lines(root, page, package))
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / sparse_index.index_path(package.id.name)
-        try:
-            body = page.read_bytes()
-        except FileNotFoundError:
-            return None
-        return sparse_index.published(body, package, url=page.as_uri())
+        return sparse_index.published(page.read_bytes(), package, url=page.as_uri())
 
 
-def _files(package: Package) -> PurePosixPath:
-    return PurePosixPath("crates", package.id.name)
+def _crate(package: Package) -> PurePosixPath:
+    name = package.id.name
+    return PurePosixPath("crates", name, crate_file.filename(name, package.version))
 
 
 def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, Any]]:
     """What is listed stays as it is, a yanked version too; the package's own is added."""
-    path = root / page
-    lines = sparse_index.parse_lines(path.read_bytes()) if path.exists() else []
-    file = root / _files(package) / crate_file.filename(package.id.name, package.version)
-    if any(line["vers"] == package.version for line in lines) or not file.exists():
+    lines = sparse_index.parse_lines(read_page(root / page) or b"")
+    path = root / _crate(package)
+    if any(line["vers"] == package.version for line in lines) or not path.exists():
         return lines
-    with file.open("rb") as content:
+    with path.open("rb") as content:
         checksum = digests(content, "sha256")["sha256"]
         content.seek(0)
         crate = crate_file.read_crate(content, package.id.name, package.version)

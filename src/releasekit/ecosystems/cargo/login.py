@@ -1,4 +1,4 @@
-"""As whom an upload goes out: a token, or this job's identity, exchanged for a token of crates.io.
+"""What authenticates an upload: a token, or this job's identity, exchanged for one of crates.io.
 
 https://crates.io/docs/trusted-publishing and, for the requests,
 https://github.com/rust-lang/crates-io-auth-action
@@ -13,7 +13,7 @@ import httpx
 
 from releasekit.ecosystems.cargo.answers import said
 from releasekit.ecosystems.shared import login
-from releasekit.errors import Denied, MissingCredentials, PackageError
+from releasekit.errors import Denied, PackageError
 from releasekit.http.client import one_line, send
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _REGISTER: Final = (
 )
 
 
-def choose(
+def login_for(
     config: Config, services: Services, destination: Destination, *, group: Group
 ) -> login.Login:
     """auto: the token if there is one, else this job's identity where crates.io is asked.
@@ -42,25 +42,17 @@ def choose(
     Tokens that are made belong to `group`.
     """
     trusting = destination.is_crates_io and login.is_trusting(config, known=True)
-
-    def missing() -> MissingCredentials:
-        hint = "Set it to an API token (input `cargo-token`)."
-        if trusting:
-            hint += (
-                " Or give the job `permissions: id-token: write`, and register its workflow at "
-                "https://crates.io/crates/CRATE/settings/new-trusted-publisher."
-            )
-        return MissingCredentials(
-            f"cargo: no credentials for {destination.index}: RELEASEKIT_CARGO_TOKEN is not set",
-            hint=hint,
-        )
-
     url = httpx.URL(f"{destination.api}/api/v1/trusted_publishing/tokens")
     exchange = CratesIoExchange(url, config, services, group=group)
-    trusted = login.Trusted(exchange) if trusting else None
-    return login.choose(
-        config, services, "RELEASEKIT_CARGO_TOKEN", trusted=trusted, missing=missing
+    wanted = login.TokenInput(
+        ecosystem="cargo",
+        place=destination.index,
+        kind="an API token",
+        register="and register its workflow at "
+        "https://crates.io/crates/CRATE/settings/new-trusted-publisher,\n",
     )
+    trusted = login.Trusted(exchange) if trusting else None
+    return login.choose_login(config, services, wanted, trusted=trusted)
 
 
 class CratesIoExchange(login.Exchange):

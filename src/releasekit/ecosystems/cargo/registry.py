@@ -60,7 +60,7 @@ class SparseRegistry(Resource):
         self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
         uploads = httpx.URL(destination.api or destination.index)
         self._server = Server(uploads, ANSWERS, config, services)
-        self._login = login.choose(config, services, destination, group=self.group)
+        self._login = login.login_for(config, services, destination, group=self.group)
         self.check_credentials = self._login.check
         self.url = destination.index
         self._endpoints: Endpoints | None = None

@@ -10,9 +10,9 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.go import module_zip, paths, release
 from releasekit.ecosystems.go.versions import parse_version
-from releasekit.errors import PackageError
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 class ProxyDirectory:
     """Implements `directory.Layout`. A bundle with the tag lies beside the files."""
 
-    def path_for(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         if filename not in release.filenames(package.version):
-            raise PackageError(
-                f"{package.id} {package.version}: {filename} is not the name of one of its files"
-            )
+            return None
         return _versions(package) / paths.escape(filename)
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -37,20 +35,16 @@ class ProxyDirectory:
         page = "".join(f"{version}\n" for version in sorted(versions, key=parse_version))
         yield _versions(package) / "list", page.encode()
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         """The zip counts once the list names its version: it is what makes a client find it."""
         directory = root / _versions(package)
         names = release.filenames(package.version)
-        files = {}
-        for name in names:
-            try:
-                files[name] = _digest((directory / paths.escape(name)).read_bytes(), name)
-            except FileNotFoundError:
-                continue
-        try:
-            listed = (directory / "list").read_text().split()
-        except FileNotFoundError:
-            listed = []
+        files = {
+            name: _digest(data, name)
+            for name in names
+            if (data := read_page(directory / paths.escape(name))) is not None
+        }
+        listed = (read_page(directory / "list") or b"").decode().split()
         if package.version not in listed:
             files.pop(names[-1], None)
         if not files:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.model import Published
@@ -34,15 +36,13 @@ class MavenDirectory:
         if (root / layout.directory(package) / pom).is_file():
             yield from _checksums(root, layout.directory(package) / pom)
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         where = root / layout.directory(package)
-        files: dict[str, str] = {}
-        for name in _files(root, package):
-            try:
-                page = (where / f"{name}.sha1").read_bytes()
-            except FileNotFoundError:
-                continue
-            files[name] = f"sha1:{layout.digest(page)}"
+        files = {
+            name: f"sha1:{layout.digest(page)}"
+            for name in _files(root, package)
+            if (page := read_page(where / f"{name}.sha1")) is not None
+        }
         if not files:
             return None
         complete = layout.is_complete(package, files)
@@ -50,10 +50,7 @@ class MavenDirectory:
 
 
 def _files(root: Path, package: Package) -> list[str]:
-    try:
-        found = sorted(path.name for path in (root / layout.directory(package)).iterdir())
-    except FileNotFoundError:
-        return []
+    found = sorted(path.name for path in (root / layout.directory(package)).iterdir())
     ours = layout.prefix(package)
     return [name for name in found if name.startswith(ours) and not layout.is_checksum(name)]
 
@@ -74,10 +71,8 @@ def _metadata(root: Path, package: Package) -> bytes:
         for path in home.iterdir()
         if path.is_dir() and (path / f"{artifact}-{path.name}.pom").is_file()
     } | {package.version}
-    try:
-        page = (home / layout.METADATA).read_bytes()
-        if set(metadata.listed(page)) == found:
+    page = read_page(home / layout.METADATA)
+    with contextlib.suppress(ValueError):
+        if page is not None and set(metadata.listed(page)) == found:
             return page
-    except (FileNotFoundError, ValueError):
-        pass
     return metadata.render(package, found, now=datetime.now(UTC))

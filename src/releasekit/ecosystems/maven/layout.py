@@ -9,7 +9,7 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import PackageError
+from releasekit.ecosystems.directory import misnamed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,13 +56,9 @@ def directory(package: Package) -> PurePosixPath:
 def path_for(package: Package, filename: str) -> PurePosixPath:
     """Where a built file goes. Raises PackageError for one that no client would look for."""
     stem = prefix(package)
-    if (
-        not filename.startswith((f"{stem}.", f"{stem}-"))
-        or PurePosixPath(filename).name != filename
-    ):
-        raise PackageError(
-            f"{package.id} {package.version}: {filename} is not the name of one of its files"
-        )
+    named_so = filename.startswith((f"{stem}.", f"{stem}-"))
+    if not named_so or PurePosixPath(filename).name != filename:
+        raise misnamed(package, filename)
     return directory(package) / filename
 
 

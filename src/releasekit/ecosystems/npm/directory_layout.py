@@ -10,13 +10,13 @@ import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.npm import document
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import PackageError
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -38,11 +38,9 @@ class PackumentDirectory:
         self._tag = tag
         self._url = url.rstrip("/")
 
-    def path_for(self, package: Package, name: str) -> PurePosixPath:
+    def path_for(self, package: Package, name: str) -> PurePosixPath | None:
         if name != filename(package) or package.id.name == _TARBALLS:
-            raise PackageError(
-                f"{package.id} {package.version}: {name} is not the name of its tarball"
-            )
+            return None
         return _tarballs(package) / name
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -64,7 +62,7 @@ class PackumentDirectory:
             json.dumps({**page, "versions": ordered}, indent=1).encode() + b"\n",
         )
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / package.id.name
         entry = table_in(_packument(root, package), "versions").get(package.version)
         if entry is None:
@@ -89,10 +87,8 @@ def _tarballs(package: Package) -> PurePosixPath:
 
 def _packument(root: Path, package: Package) -> Mapping[str, Any]:
     """Empty where there is none; raises ValueError for one that cannot be read."""
-    try:
-        found = json.loads((root / package.id.name).read_bytes())
-    except FileNotFoundError:
-        return {}
+    page = read_page(root / package.id.name)
+    found = {} if page is None else json.loads(page)
     if not isinstance(found, dict):
         raise ValueError(f"{package.id.name} is no packument")  # noqa: TRY004
     return found

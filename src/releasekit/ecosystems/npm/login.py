@@ -1,4 +1,4 @@
-"""As whom an upload goes out: a token, or this job's identity, exchanged for a token.
+"""What authenticates an upload: a token, or this job's identity, exchanged for a token.
 
 https://docs.npmjs.com/trusted-publishers and
 https://github.com/npm/cli/blob/latest/lib/utils/oidc.js
@@ -6,10 +6,11 @@ https://github.com/npm/cli/blob/latest/lib/utils/oidc.js
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared import login
-from releasekit.errors import Denied, MissingCredentials
+from releasekit.errors import Denied
 from releasekit.http.client import message_of
 
 if TYPE_CHECKING:
@@ -22,14 +23,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
-_VARIABLE: Final = "RELEASEKIT_NPM_TOKEN"
 _PUBLISHERS: Final = frozenset({"registry.npmjs.org"})
-_PERMISSION: Final = (
-    "give the job that publishes this permission:\n"
-    "    permissions:\n"
-    "      contents: read\n"
-    "      id-token: write"
-)
 _REGISTER: Final = (
     "Add this workflow as the package's trusted publisher: "
     "https://www.npmjs.com/package/{name}/access. The package has to exist (publish its first "
@@ -48,23 +42,16 @@ class Trusted(login.Login):
         return (await self._exchange(package).mint()).token
 
 
-def choose(config: Config, services: Services, url: httpx.URL) -> login.Login:
+def login_for(config: Config, services: Services, url: httpx.URL) -> login.Login:
     """auto: the token if there is one, else this job's identity where npm knows what that is."""
     trusting = login.is_trusting(config, known=url.host in _PUBLISHERS)
-
-    def missing() -> MissingCredentials:
-        hint = "Set it to an access token that may publish (input `npm-token`)."
-        if trusting:
-            hint = f"{hint} For trusted publishing, {_PERMISSION}"
-        return MissingCredentials(
-            f"npm: no credentials for {url}: {_VARIABLE} is not set", hint=hint
-        )
-
-    def exchange(package: Package) -> PackageExchange:
-        return PackageExchange(url, config, services, package)
-
-    trusted = Trusted(exchange) if trusting else None
-    return login.choose(config, services, _VARIABLE, trusted=trusted, missing=missing)
+    wanted = login.TokenInput(
+        ecosystem="npm",
+        place=str(url),
+        kind="an access token that may publish",
+    )
+    trusted = Trusted(partial(PackageExchange, url, config, services)) if trusting else None
+    return login.choose_login(config, services, wanted, trusted=trusted)
 
 
 class PackageExchange(login.Exchange):

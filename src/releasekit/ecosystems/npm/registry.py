@@ -49,7 +49,7 @@ class NpmRegistry:
         self.url = str(url)
         self._config = config
         self._server = Server(url, ANSWERS, config, services)
-        self._login = login.choose(config, services, url)
+        self._login = login.login_for(config, services, url)
         self.check_credentials = self._login.check
 
     async def lookup(self, package: Package) -> Published | None:

@@ -7,28 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.shared.answers import Answers
+from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.http.client import message_of
 
 if TYPE_CHECKING:
     import httpx
 
-# https://github.com/pypa/twine/blob/main/twine/commands/upload.py (skip_upload)
-_EXISTS: Final = (
-    (400, "already exist"),  # PyPI, which says so by nothing else, and Google's registry
-    (400, "updating asset"),  # Nexus
-    (400, "already been taken"),  # GitLab
-    (403, "overwrite artifact"),  # Artifactory
-)
-
-_DENIED: Final = (
-    "Check RELEASEKIT_PYPI_TOKEN (input `pypi-token`), and `pypi-username` if the registry wants a "
-    "user and a password."
-)
-_WRONG_PLACE: Final = (
-    "`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on many servers), "
-    "`pypi-index` the one that pip installs from."
-)
 # https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
 _HINTS: Final = {
     "previously used by a file that has since been deleted": (
@@ -60,12 +44,21 @@ _HINTS: Final = {
         "another one."
     ),
 }
-_BY_STATUS: Final = {401: _DENIED, 403: _DENIED, 404: _WRONG_PLACE, 405: _WRONG_PLACE}
 ANSWERS: Final = Answers(
-    taken=frozenset({409}),
-    exists=_EXISTS,
+    # https://github.com/pypa/twine/blob/main/twine/commands/upload.py (skip_upload)
+    exists=(
+        (400, "already exist"),  # PyPI, which says so by nothing else, and Google's registry
+        (400, "updating asset"),  # Nexus
+        (400, "already been taken"),  # GitLab
+        (403, "overwrite artifact"),  # Artifactory
+    ),
     hints=_HINTS,
-    by_status=_BY_STATUS,
+    by_status=hints_by_status(
+        denied="Check RELEASEKIT_PYPI_TOKEN (input `pypi-token`), and `pypi-username` if the "
+        "registry wants a user and a password.",
+        wrong_place="`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on "
+        "many servers), `pypi-index` the one that pip installs from.",
+    ),
     moved="pypi-registry",
 )
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.pypi.conversation import Answer, Request, ask
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
-from releasekit.ecosystems.shared.logs import Log
 from releasekit.errors import BuildFailed
 from releasekit.model import PackageId
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.ecosystems.shared.logs import Logs
+    from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.model import Artifact
 
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
@@ -51,59 +49,67 @@ class Builder:
         `wheels` are the in-repo packages its build needs. Raises BuildFailed, also when what was
         built has another name or version than the project.
         """
-        log = self._log(project, "build")
+        log = self.logs.fresh("build", PackageId("pypi", project.name))
         with artifacts.staged(into) as partial:
-            request = self._request(project, into=partial, log=log)
-            answer = await self._ask(request, project, wheels)
-            sdist, wheel = answer.sdist, answer.wheel
-            if not wheel:
-                request = replace(request, operation="wheel", source=partial / sdist)
-                wheel = (await self._ask(request, project, wheels)).wheel
+            request = self._request("sdist", project, into=partial, log=log)
+            built = await self._answer(request, project=project, wheels=wheels, log=log)
+            sdist = str(built.get("sdist", ""))
+            if "wheel" not in built:
+                request |= {"operation": "wheel", "source": str(partial / sdist)}
+                built = await self._answer(request, project=project, wheels=wheels, log=log)
+            wheel = str(built.get("wheel", ""))
             _check(sdist, "sdist", project)
             _check(wheel, "bdist_wheel", project)
         return tuple(artifacts.digested(into / name, *_DIGESTS) for name in (sdist, wheel))
 
     async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
-        log = self._log(project, "metadata")
-        request = self._request(project, into=self.scratch, log=log)
-        return (await self._ask(replace(request, operation="metadata"), project, wheels)).metadata
+        log = self.logs.fresh("metadata", PackageId("pypi", project.name))
+        request = self._request("metadata", project, into=self.scratch, log=log)
+        answer = await self._answer(request, project=project, wheels=wheels, log=log)
+        return str(answer.get("metadata", ""))
 
-    def _request(self, project: PyProject, *, into: Path, log: Path) -> Request:
+    def _request(
+        self, operation: str, project: PyProject, *, into: Path, log: Log
+    ) -> dict[str, object]:
+        """What a build worker is asked. `hidden` is a path in the tree that no sdist may hold."""
         source = project.manifest.parent
         inside = self.state.is_relative_to(source)
-        return Request(
-            operation="sdist",
-            source=source,
-            into=into,
-            scratch=self.scratch,
-            log=log,
-            build_system=project.build_system,
-            config_settings=self.config_settings,
-            environment=self.environment,
-            hidden=self.state.relative_to(source).as_posix() if inside else "",
-        )
+        return {
+            "operation": operation,
+            "source": str(source),
+            "into": str(into),
+            "scratch": str(self.scratch),
+            "log": str(log.path),
+            "backend": project.build_system.backend,
+            "backend_path": project.build_system.backend_path,
+            "config_settings": dict(self.config_settings),
+            "environment": dict(self.environment),
+            "hidden": self.state.relative_to(source).as_posix() if inside else "",
+        }
 
-    async def _ask(
-        self, request: Request, project: PyProject, wheels: Mapping[str, Path]
-    ) -> Answer:
+    async def _answer(
+        self,
+        request: Mapping[str, object],
+        *,
+        project: PyProject,
+        wheels: Mapping[str, Path],
+        log: Log,
+    ) -> dict[str, Any]:
+        """What a worker answers once its environment holds all that the build backend asks for."""
         installed: tuple[str, ...] = ()
-        what = f"pypi:{project.name}: its {request.operation}"
+        what = f"pypi:{project.name}: its {request['operation']}"
         try:
             for _ in range(MAX_ROUNDS):
-                wanted = Requirements.of((*project.build_system.requires, *installed), wheels)
+                wanted = Requirements.parse((*project.build_system.requires, *installed), wheels)
                 worker = await self.environments.worker(wanted)
-                answer = await ask(worker, replace(request, installed=installed))
-                if not answer.requires:
+                answer = await worker.ask({**request, "installed": installed}, cancellable=True)
+                if "requires" not in answer:
                     return answer
-                installed += answer.requires
+                installed += tuple(map(str, answer["requires"]))
         except BuildFailed as error:
-            log = Log(request.log, self.logs.redact)
             raise log.failure(f"{what} could not be built: {error}", error) from error
         raise BuildFailed(f"{what} needs ever more build requirements: {', '.join(installed)}")
-
-    def _log(self, project: PyProject, kind: str) -> Path:
-        return self.logs.fresh(kind, PackageId("pypi", project.name)).path
 
 
 def _check(filename: str, kind: str, project: PyProject) -> None:

@@ -12,7 +12,7 @@ import io
 import json
 import os
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from packaging.metadata import parse_email
@@ -44,26 +44,23 @@ _PAGE: Final = """\
 """
 
 # One file as PEP 691 describes it.
-Entry = dict[str, object]
+FileEntry = dict[str, Any]
 
 
 class SimpleDirectory:
     """Implements `directory.Layout`."""
 
-    def path_for(self, package: Package, filename: str) -> PurePosixPath:
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         release = simple_index.release_of(filename)
         wanted = (package.id.name, Version(package.version))
         if release is None or release[:2] != wanted or PurePosixPath(filename).name != filename:
-            raise PackageError(
-                f"{package.id} {package.version}: {filename} is not the name of one of its files"
-            )
+            return None
         return _files(package) / filename
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
-        name = package.id.name
-        page = PurePosixPath("simple", name)
-        known = _known(root / page / "index.json")
-        entries: list[Entry] = []
+        name, simple = package.id.name, PurePosixPath("simple")
+        known = _known_entries(root / simple / name / "index.json")
+        entries: list[FileEntry] = []
         for path in sorted((root / _files(package)).iterdir()):
             release = simple_index.release_of(path.name)
             if release is None:
@@ -74,29 +71,26 @@ class SimpleDirectory:
                 if "core-metadata" in entry:
                     yield _files(package) / f"{path.name}.metadata", metadata
             entries.append(entry)
-        yield page / "index.json", _project_json(name, entries)
-        yield page / "index.html", _project_html(name, entries)
-        with os.scandir(root / "simple") as found:
+        document = {"name": name, "versions": _versions(entries), "files": entries}
+        yield simple / name / "index.json", _json(document)
+        yield simple / name / "index.html", _html(f"Links for {name}", map(_link, entries))
+        with os.scandir(root / simple) as found:
             projects = sorted(project.name for project in found if project.is_dir())
-        yield PurePosixPath("simple", "index.json"), _root_json(projects)
-        yield PurePosixPath("simple", "index.html"), _root_html(projects)
+        yield simple / "index.json", _json({"projects": [{"name": each} for each in projects]})
+        links = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
+        yield simple / "index.html", _html("Simple index", links)
 
-    def read(self, root: Path, package: Package) -> Published | None:
+    def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
-        try:
-            text = page.read_bytes()
-        except FileNotFoundError:
-            return None
-        return simple_index.published(
-            simple_index.parse(text, "text/html"), package, url=page.parent.as_uri() + "/"
-        )
+        listed = simple_index.parse_page(page.read_bytes(), "text/html")
+        return simple_index.published(listed, package, url=page.parent.as_uri() + "/")
 
 
 def _files(package: Package) -> PurePosixPath:
     return PurePosixPath("files", package.id.name)
 
 
-def _known(page: Path) -> dict[str, Entry]:
+def _known_entries(page: Path) -> dict[str, FileEntry]:
     """The entries of the page as it is, so that no file is hashed twice."""
     try:
         document = json.loads(page.read_bytes())
@@ -109,9 +103,9 @@ def _known(page: Path) -> dict[str, Entry]:
         return {}
 
 
-def _describe(path: Path, *, is_wheel: bool) -> tuple[Entry, bytes]:
+def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
     data = path.read_bytes()
-    entry: Entry = {
+    entry: FileEntry = {
         "filename": path.name,
         "url": f"../../files/{path.parent.name}/{quote(path.name)}",
         "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
@@ -129,38 +123,21 @@ def _describe(path: Path, *, is_wheel: bool) -> tuple[Entry, bytes]:
     return entry, metadata
 
 
-def _project_json(name: str, entries: list[Entry]) -> bytes:
-    versions = {
-        str(release[1])
-        for entry in entries
-        if (release := simple_index.release_of(str(entry["filename"])))
-    }
-    return _json({"meta": _META, "name": name, "versions": sorted(versions), "files": entries})
-
-
-def _root_json(projects: list[str]) -> bytes:
-    return _json({"meta": _META, "projects": [{"name": name} for name in projects]})
+def _versions(entries: Iterable[FileEntry]) -> list[str]:
+    releases = (simple_index.release_of(str(entry["filename"])) for entry in entries)
+    return sorted({str(release[1]) for release in releases if release})
 
 
 def _json(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document, indent=1).encode() + b"\n"
+    return json.dumps({"meta": _META, **document}, indent=1).encode() + b"\n"
 
 
-def _project_html(name: str, entries: list[Entry]) -> bytes:
-    return _html(f"Links for {name}", [_link(entry) for entry in entries])
-
-
-def _root_html(projects: list[str]) -> bytes:
-    links = [f'<a href="{quote(name)}/">{html.escape(name)}</a>' for name in projects]
-    return _html("Simple index", links)
-
-
-def _html(title: str, links: list[str]) -> bytes:
+def _html(title: str, links: Iterable[str]) -> bytes:
     body = "\n".join(f"    {link}<br>" for link in links)
     return _PAGE.format(title=html.escape(title), links=body).encode()
 
 
-def _link(entry: Entry) -> str:
+def _link(entry: FileEntry) -> str:
     attributes = [f'href="{html.escape(str(entry["url"]))}#{_fragment(entry["hashes"])}"']
     if requires := entry.get("requires-python"):
         attributes.append(f'data-requires-python="{html.escape(str(requires))}"')
@@ -169,6 +146,5 @@ def _link(entry: Entry) -> str:
     return f"<a {' '.join(attributes)}>{html.escape(str(entry['filename']))}</a>"
 
 
-def _fragment(hashes: object) -> str:
-    assert isinstance(hashes, dict)  # noqa: S101 (only this module writes these pages)
+def _fragment(hashes: Mapping[str, object]) -> str:
     return f"sha256={html.escape(str(hashes['sha256']))}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from fnmatch import translate
 from graphlib import CycleError, TopologicalSorter
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.pypi.members import members
+from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.pypi.manifest import Declared, PyProject
 
 ECOSYSTEM: Final = "pypi"
+MANIFEST: Final = "pyproject.toml"
+_SEARCH: Final = globs.Search(marker=MANIFEST, links=True)
+_WILDCARD: Final = re.compile(r"[*?\[]")
 
 
 def projects(root: Path, options: Options) -> dict[str, PyProject]:
@@ -41,31 +47,63 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ConfigError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        yield manifest.project(document, path)
+        yield manifest.parse_project(document, path)
 
 
 def _manifests(root: Path, options: Options) -> list[Path]:
     directories = set(
         members(root, options.packages, options.exclude, where="releasekit.toml: pypi.packages")
     )
-    top = root / "pyproject.toml"
+    top = root / MANIFEST
     if top.is_file():
         document = manifest.read_pyproject(inside(root, top, where=str(top)))
         uv = checked_table(document, "tool", "uv", path=top)
         workspace = checked_table(uv, "workspace", path=top)
-        globs, exclude = (
+        patterns, exclude = (
             manifest.strings(workspace, key, path=top, where=f"tool.uv.workspace.{key}")
             for key in ("members", "exclude")
         )
         where = f"{top}: tool.uv.workspace.members"
-        directories.update(members(root, globs, (*exclude, *options.exclude), where=where))
+        directories.update(members(root, patterns, (*exclude, *options.exclude), where=where))
         directories.discard(root)
         if "project" in document:
             directories.add(root)
     return [
-        inside(root, directory / "pyproject.toml", where=f"{directory / 'pyproject.toml'}")
+        inside(root, directory / MANIFEST, where=str(directory / MANIFEST))
         for directory in sorted(directories)
     ]
+
+
+def members(
+    root: Path, patterns: tuple[str, ...], exclude: tuple[str, ...], *, where: str
+) -> list[Path]:
+    """The directories with a pyproject.toml that the globs name as uv reads them, resolved, sorted.
+
+    `where` is the file and key the globs stand in, for messages. Raises ConfigError for a glob or
+    a symbolic link that leaves `root`, and for one without wildcards that names no package.
+    """
+    globs.refuse_too_many((*patterns, *exclude), where=where)
+    parsed = [globs.Glob.parse(pattern, where=where) for pattern in patterns]
+    # uv matches `exclude` against the whole path, where a `*` also matches a slash.
+    # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
+    excluded = [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in exclude]
+
+    def is_excluded(directory: Path) -> bool:
+        relative = directory.relative_to(root).as_posix()
+        return any(pattern.fullmatch(relative) for pattern in excluded)
+
+    for pattern in patterns:
+        if not _WILDCARD.search(pattern):
+            _check_literal(root / pattern, is_excluded(root / pattern), f"{where}: {pattern!r}")
+    found = _SEARCH.directories(root, parsed, where=where)
+    return sorted({inside(root, path, where=where) for path in found if not is_excluded(path)})
+
+
+def _check_literal(directory: Path, excluded: bool, where: str) -> None:
+    if directory.is_dir() and (excluded or (directory / MANIFEST).is_file()):
+        return
+    what = "has no pyproject.toml" if directory.is_dir() else "is not a directory"
+    raise ConfigError(f"{where} {what}", hint="Remove the entry, or correct the path.")
 
 
 def check_build_order(by_name: Mapping[str, PyProject]) -> None:

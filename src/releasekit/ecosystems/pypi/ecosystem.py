@@ -53,7 +53,7 @@ class PyPI(Resource):
                     builder = await self._prepared()
                     needed = await wheels.needed_by(project, found)
                     metadata = await builder.metadata(project, wheels=needed)
-                    return manifest.computed(project, metadata)
+                    return manifest.with_computed_fields(project, metadata)
                 except ReleasekitError as error:
                     return error
 
@@ -135,7 +135,9 @@ class PyPIWorkspace:
     ) -> tuple[Artifact, ...] | BuildFailed:
         # Read again: what discovery saw is not pinned.
         document = manifest.read_pyproject(package.manifest)
-        project = replace(manifest.project(document, package.manifest), version=package.version)
+        project = replace(
+            manifest.parse_project(document, package.manifest), version=package.version
+        )
         by_name = {each.id.name: each for each in self.packages}
         try:
             builder = await self.builder()

@@ -14,12 +14,14 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.aio import Resource
-from releasekit.ecosystems.pypi import conversation
+from releasekit.ecosystems.pypi import worker
+from releasekit.ecosystems.shared.jsonlines import conversation
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from releasekit.ecosystems.shared.jsonlines import Conversation
@@ -81,7 +83,7 @@ class Requirements:
     wheels: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, texts: Iterable[str], wheels: Mapping[str, Path]) -> Requirements:
+    def parse(cls, texts: Iterable[str], wheels: Mapping[str, Path]) -> Requirements:
         """Raises BuildFailed for a text that is no requirement."""
         return cls(frozenset(filter(None, map(_normalised, texts))), wheels)
 
@@ -122,7 +124,7 @@ def _normalised(text: str) -> str:
 
 class Environments(Resource):
     """Makes environments below `scratch`, each at its first use, and starts their workers, which
-    end with it; the directories are their maker's.
+    end with it. The directories stay.
     """
 
     def __init__(self, installer: Installer, processes: Processes, scratch: Path) -> None:
@@ -142,41 +144,35 @@ class Environments(Resource):
         """
         key = wanted.key()
         async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
-            if key in self._broken:
-                known = self._broken[key]
+            if known := self._broken.get(key):
                 raise BuildFailed(str(known), log=known.log, hint=known.hint)
-            if key in self._workers and not self._workers[key].ended:
-                return self._workers[key]
             directory = self._scratch / f"environment-{key}"
             if key not in self._workers:
                 try:
                     await self._make(directory, wanted)
                 except CommandFailed as error:
-                    self._broken[key] = BuildFailed(
-                        f"the build requirements {', '.join(wanted.lines())} cannot be installed: "
-                        f"{error}",
-                        log=error.log,
-                        hint="Check their names and versions, and that the index can be reached.",
-                    )
+                    self._broken[key] = _uninstallable(wanted, error)
                     raise self._broken[key] from error
-            passed = self._processes.passing(self._installer.pass_env)
-            worker = conversation.started(
-                self._processes,
-                _python(directory),
-                cwd=self._scratch,
-                env={**passed, **self._paths(directory)},
-            )
-            self._workers[key] = await self.group.enter(worker)
+            if key not in self._workers or self._workers[key].ended:
+                self._workers[key] = await self.group.enter(self._started(directory))
             return self._workers[key]
 
-    def _paths(self, directory: Path) -> dict[str, str]:
+    def _started(self, directory: Path) -> AbstractAsyncContextManager[Conversation]:
         path = self._processes.environment.get("PATH", "")
-        return {
-            # Programs that are build requirements (cmake, ninja) are found as in any environment.
-            "PATH": f"{directory / 'bin'}:{path}" if path else str(directory / "bin"),
-            "VIRTUAL_ENV": str(directory),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+        return conversation(
+            "its build worker ended",
+            [str(_python(directory)), "-I", "-B", "-X", "utf8", worker.__file__],
+            processes=self._processes,
+            cwd=self._scratch,
+            env={
+                **self._processes.passing(self._installer.pass_env),
+                # Programs that are build requirements (cmake, ninja) are found as in any
+                # environment.
+                "PATH": f"{directory / 'bin'}:{path}" if path else str(directory / "bin"),
+                "VIRTUAL_ENV": str(directory),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+        )
 
     async def _make(self, directory: Path, wanted: Requirements) -> None:
         requirements = directory.with_suffix(".txt")
@@ -195,6 +191,14 @@ class Environments(Resource):
                 )
         finally:
             requirements.unlink()
+
+
+def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:
+    return BuildFailed(
+        f"the build requirements {', '.join(wanted.lines())} cannot be installed: {error}",
+        log=error.log,
+        hint="Check their names and versions, and that the index can be reached.",
+    )
 
 
 def _python(directory: Path) -> Path:

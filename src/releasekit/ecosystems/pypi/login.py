@@ -1,5 +1,5 @@
-"""As whom an upload goes out: a token, a user and a password, or this job's identity, exchanged for
-a token of the index. https://docs.pypi.org/trusted-publishers/internals/
+"""What authenticates an upload: a token, a user and a password, or this job's identity, exchanged
+for a token of the index. https://docs.pypi.org/trusted-publishers/internals/
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import base64
 import binascii
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.shared import login
-from releasekit.errors import Denied, MissingCredentials, Transient
+from releasekit.ecosystems.shared.answers import errors_of
+from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
 
@@ -31,22 +31,7 @@ _PUBLISHERS: Final = frozenset({"upload.pypi.org", "test.pypi.org"})
 # https://pypi.org/help/#apitoken
 _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
-_MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 
-_PERMISSION: Final = (
-    "Give the job that publishes this permission:\n"
-    "    permissions:\n"
-    "      contents: read\n"
-    "      id-token: write\n"
-    "or set RELEASEKIT_PYPI_TOKEN (input `pypi-token`)."
-)
-_FORK: Final = (
-    "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
-    "tag or a release:\n"
-    "    on:\n"
-    "      push:\n"
-    "        tags: ['v*']"
-)
 _REUSABLE: Final = (
     "PyPI does not support reusable workflows as trusted publishers. Move the publishing job out "
     "of {called} into {caller}, and register that one:\n"
@@ -69,46 +54,22 @@ _REGISTER: Final = (
 )
 
 
-def choose(config: Config, services: Services, upload: httpx.URL) -> login.Login:
+def login_for(config: Config, services: Services, upload: httpx.URL) -> login.Login:
     """auto: the token if there is one, else this job's identity where PyPI knows what that is."""
     trusting = login.is_trusting(config, known=upload.host in _PUBLISHERS)
-
-    def missing() -> MissingCredentials:
-        if trusting:
-            return _not_offered(upload, services.credentials.environment)
-        return MissingCredentials(
-            f"pypi: no credentials for {upload}: RELEASEKIT_PYPI_TOKEN is not set",
-            hint="Set it to an API token (input `pypi-token`). For a user and a password, give the "
-            "user as `pypi-username` and the password in RELEASEKIT_PYPI_TOKEN.",
-        )
-
     exchange = IndexExchange(upload, config, services)
+    wanted = login.TokenInput(
+        ecosystem="pypi",
+        place=str(upload),
+        kind="an API token, or to the password of the user that `pypi-username` names",
+    )
     trusted = login.Trusted(exchange) if trusting else None
-    return login.choose(config, services, "RELEASEKIT_PYPI_TOKEN", trusted=trusted, missing=missing)
+    return login.choose_login(config, services, wanted, trusted=trusted)
 
 
 def user_of(config: Config, chosen: login.Login) -> str:
     """Whose password the token is."""
     return config.own(Inputs).username if isinstance(chosen, login.Given) else _TOKEN_USER
-
-
-def _not_offered(upload: httpx.URL, environment: Mapping[str, str]) -> MissingCredentials:
-    """Why this job cannot identify itself, and what to change."""
-    if environment.get("GITHUB_ACTIONS") != "true":
-        return MissingCredentials(
-            f"pypi: no credentials for {upload}: RELEASEKIT_PYPI_TOKEN is not set",
-            hint="Set it to an API token. Trusted publishing works inside GitHub Actions only.",
-        )
-    if _from_fork(environment):
-        return MissingCredentials(
-            f"pypi: no credentials for {upload}: this run is for a pull request from a fork",
-            hint=_FORK,
-        )
-    return MissingCredentials(
-        f"pypi: no credentials for {upload}: this job has no `id-token: write` permission, and "
-        "RELEASEKIT_PYPI_TOKEN is not set",
-        hint=_PERMISSION,
-    )
 
 
 class IndexExchange(login.Exchange):
@@ -146,7 +107,11 @@ class IndexExchange(login.Exchange):
     def refusal(self, response: httpx.Response, token: Secret) -> Denied | Transient | None:
         if response.status_code != 422:
             return None
-        codes, reasons = _errors(response)
+        # https://github.com/pypi/warehouse/blob/main/warehouse/oidc/views.py
+        errors = errors_of(response)
+        codes = {str(error.get("code")) for error in errors}
+        said = "; ".join(f"{error.get('code')}: {error.get('description')}" for error in errors)
+        reasons = one_line(said) or message_of(response)
         what = f"{self._url.host} refuses trusted publishing: {self._credentials.redact(reasons)}"
         if "invalid-reuse-token" in codes:
             return Transient(what)
@@ -171,22 +136,6 @@ class IndexExchange(login.Exchange):
         )
 
 
-def _errors(response: httpx.Response) -> tuple[set[str], str]:
-    """https://github.com/pypi/warehouse/blob/main/warehouse/oidc/views.py"""
-    try:
-        document = response.json()
-    except (ValueError, RecursionError):
-        document = None
-    errors = document.get("errors") if isinstance(document, dict) else None
-    codes: set[str] = set()
-    reasons: list[str] = []
-    for error in errors if isinstance(errors, list) else ():
-        if isinstance(error, dict):
-            codes.add(str(error.get("code")))
-            reasons.append(f"{error.get('code')}: {error.get('description')}")
-    return codes, one_line("; ".join(reasons)) or message_of(response)
-
-
 def _claims(token: Secret) -> dict[str, str]:
     """What the ID token says, unverified: for the message only."""
     payload = token.reveal().split(".")[1:2]
@@ -206,16 +155,3 @@ def _named(claims: Mapping[str, str]) -> str:
 def _workflow(ref: str) -> str:
     """The file's name in a claim like "acme/mono/.github/workflows/release.yml@refs/tags/v1"."""
     return ref.partition("@")[0].rpartition("/")[2]
-
-
-def _from_fork(environment: Mapping[str, str]) -> bool:
-    """https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request"""
-    if environment.get("GITHUB_EVENT_NAME") != "pull_request":
-        return False
-    try:
-        with Path(environment.get("GITHUB_EVENT_PATH", "")).open("rb") as file:
-            event = json.loads(file.read(_MAX_EVENT_BYTES))
-        head, base = event["pull_request"]["head"], event["pull_request"]["base"]
-        return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return False

@@ -91,7 +91,7 @@ def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -
     return tuple(value)
 
 
-def project(document: Mapping[str, object], path: Path) -> PyProject:
+def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
     """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
     metadata = checked_table(document, "project", path=path)
     name = _name(metadata, path)
@@ -108,7 +108,7 @@ def project(document: Mapping[str, object], path: Path) -> PyProject:
     )
 
 
-def computed(project: PyProject, metadata: str) -> PyProject:
+def with_computed_fields(project: PyProject, metadata: str) -> PyProject:
     """The project with its dynamic fields filled in from the METADATA of its wheel.
 
     https://packaging.python.org/en/latest/specifications/core-metadata/

@@ -76,7 +76,7 @@ class PackageIndex:
         self.url = str(endpoints.upload)
         self._server = Server(endpoints.upload, ANSWERS, config, services)
         self._index = Server(endpoints.index, ANSWERS, config, services)
-        self._login = login.choose(config, services, endpoints.upload)
+        self._login = login.login_for(config, services, endpoints.upload)
         self.check_credentials = self._login.check
         self._user = login.user_of(config, self._login)
         # A package takes one upload slot and has several files. With as many requests as slots
@@ -117,7 +117,7 @@ class PackageIndex:
         kind = response.headers.get("Content-Type", "")
         try:
             # Beside the loop: there are pages of a hundred thousand files.
-            listed = await asyncio.to_thread(simple_index.parse, response.content, kind)
+            listed = await asyncio.to_thread(simple_index.parse_page, response.content, kind)
         except ValueError as error:
             raise Transient(f"{what}: not a page of a simple index ({error})") from error
         url = self._project_url(package)

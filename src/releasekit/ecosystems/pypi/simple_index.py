@@ -50,7 +50,7 @@ class Listed:
     digest: str
 
 
-def parse(body: bytes, content_type: str) -> tuple[Listed, ...]:
+def parse_page(body: bytes, content_type: str) -> tuple[Listed, ...]:
     """The files of one project's page. Raises ValueError for what is no such page."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.endswith("json"):

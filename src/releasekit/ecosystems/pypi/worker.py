@@ -193,6 +193,7 @@ class Hooks:
     def __init__(self, request: Request, source: Path) -> None:
         os.chdir(source)
         self._settings = request["config_settings"]
+        self._installed = set(request["installed"])
         in_tree = [(source / entry).resolve() for entry in request["backend_path"]]
         for entry in in_tree:
             if not entry.is_relative_to(source.resolve()):
@@ -210,11 +211,11 @@ class Hooks:
         if module.startswith("hatchling"):
             _hide(request["hidden"])
 
-    def requires(self, kind: str) -> list[str]:
-        """What get_requires_for_build_{kind} asks for, [] when the backend has no such hook."""
+    def missing(self, kind: str) -> list[str]:
+        """What get_requires_for_build_{kind} asks for, where there is one, and is not installed."""
         hook: Callable[[Any], list[str]] | None
         hook = getattr(self._backend, f"get_requires_for_build_{kind}", None)
-        return list(hook(self._settings)) if hook else []
+        return sorted(set(hook(self._settings)) - self._installed) if hook else []
 
     def build(self, kind: str, into: Path) -> Path:
         hook: Callable[[str, Any], str] = getattr(self._backend, f"build_{kind}")
@@ -236,7 +237,7 @@ def sdist(request: Request) -> Answer:
     """An sdist of the tree, and its wheel where the same process may go on."""
     source, into = Path(request["source"]), Path(request["into"])
     hooks = Hooks(request, source)
-    if missing := _missing(hooks.requires("sdist"), request["installed"]):
+    if missing := hooks.missing("sdist"):
         return {"requires": missing}
     built = hooks.build("sdist", into)
     _refuse_hidden(built, request["hidden"])
@@ -252,7 +253,7 @@ def wheel(request: Request) -> Answer:
             _extract(archive, Path(scratch).resolve())
         (unpacked,) = Path(scratch).iterdir()
         hooks = Hooks(request, unpacked)
-        if missing := _missing(hooks.requires("wheel"), request["installed"]):
+        if missing := hooks.missing("wheel"):
             return {"requires": missing}
         return {"wheel": hooks.build("wheel", Path(request["into"])).name}
 
@@ -274,7 +275,7 @@ def metadata(request: Request) -> Answer:
     """The METADATA of the wheel the tree would be built into now."""
     with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
         hooks = Hooks(request, Path(request["source"]))
-        if missing := _missing(hooks.requires("wheel"), request["installed"]):
+        if missing := hooks.missing("wheel"):
             return {"requires": missing}
         return {"metadata": hooks.metadata(Path(scratch))}
 
@@ -284,10 +285,6 @@ OPERATIONS: dict[str, Callable[[Request], Answer]] = {
     "wheel": wheel,
     "metadata": metadata,
 }
-
-
-def _missing(wanted: list[str], installed: list[str]) -> list[str]:
-    return sorted(set(wanted) - set(installed))
 
 
 def _litter(source: Path) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, PackageError, Rejected, Transient
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     import httpx
-
-
-def no_words(_response: httpx.Response) -> str:
-    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +26,13 @@ class Answers:
     look; an answer with such words is an error, whatever its status.
     """
 
-    taken: frozenset[int] = frozenset()
+    taken: frozenset[int] = frozenset({409})
     exists: tuple[tuple[int, str], ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     by_status: Mapping[int, str] = field(default_factory=dict)
     denied: frozenset[int] = frozenset()
     moved: str = ""
-    said: Callable[[httpx.Response], str] = no_words
+    said: Callable[[httpx.Response], str] = lambda _response: ""
 
     def accept(self, response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> bool:
         """Whether this request stored it; False for what was there before, whatever its bytes are.
@@ -84,10 +80,24 @@ class Answers:
         return next(fitting, self.by_status.get(response.status_code, ""))
 
 
+def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
+    """The objects in `{"errors": [{…}]}`; none where the answer is anything else."""
+    try:
+        document = response.json()
+    except (ValueError, RecursionError):
+        return []
+    errors = document.get("errors") if isinstance(document, dict) else None
+    found = errors if isinstance(errors, list) else []
+    return [error for error in found if isinstance(error, dict)]
+
+
+def hints_by_status(*, denied: str, wrong_place: str) -> dict[int, str]:
+    """What to do where credentials are refused, and where nothing takes uploads."""
+    return dict.fromkeys((401, 403), denied) | dict.fromkeys((404, 405), wrong_place)
+
+
 async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
-    """Side by side, and none is cut off in mid-air because another one failed; raises one error for
-    all of them.
-    """
+    """All at once, and none is interrupted because another one failed. Raises one error for all."""
 
     async def error_of(upload: Awaitable[object]) -> PackageError | None:
         try:

@@ -78,7 +78,7 @@ class Conversation:
                 answer.set_result(said)
 
     def end(self, tail: tuple[str, ...]) -> None:
-        """It is over; `tail` is the last it had to say. Whoever waits is told."""
+        """The child has ended, and `tail` is its last output: no more answers will come."""
         self.ended = True
         self._tail = self._tail or tail
         for answer in self._waiting.values():
@@ -108,9 +108,7 @@ async def conversation(
     env: Mapping[str, str | None],
 ) -> AsyncIterator[Conversation]:
     """A child to talk with; it is ended when this is left, if it has not ended by itself."""
-    there = Conversation(gone)
-    there.child = await processes.start(
-        argv, cwd=cwd, env=env, receive=there.receive, ended=there.end
-    )
-    async with contextlib.aclosing(there):
-        yield there
+    talk = Conversation(gone)
+    talk.child = await processes.start(argv, cwd=cwd, env=env, receive=talk.receive, ended=talk.end)
+    async with contextlib.aclosing(talk):
+        yield talk

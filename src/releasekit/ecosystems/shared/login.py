@@ -1,27 +1,45 @@
-"""As whom an upload goes out: a token, or this workflow itself, whose identity is exchanged for a
+"""What authenticates an upload: a token, or this job's identity, which is exchanged for a
 short-lived token: trusted publishing.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import Transient
+from releasekit.errors import MissingCredentials, Transient
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     import httpx
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.errors import MissingCredentials, PackageError
+    from releasekit.errors import PackageError
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
+
+_MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
+_PERMISSION: Final = (
+    "Give the job that publishes this permission:\n"
+    "    permissions:\n"
+    "      contents: read\n"
+    "      id-token: write\n"
+)
+_FORK: Final = (
+    "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
+    "tag or a release:\n"
+    "    on:\n"
+    "      push:\n"
+    "        tags: ['v*']"
+)
 
 
 class Exchange(ABC):
@@ -41,7 +59,7 @@ class Exchange(ABC):
 
     @abstractmethod
     async def audience(self) -> str:
-        """Whom the ID token has to be for."""
+        """What the ID token has to name as its audience."""
 
     @abstractmethod
     def request(self, token: Secret) -> httpx.Request:
@@ -141,21 +159,62 @@ def is_trusting(config: Config, *, known: bool) -> bool:
     return config.trusted_publishing == "always" or (config.trusted_publishing == "auto" and known)
 
 
-def choose(
-    config: Config,
-    services: Services,
-    variable: str,
-    *,
-    trusted: Login | None,
-    missing: Callable[[], MissingCredentials],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenInput:
+    """An input that a token comes from, for uploads to `place`; `kind` says what token it is.
+
+    `register` is what trusted publishing takes besides a permission.
+    """
+
+    ecosystem: str
+    place: str
+    kind: str
+    register: str = ""
+
+    @property
+    def variable(self) -> str:
+        return f"RELEASEKIT_{self.ecosystem.upper()}_TOKEN"
+
+    def missing(self, environment: Mapping[str, str], *, trusting: bool) -> MissingCredentials:
+        """Why there is neither a token nor, where this job is `trusting`, an identity."""
+        token = f"{self.kind} (input `{self.ecosystem}-token`)."
+        reason, hint = f"{self.variable} is not set", f"Set it to {token}"
+        if trusting and environment.get("GITHUB_ACTIONS") != "true":
+            hint += " Trusted publishing works inside GitHub Actions only."
+        elif trusting and _is_from_fork(environment):
+            reason, hint = "this run is for a pull request from a fork", _FORK
+        elif trusting:
+            reason = f"this job has no `id-token: write` permission, and {reason}"
+            hint = f"{_PERMISSION}{self.register}or set {self.variable} to {token}"
+        return MissingCredentials(
+            f"{self.ecosystem}: no credentials for {self.place}: {reason}", hint=hint
+        )
+
+
+def choose_login(
+    config: Config, services: Services, wanted: TokenInput, *, trusted: Login | None
 ) -> Login:
-    """The token in `variable` if there is one, else `trusted` where this job has an identity."""
-    token = services.credentials.get(variable)
+    """The token that is `wanted` if there is one, else `trusted` where this job has an identity."""
+    token = services.credentials.get(wanted.variable)
     if token is not None and config.trusted_publishing != "always":
         return Given(token)
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return trusted
-    return Missing(missing())
+    environment = services.credentials.environment
+    return Missing(wanted.missing(environment, trusting=trusted is not None))
+
+
+def _is_from_fork(environment: Mapping[str, str]) -> bool:
+    """https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request"""
+    if environment.get("GITHUB_EVENT_NAME") != "pull_request":
+        return False
+    try:
+        with Path(environment.get("GITHUB_EVENT_PATH", "")).open("rb") as file:
+            event = json.loads(file.read(_MAX_EVENT_BYTES))
+        head, base = event["pull_request"]["head"], event["pull_request"]["base"]
+        return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 def pair(username: str, password: Secret) -> str:

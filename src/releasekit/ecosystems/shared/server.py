@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -30,8 +31,10 @@ class Server:
         self.url = url
         self.http = services.http
         self.circuit = Circuit(str(url))
-        self._answers = answers
-        self._redact = services.credentials.redact
+        redact = services.credentials.redact
+        self.accept = partial(answers.accept, redact=redact)
+        self.explain = partial(answers.explain, redact=redact)
+        self.words = partial(client.message_of, redact=redact)
         self._policy = client.RetryPolicy(
             config.max_retries, config.retry_base_delay_s, circuit=self.circuit
         )
@@ -51,15 +54,6 @@ class Server:
     async def send(self, request: httpx.Request) -> httpx.Response:
         """One attempt, for the scheduler to retry."""
         return await client.send(self.http, request, circuit=self.circuit)
-
-    def accept(self, response: httpx.Response, what: str) -> bool:
-        return self._answers.accept(response, what, redact=self._redact)
-
-    def explain(self, response: httpx.Response, what: str) -> httpx.Response:
-        return self._answers.explain(response, what, redact=self._redact)
-
-    def words(self, response: httpx.Response) -> str:
-        return client.message_of(response, redact=self._redact)
 
     def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
         """The JSON object of a success; Transient for anything else that is one."""
