@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-    from types import TracebackType
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -159,12 +158,7 @@ class Group:
         self._is_open = True
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         block, self._block = self._block, None
         if self._interrupted and block is not None:
             if not isinstance(error, asyncio.CancelledError):
@@ -237,12 +231,7 @@ class Resource:
         await self.group.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         await self.group.__aexit__(kind, error, traceback)
 
     async def aclose(self) -> None:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Self
 from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from releasekit.release.release import ReleaseRun
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -54,12 +52,7 @@ class Interruption:
                 loop.add_signal_handler(number, self._by_signal, number)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError):
             for number in SIGNALS:

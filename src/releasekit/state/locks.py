@@ -28,7 +28,6 @@ from releasekit.state.lock_order import Kind
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-    from types import TracebackType
 
     from releasekit.state.lock_order import Hold
 
@@ -92,12 +91,7 @@ class Locks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -25,7 +25,6 @@ from releasekit.state.lock_order import Kind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
 State = Literal["original", "pinned", "edited"]
 _HINT: Final = "Building with pinned versions keeps the originals there."
@@ -89,12 +88,7 @@ class EphemeralPin:
             if self._hold is not None:
                 self._hold.release()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
