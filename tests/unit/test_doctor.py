@@ -17,7 +17,7 @@ from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
 from releasekit.state.doctor import Finding, examine, fix, last_run, locks_in_order, unfinished
 from releasekit.state.history import encode
-from releasekit.state.journal import Journal, read
+from releasekit.state.journal import Journal, read_history
 from releasekit.state.pins import EphemeralPin, backups
 
 if TYPE_CHECKING:
@@ -331,7 +331,7 @@ def test_a_damaged_journal_is_set_aside_and_kept(site: Site) -> None:
         assert (finding.kind, finding.fixable) == ("damaged-journal", True)
         assert site.fix() == ["damaged-journal"]
         assert (site.state / f"journal.damaged-{number}.jsonl").exists()
-        assert read(site.state).runs == ()
+        assert read_history(site.state).runs == ()
         assert site.kinds() == []
 
 

@@ -47,7 +47,9 @@ beats releasekit.toml. Without a command this is the action, and RELEASEKIT_MODE
 {exit_codes}"""
 
 
-def parse(argv: Sequence[str], environment: Mapping[str, str], declared: Declared) -> Inputs:
+def parse_command_line(
+    argv: Sequence[str], environment: Mapping[str, str], declared: Declared
+) -> Inputs:
     """What the arguments (without the program's name), then the RELEASEKIT_* variables say.
 
     Without arguments this is the action, and `mode` comes from RELEASEKIT_MODE. `--help` and

@@ -29,11 +29,11 @@ from releasekit.plan.make import discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
-from releasekit.report.progress import choose
+from releasekit.report.progress import choose_progress
 from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
-from releasekit.state.journal import Journal, read
+from releasekit.state.journal import Journal, read_history
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def plan(config: Config, session: Session) -> int:
         discoveries, processes = await opened(group, config, session, logs=logs)
         commit = await commit_of(config.root, processes)
         targets = await discover(config.root, discoveries)
-        made = await make_plan(config, targets, read(config.state_directory), commit=commit)
+        made = await make_plan(config, targets, read_history(config.state_directory), commit=commit)
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
     return 0
@@ -140,7 +140,7 @@ async def publish(config: Config, session: Session) -> int:
                 planned.check(made)
             if not config.dry_run:
                 check_credentials(made, targets)
-            sources = Sources.of(made, config.root, processes)
+            sources = Sources.in_checkout(made, config.root, processes)
             run = _Run(run_id, made, config, session, journal)
             return await run.carry_out(targets, sources, interruption)
 
@@ -171,7 +171,7 @@ class _Run:
     ) -> int:
         began, started_at = asyncio.get_running_loop().time(), _now()
         environment = self.session.credentials.environment
-        progress = choose(
+        progress = choose_progress(
             self.session.out,
             environment,
             group=self.session.actions.group if on_actions(environment) else None,
@@ -214,7 +214,7 @@ class _Run:
             progress.end(made)
             progress.close()
             tell(made, self.config, self.session)
-        await self.journal.run_ended(report.verdict(made))
+        await self.journal.run_ended(report.verdict_of(made))
         code = report.exit_code(made)
         return INTERRUPTED if code and interruption.happened else code
 

@@ -115,7 +115,7 @@ class DirectoryRegistry:
 
 def _write(path: Path, page: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if durable.read(path) == page:
+        if durable.read_file(path) == page:
             return
     durable.make_directory(path.parent)
     durable.replace(path, page)

@@ -30,7 +30,7 @@ class Attributes:
     gid: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Self:
+    def from_status(cls, status: os.stat_result) -> Self:
         return cls(mode=status.st_mode & 0o7777, uid=status.st_uid, gid=status.st_gid)
 
 
@@ -105,7 +105,7 @@ def names(directory: Path) -> list[str]:
         return []
 
 
-def read(path: Path, *, max_bytes: int = -1) -> bytes:
+def read_file(path: Path, *, max_bytes: int = -1) -> bytes:
     """The bytes of a file, `max_bytes` of them at most."""
     with opened(path, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
         return file.read(max_bytes)

@@ -19,7 +19,7 @@ import httpx
 from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.errors import Denied, Rejected, Transient
-from releasekit.http.origins import is_safe, place, same_origin
+from releasekit.http.origins import describe_request, is_safe, same_origin
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -156,7 +156,9 @@ async def send(
             circuit.failed(_describe(error))
         raise _broken(request, error) from error
     except httpx.DecodingError as error:
-        raise Transient(f"{place(request)}: unreadable answer ({error})", ambiguous=True) from error
+        raise Transient(
+            f"{describe_request(request)}: unreadable answer ({error})", ambiguous=True
+        ) from error
     if circuit is not None:
         if response.status_code >= 500:
             circuit.failed(f"HTTP {response.status_code}")
@@ -185,11 +187,11 @@ async def request_with_retry(
         for _ in range(MAX_REDIRECTS):
             response = await send(client, request, circuit=policy.circuit)
             if response.status_code in RETRIED_STATUSES:
-                check(response, place(request))
+                check(response, describe_request(request))
             if response.next_request is None:
                 return response
             request = _redirected(request, response.next_request)
-        raise Rejected(f"{place(request)}: more than {MAX_REDIRECTS} redirects")
+        raise Rejected(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
 
     return await retry(attempt, policy)
 
@@ -275,7 +277,9 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
 
 def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     if not is_safe(target.url):
-        raise Rejected(f"{place(request)}: redirects to {one_line(str(target.url))}, not https")
+        raise Rejected(
+            f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https"
+        )
     if not same_origin(request.url, target.url):
         target.headers.pop("Authorization", None)
     return target
@@ -287,7 +291,9 @@ async def _read(response: httpx.Response, max_bytes: int) -> bytes:
     async for chunk in response.aiter_bytes():
         size += len(chunk)
         if size > max_bytes:
-            raise Rejected(f"{place(response.request)}: the answer is over {max_bytes} bytes")
+            raise Rejected(
+                f"{describe_request(response.request)}: the answer is over {max_bytes} bytes"
+            )
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -310,7 +316,7 @@ def _with_content(response: httpx.Response, body: bytes) -> httpx.Response:
 
 
 def _broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
-    reason = f"{place(request)}: {_describe(error)}"
+    reason = f"{describe_request(request)}: {_describe(error)}"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -54,7 +54,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def place(request: httpx.Request) -> str:
+def describe_request(request: httpx.Request) -> str:
     """Method and URL without query and userinfo, which may hold secrets."""
     url = request.url
     return f"{request.method} {url.copy_with(query=None, fragment=None, userinfo=b'')}"

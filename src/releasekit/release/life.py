@@ -45,7 +45,7 @@ class PackageRun:
     spans: list[Span] = field(default_factory=list)
 
     @classmethod
-    def of(cls, planned: PlannedPackage) -> PackageRun:
+    def from_plan(cls, planned: PlannedPackage) -> PackageRun:
         return cls(planned=planned, artifacts=planned.artifacts, published=planned.published)
 
     @property
@@ -132,7 +132,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     return ending
 
 
-def results(
+def results_of(
     runs: Mapping[PackageId, PackageRun],
     edges: Mapping[PackageId, Collection[PackageId]],
     ending: Ending = CUT_OFF,

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, get_args
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, DependencyKind, Event, Node, Outcome, PackageId, Phase
-from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results
-from releasekit.release.phases import POLLING, Phases, Polling
+from releasekit.release.events import Events
+from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results_of
+from releasekit.release.phases import Phases
+from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.scheduler import Scheduler, Task
 
 if TYPE_CHECKING:
@@ -27,33 +29,6 @@ if TYPE_CHECKING:
 CANCEL_GRACE_S = 6.0
 PHASES: tuple[Phase, ...] = get_args(Phase)
 DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
-
-
-class _Retries:
-    """Observes the scheduler for what only it knows: when a phase will be tried again."""
-
-    def __init__(self, now_s: Callable[[], float], watch: Callable[[Event], None]) -> None:
-        self._now_s = now_s
-        self._watch = watch
-
-    def started(self, node: Node, attempt: int) -> None:
-        """Told by the phase itself."""
-
-    def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
-        self._watch(
-            Event(
-                package=node.package,
-                state="retrying",
-                at_s=self._now_s(),
-                phase=node.phase,
-                attempt=attempt,
-                delay_s=delay_s,
-                detail=str(error),
-            )
-        )
-
-    def settled(self, node: Node, outcome: Outcome, reason: str) -> None:
-        """Of a node, which is not yet that of its package."""
 
 
 class ReleaseRun:
@@ -80,19 +55,22 @@ class ReleaseRun:
             for package, needs in plan.edges().items()
         }
         self._config = config
-        self._journal = journal
-        self._watch = watch
-        self._runs = {planned.package.id: PackageRun.of(planned) for planned in plan.packages}
+        self._runs = {
+            planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
+        }
+        self._events = Events(journal, watch)
+        self._lookups = Lookups(
+            targets, polling=polling, patience_s=config.task_timeout_s, events=self._events
+        )
         self._phases = Phases(
             targets,
             config=config,
             journal=journal,
-            watch=watch,
+            events=self._events,
+            lookups=self._lookups,
             sources=sources,
-            polling=polling,
         )
         self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
-        self._told: set[PackageId] = set()
         self._ending = ""
         tasks = self._tasks()
         known = journal.history.durations
@@ -111,7 +89,7 @@ class ReleaseRun:
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "follow-up"},
             sequential=config.concurrency == config.build_concurrency == 1,
-            observer=_Retries(self._phases.now_s, watch),
+            observer=self._events,
         )
 
     @property
@@ -133,7 +111,7 @@ class ReleaseRun:
         """To the end, whatever happens to single packages; `results` tells how they ended."""
         for run in self._runs.values():
             if run.planned.action is Action.KEEP:
-                self._tell(result_of(run))
+                self._events.ended(result_of(run))
         timer = None
         if self._config.deadline_s is not None:
             reason = f"the deadline of {self._config.deadline_s:g} s passed"
@@ -150,13 +128,13 @@ class ReleaseRun:
                 timer.cancel()
         if self._ending:
             doubtful = [run for run in self._runs.values() if run.unconfirmed]
-            await gather_all(map(self._phases.last_poll, doubtful))
+            await gather_all(map(self._lookups.last_poll, doubtful))
         for result in self.results():
-            self._tell(result)
+            self._events.ended(result)
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
-        return results(self._runs, self._edges, self._rest())
+        return results_of(self._runs, self._edges, self._rest())
 
     def _rest(self) -> Ending:
         if self._ending:
@@ -180,28 +158,10 @@ class ReleaseRun:
         if not run.unconfirmed and all(
             self._runs[on].visible or self._kept(on) for on in self._edges[run.id]
         ):
-            self._tell(result_of(run))
+            self._events.ended(result_of(run))
 
     def _kept(self, package: PackageId) -> bool:
         return self._runs[package].planned.action is Action.KEEP
-
-    def _tell(self, result: Result) -> None:
-        """Put the end of a package on record, once."""
-        package = result.package
-        if package.id in self._told:
-            return
-        self._told.add(package.id)
-        self._journal.outcome(package, result.outcome, result.reason)
-        self._watch(
-            Event(
-                package=package.id,
-                state="settled",
-                at_s=self._phases.now_s(),
-                attempt=result.attempts,
-                outcome=result.outcome,
-                detail=result.reason,
-            )
-        )
 
     async def _upload(self, runs: Sequence[PackageRun]) -> None:
         for run in runs:
@@ -212,13 +172,13 @@ class ReleaseRun:
         )
 
     async def _confirm(self, run: PackageRun) -> None:
-        await self._phases.confirm(run)
+        await self._lookups.confirm(run)
         if run.pending_follow_up is None:
-            self._tell(result_of(run))
+            self._events.ended(result_of(run))
 
     async def _follow_up(self, run: PackageRun) -> None:
         await self._phases.follow_up(run)
-        self._tell(result_of(run))
+        self._events.ended(result_of(run))
 
     def _tasks(self) -> list[Task[Node]]:
         """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only

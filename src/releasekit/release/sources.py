@@ -31,7 +31,7 @@ class _Stamp:
     sha256: str
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def of_file(cls, path: Path) -> Self:
         return cls(_facts(path), _sha256(path.read_bytes()))
 
 
@@ -43,7 +43,7 @@ class Sources:
 
     def __init__(self, plan: Plan, head: Callable[[], Awaitable[str]] | None) -> None:
         self._stamps = {
-            path: _Stamp.of(path) for each in plan.packages for path in each.package.manifests
+            path: _Stamp.of_file(path) for each in plan.packages for path in each.package.manifests
         }
         self._planned = plan.commit.partition("+")[0]
         self._head = head
@@ -55,7 +55,7 @@ class Sources:
         self._seen = self._planned
 
     @classmethod
-    def of(cls, plan: Plan, root: Path, processes: Processes) -> Self:
+    def in_checkout(cls, plan: Plan, root: Path, processes: Processes) -> Self:
         return cls(plan, partial(head_of, root, processes) if plan.commit else None)
 
     @contextlib.contextmanager

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Action, Outcome
-from releasekit.report.verdict import verdict
+from releasekit.report.verdict import verdict_of
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _size(found: dict[str, str]) -> int:
 def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
     new = any(result.outcome is Outcome.PUBLISHED for result in report.results)
     return {
-        "result": verdict(report),
+        "result": verdict_of(report),
         "published": "true" if new else "false",
         "ecosystems": _ecosystems(result.package.id.ecosystem for result in report.results),
         **{

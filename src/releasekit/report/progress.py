@@ -38,7 +38,7 @@ class Progress(Protocol):
         ...
 
 
-def choose(
+def choose_progress(
     stream: TextIO, environment: Mapping[str, str], *, group: Group | None = None
 ) -> Progress:
     """The live table on a terminal that can move its cursor and is not a CI job's.

@@ -17,7 +17,7 @@ from releasekit.report.markdown import (
 from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.text import columns, seconds
 from releasekit.report.timeline import timeline
-from releasekit.report.verdict import headline, verdict
+from releasekit.report.verdict import headline, verdict_of
 from releasekit.text.escape import clip, code, fence, link, log_line, markdown
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def failures_last(report: Report) -> list[Result]:
 def _how_to_finish(report: Report) -> list[str]:
     if all(result.outcome.done for result in report.results) or report.dry_run:
         return []
-    cancelled = verdict(report) == "cancelled"
+    cancelled = verdict_of(report) == "cancelled"
     first = "The run was cancelled." if cancelled else "Solve what is named below first."
     then = "published packages are left alone, and only what is missing is uploaded"
     return [f"{first} Then run it again to finish: {then}.", ""]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import PackageId
-    from releasekit.state.journal import Entry, History
+    from releasekit.state.journal import History, HistoryEntry
 
 Kind = Literal[
     "running",
@@ -79,7 +79,7 @@ def unfinished(state_directory: Path, ecosystems: Iterable[str]) -> list[str]:
     stale = [finding.message for finding in _stale_locks(state_directory, free)]
     lines = ["; ".join(orphans + stale)]
     with contextlib.suppress(JournalError, StateError):
-        entries = journal.read(state_directory).entries.items()
+        entries = journal.read_history(state_directory).entries.items()
         names = [
             f"{package} {version}"
             for (package, version), entry in entries
@@ -109,7 +109,7 @@ def last_run(state_directory: Path) -> list[str]:
     if any(links(state_directory)):
         return []
     try:
-        found = journal.read_last(state_directory)
+        found = journal.read_last_run(state_directory)
     except (JournalError, StateError):
         return []
     if found is None:
@@ -206,7 +206,7 @@ def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Itera
 
 def _journal(state_directory: Path, running: Collection[str]) -> Iterator[Finding]:
     try:
-        history = journal.read(state_directory)
+        history = journal.read_history(state_directory)
     except JournalNewer as error:
         yield Finding(kind="damaged-journal", message=str(error), hint=error.hint)
         return
@@ -255,7 +255,7 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
             yield from _lost(package, version, entry)
 
 
-def _lost(package: PackageId, version: str, entry: Entry) -> Iterator[Finding]:
+def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
     for artifact in entry.artifacts:
         if not artifact.path.is_file() or artifact.path.stat().st_size != artifact.size:
             yield Finding(

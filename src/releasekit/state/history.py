@@ -38,7 +38,7 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class HistoryEntry:
     """What is remembered of one version of one package.
 
     `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory;
@@ -82,7 +82,7 @@ class History:
     """
 
     runs: tuple[Run, ...] = ()
-    entries: Mapping[tuple[PackageId, str], Entry] = field(default_factory=dict)
+    entries: Mapping[tuple[PackageId, str], HistoryEntry] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
     intact: int = 0
     torn: int = 0
@@ -94,7 +94,7 @@ class History:
                 return run
         return None
 
-    def entry(self, package: Package) -> Entry | None:
+    def entry(self, package: Package) -> HistoryEntry | None:
         return self.entries.get((package.id, package.version))
 
 
@@ -157,7 +157,7 @@ class _Fold:
         self._state_directory = state_directory
         self._sequence: dict[str, int] = {}
         self._runs: dict[str, Run] = {}
-        # Fields of an Entry; replacing frozen ones over and over would be half of the time.
+        # Fields of an HistoryEntry; replacing frozen ones over and over would be half of the time.
         self._entries: dict[tuple[str, str], dict[str, Any]] = {}
         self._durations: dict[str, float] = {}
 
@@ -183,7 +183,7 @@ class _Fold:
         return History(
             runs=tuple(self._runs.values()),
             entries={
-                (PackageId.parse(package), version): Entry(**fields)
+                (PackageId.parse(package), version): HistoryEntry(**fields)
                 for (package, version), fields in self._entries.items()
             },
             durations=self._durations,

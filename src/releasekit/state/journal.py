@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state.compaction import compacted
-from releasekit.state.history import SCHEMA, Entry, History, Intent, Run, encode, fold
+from releasekit.state.history import SCHEMA, History, HistoryEntry, Intent, Run, encode, fold
 from releasekit.state.logfile import LogFile, refuse_longer
 from releasekit.state.trace import Trace, read_trace
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Artifact, Outcome, Package, PackageId
 
-__all__ = ["Entry", "History", "Intent", "Journal", "Log", "Run", "read"]
+__all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
 
 FILENAME = "journal.jsonl"
 # A release of 1,000 packages takes about 2 MB. It is read as a whole, and takes several times its
@@ -216,12 +216,12 @@ class Journal:
         return encode(record)
 
 
-def read(state_directory: Path) -> History:
+def read_history(state_directory: Path) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
     return fold(_bytes_in(state_directory), state_directory=state_directory, where=FILENAME)
 
 
-def read_last(state_directory: Path) -> tuple[Run, Trace] | None:
+def read_last_run(state_directory: Path) -> tuple[Run, Trace] | None:
     """The last run and how far it came; None when there is none. Changes nothing."""
     data = _bytes_in(state_directory)
     history = fold(data, state_directory=state_directory, where=FILENAME)
@@ -232,7 +232,7 @@ def read_last(state_directory: Path) -> tuple[Run, Trace] | None:
 def _bytes_in(state_directory: Path) -> bytes:
     path = state_directory / FILENAME
     try:
-        data = durable.read(path, max_bytes=MAX_BYTES + 1)
+        data = durable.read_file(path, max_bytes=MAX_BYTES + 1)
     except FileNotFoundError:
         return b""
     except OSError as error:

@@ -135,7 +135,7 @@ def holder(path: Path) -> Holder | None:
     """Who took the lock last and has not given it back in order; None when nobody can tell."""
     try:
         # Windows locks are mandatory: the text may be out of reach while the lock is held.
-        fields = json.loads(durable.read(path))
+        fields = json.loads(durable.read_file(path))
         return Holder(
             pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
         )

@@ -143,7 +143,7 @@ def give_back(backup: Path, *, root: Path) -> tuple[Path, ...]:
 def load(backup: Path, root: Path) -> tuple[Original, ...]:
     """Raises StateError when the backup is damaged, or names a file outside `root`."""
     try:
-        digest, _, body = durable.read(backup).partition(b"\n")
+        digest, _, body = durable.read_file(backup).partition(b"\n")
     except OSError as error:
         raise _unusable(backup, error.strerror) from error
     if digest != _sha256(body).encode():
@@ -185,7 +185,7 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
         path=path,
         data=data,
         pinned=_sha256(pinned),
-        attributes=durable.Attributes.of(status),
+        attributes=durable.Attributes.from_status(status),
         times_ns=(status.st_atime_ns, status.st_mtime_ns),
     )
 
@@ -239,7 +239,7 @@ def _restore(original: Original) -> bool:
 
 def _differs(original: Original) -> bool:
     status = original.path.stat()
-    mode_and_time = durable.Attributes.of(status).mode, status.st_mtime_ns
+    mode_and_time = durable.Attributes.from_status(status).mode, status.st_mtime_ns
     return mode_and_time != (original.attributes.mode, original.times_ns[1])
 
 

@@ -24,7 +24,7 @@ def name_of(run_id: str, began: datetime) -> str:
     return f"{began:%Y%m%dT%H%M%SZ}-{run_id[:8]}"
 
 
-def make(state_directory: Path, run: str) -> Path:
+def make_directory(state_directory: Path, run: str) -> Path:
     """The directory of this name, and the state directory around it, made where they are missing.
 
     Raises StateError where they cannot be, a link being in the way for instance.

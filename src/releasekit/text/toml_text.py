@@ -23,7 +23,7 @@ Span = tuple[int, int]
 Edit = Callable[[str, Span], tuple[Span, str]]
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """Floats stay text: of two documents that say `nan`, none would equal the other."""
     return tomllib.loads(text.removeprefix("\ufeff"), parse_float=str)
 
@@ -45,7 +45,7 @@ def changed(
     found = _spans(text, tuple(edits))
     edited = _spliced(text, (edits[where](text, span) for where, span in found.items()))
     try:
-        said = parse(edited)
+        said = parse_toml(edited)
     except tomllib.TOMLDecodeError:
         said = {}
     if said != wanted:
