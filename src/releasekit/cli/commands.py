@@ -121,14 +121,14 @@ async def publish(config: Config, session: Session) -> int:
     with Interruption() as interruption:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
-            for line in doctor.unfinished(config.state_directory, ecosystems):
-                print(log_line(line), file=session.out)
+            _say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             for path in pins.recover(config.state_directory, ecosystems, root=config.root):
                 print(f"gave back {path}, which a killed run had left pinned", file=session.out)
             run_logs.remove_old(config.state_directory)
             journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
             await group.enter(contextlib.closing(journal))
+            _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             logs = _logs(config, session, run_id)
             discoveries, processes = await opened(
                 group, config, session, logs=logs, inherit_fds=held.descriptors
@@ -143,6 +143,11 @@ async def publish(config: Config, session: Session) -> int:
             sources = Sources.in_checkout(made, config.root, processes)
             run = _Run(run_id, made, config, session, journal)
             return await run.carry_out(targets, sources, interruption)
+
+
+def _say(line: str, session: Session) -> None:
+    if line:
+        print(log_line(line), file=session.out)
 
 
 def check_credentials(made: Plan, targets: Mapping[str, Target]) -> None:
@@ -242,18 +247,20 @@ async def examine(config: Config, session: Session) -> int:
     if config.fix:
         for finding in doctor.fix(config.state_directory, root=config.root):
             print(f"fixed: {log_line(finding.message)}", file=session.out)
-    findings = doctor.examine(config.state_directory, root=config.root)
-    for line in doctor.locks_in_order(config.state_directory, _directories(config)):
+    found = doctor.examine(
+        config.state_directory, root=config.root, registries=_directories(config)
+    )
+    for line in found.locks:
         print(log_line(line), file=session.out)
-    for finding in findings:
+    for finding in found.findings:
         print(f"{finding.kind}: {log_line(finding.message)}", file=session.out)
         if finding.hint:
             print(f"  {log_line(finding.hint)}", file=session.out)
-    if not findings:
+    if not found.findings:
         print(f"{config.state_directory}: nothing was left behind", file=session.out)
-    for line in doctor.last_run(config.state_directory):
+    for line in found.last_run:
         print(log_line(line), file=session.out)
-    return 1 if findings else 0
+    return 1 if found.findings else 0
 
 
 def _directories(config: Config) -> list[Path]:

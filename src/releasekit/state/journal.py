@@ -221,12 +221,12 @@ def read_history(state_directory: Path) -> History:
     return fold(_bytes_in(state_directory), state_directory=state_directory, where=FILENAME)
 
 
-def read_last_run(state_directory: Path) -> tuple[Run, Trace] | None:
-    """The last run and how far it came; None when there is none. Changes nothing."""
+def read_with_trace(state_directory: Path) -> tuple[History, tuple[Run, Trace] | None]:
+    """And the last run, where there is one, with how far it came. Changes nothing."""
     data = _bytes_in(state_directory)
     history = fold(data, state_directory=state_directory, where=FILENAME)
     run = history.last_run()
-    return None if run is None else (run, read_trace(data[: history.intact], run.id))
+    return history, None if run is None else (run, read_trace(data[: history.intact], run.id))
 
 
 def _bytes_in(state_directory: Path) -> bytes:
