@@ -162,7 +162,7 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _not_understood(unknown: Sequence[str], command: Command, declared: Declared) -> ConfigError:
-    """About the first of them; its value stays unsaid, it may be a secret."""
+    """The error for the first of them, without its value, which may be a secret."""
     hint = f"releasekit {command} --help lists the flags."
     flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
     if not flag:

@@ -52,7 +52,7 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whom a command speaks for and to, besides its Config."""
+    """Whose credentials a command uses and where it prints, besides its Config."""
 
     credentials: Credentials
     actions: Actions
@@ -204,7 +204,7 @@ class _Run:
             with listening(pause=engine.pause, resume=engine.resume, cancel=interruption.by_key):
                 await release.run()
         finally:
-            # Also when a bug ends the run: what has happened until then is on record.
+            # Even if a bug ends the run, what has happened until then is put on record.
             made = Report(
                 run_id=self.id,
                 plan_digest=self.plan.digest,
@@ -264,7 +264,7 @@ async def examine(config: Config, session: Session) -> int:
 
 
 def _directories(config: Config) -> list[Path]:
-    """The static registries that are named."""
+    """The directories of the static registries in the configuration."""
     return [place.path for place in config.registries.values() if isinstance(place, Directory)]
 
 
@@ -285,7 +285,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
             result for result in made.results if result.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
         ]
         actions.annotate("error", _annotations(failed))
-        # Published, and what should have followed did not.
+        # It is published, but what should have followed did not.
         owing = [result for result in made.results if result.outcome.done and result.hint]
         actions.annotate("warning", _annotations(owing))
 
@@ -305,8 +305,8 @@ async def opened(
     logs: Logs,
     inherit_fds: Collection[int] = (),
 ) -> tuple[Mapping[str, Discovery], Processes]:
-    """The chosen ecosystems and those to be consulted, undiscovered, and what they share, open for
-    as long as `group` is.
+    """The chosen ecosystems and those to be consulted, not yet discovered, with the processes that
+    they share; all of it is open for as long as `group` is.
     """
     credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))

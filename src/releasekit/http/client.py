@@ -43,7 +43,7 @@ _NEVER_SENT = (
 )
 
 _LOOKED_AT_BYTES = 64 * 1024
-# It stops at the next "<", so that no text is gone over twice.
+# It stops at the next "<", so that no text is scanned twice.
 _TAG = re.compile(r"<([^<>]*)>")
 _NOT_SHOWN = frozenset({"head", "script", "style"})
 
@@ -61,15 +61,15 @@ def http_client(
         # our own pool has no limit: it says nothing about the registry.
         timeout=httpx.Timeout(60.0, connect=15.0, pool=None),
         limits=httpx.Limits(max_connections=pool_size, max_keepalive_connections=pool_size),
-        # Followed by request_with_retry only, which looks at where they lead.
+        # Only request_with_retry follows redirects: it checks where they lead.
         follow_redirects=False,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long a read is tried: `max_retries` more times, and never past
-    `deadline_s` from the start of the call, pauses included.
+    """How often and how long a read is tried: up to `max_retries` more times, but never beyond
+    `deadline_s` after the start of the call, pauses included.
     """
 
     max_retries: int = 3
@@ -107,7 +107,7 @@ def _timestamp(http_date: str) -> float | None:
 
 
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
-    """`attempt` until it raises anything but Transient, or the policy is used up."""
+    """Call `attempt` until it returns, raises anything but Transient, or the policy is used up."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + policy.deadline_s
     for number in itertools.count():
@@ -177,8 +177,8 @@ async def request_with_retry(
 ) -> httpx.Response:
     """A read: retried, redirects followed (never with credentials to another origin).
 
-    Returns every answer whose status is not worth another attempt, 404 included. Uploads are the
-    scheduler's to retry: this is not for them.
+    Returns every answer whose status is not worth another attempt, 404 included. It is not for
+    uploads, which the scheduler retries.
     """
     policy = policy or RetryPolicy()
 
@@ -205,8 +205,8 @@ def check(
 ) -> httpx.Response:
     """`response` if it is a success; else Transient, Denied or Rejected with the server's words.
 
-    `what` starts the message: the package and what was asked for. `words` are those of
-    `message_of`, where the caller has them already.
+    The message starts with `what`: the package and what was asked for. `words` is the result of
+    `message_of`, if the caller has it already.
     """
     status = response.status_code
     if 200 <= status < 300:
@@ -234,7 +234,7 @@ def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) 
 
 
 def words_of_page(page: str) -> str:
-    """What a browser would show of some HTML, near enough for an error message."""
+    """Roughly the text that a browser would show for some HTML; enough for an error message."""
     words, end, hidden = [], 0, ""
     for tag in _TAG.finditer(page):
         if not hidden:
@@ -255,7 +255,7 @@ def words_of_page(page: str) -> str:
 
 
 def _said(text: str) -> str:
-    """What a JSON object has to say for people, where it has it at its top level."""
+    """The message for people that a JSON object has at its top level, if there is one."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -269,7 +269,7 @@ def _said(text: str) -> str:
 
 def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """`text` made safe to show: no line ends, no control characters, bounded."""
-    # Only white space makes a line shorter, and nobody needs so much of it.
+    # Only white space makes the line shorter, and a message has little of it.
     start = text[: 16 * limit]
     line = " ".join(visible(start).split())
     return clip(line if start == text else f"{line}…", limit)

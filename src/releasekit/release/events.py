@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Events:
-    """Of one run, which starts now: times are in seconds since then."""
+    """The events of one run, which starts now; times are in seconds since then. It also observes
+    the scheduler.
+    """
 
     def __init__(self, journal: Journal, watch: Callable[[Event], None]) -> None:
         self._journal = journal
@@ -64,7 +66,7 @@ class Events:
                 )
 
     def ended(self, result: Result) -> None:
-        """The end of a package, once, however often it is called."""
+        """Record the end of a package: only the first call counts."""
         package = result.package
         if package.id in self._ended:
             return

@@ -59,14 +59,14 @@ class Phases:
         self._events = events
         self._lookups = lookups
         self._sources = sources
-        # Who goes along with whom is decided, and done, one upload after the other.
+        # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
 
     async def build(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         """Build one batch with its manifests pinned to `versions`.
 
-        Raises BuildFailed when the batch is one package; else each run keeps its own error, for
-        its upload to raise.
+        Raises BuildFailed when the batch is one package; otherwise each run keeps its own error,
+        which its upload raises.
         """
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
@@ -112,10 +112,10 @@ class Phases:
         companions: Companions,
         may_retry: Callable[[], bool],
     ) -> None:
-        """Send what the registry lacks of packages that go out together, usually of one; returns
-        too when only `confirm` can tell how it went. `companions` are those that go along.
+        """Send what the registry lacks of packages that go out together, usually of one. Also
+        returns when only `confirm` can tell how it went. `companions` are those that go along.
 
-        Raises Transient for another attempt, any other PackageError for the last word.
+        Raises Transient for another attempt, and any other PackageError when there is none.
         """
         for run in runs:
             await self._look_again(run)
@@ -141,7 +141,7 @@ class Phases:
                 raise Undecided(runs[0].ambiguity) from error
 
     async def _look_again(self, run: PackageRun) -> None:
-        """The sources have to be those that were planned when the first byte is about to leave."""
+        """Before the first byte leaves, the sources must still be those that were planned."""
         if run.attempts or run.sent or run.error is not None:
             return
         change = await self._sources.change(run.planned.package)
@@ -167,7 +167,7 @@ class Phases:
             except Rejected as error:
                 if not companions or isinstance(error, Denied):
                     raise
-                # One of them is refused, and only that one may fail of it.
+                # One of them is refused, and only that one may fail because of it.
                 await self._send_missing(target, runs)
 
     async def _send_missing(
@@ -224,7 +224,7 @@ class Phases:
             ) from error
 
     async def follow_up(self, run: PackageRun) -> None:
-        """What is still to follow; whatever becomes of it, the package stays published."""
+        """Do what is still to follow; however that ends, the package stays published."""
         target = self._targets[run.id.ecosystem]
         if target.follow_up is None or run.pending_follow_up is None:
             return
@@ -248,7 +248,7 @@ class Phases:
 def pinned(
     workspace: Workspace, packages: Sequence[Package], versions: Mapping[str, str]
 ) -> dict[Path, bytes]:
-    """The manifests that have to change for the build, and their bytes then."""
+    """The manifests that have to change for the build, with the bytes they are to have."""
     pins = {}
     for manifest in dict.fromkeys(path for package in packages for path in package.manifests):
         before = read_manifest(manifest)

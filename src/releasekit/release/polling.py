@@ -24,8 +24,8 @@ BY_HAND = "It is published, and no later run does this again: do by hand what is
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polling:
     """How a registry is asked whether it shows a package: with pauses that grow from the first to
-    the longest, for `ambiguity_window_s` when the upload ended without an answer, and once more,
-    for `last_poll_s`, when the run is being ended.
+    the longest. It is asked for `ambiguity_window_s` when the upload ended without an answer, and
+    once more, for `last_poll_s`, when the run is being ended.
     """
 
     first_pause_s: float = 0.25
@@ -51,8 +51,8 @@ class Lookups:
     async def confirm(self, run: PackageRun) -> None:
         """Ask the registry until it shows all our bytes.
 
-        Raises DigestMismatch when it shows others, Undecided when it does not within the time for
-        a package (`task-timeout`; less when the upload's own answer was lost).
+        Raises DigestMismatch when it shows other bytes, and Undecided when it does not show ours
+        within the time for a package (`task-timeout`; less when the upload's own answer was lost).
         """
         try:
             with self._events.span("confirm", run):
@@ -106,7 +106,7 @@ class Lookups:
         return run.visible
 
     async def _look_up(self, run: PackageRun) -> list[Artifact]:
-        """What of ours the registry does not show."""
+        """Ask once, and return the files of ours that the registry does not show."""
         target = self._targets[run.id.ecosystem]
         run.published = await target.registry.lookup(run.planned.package)
         missing = missing_artifacts(run)
@@ -117,7 +117,7 @@ class Lookups:
 
 
 def missing_artifacts(run: PackageRun) -> list[Artifact]:
-    """What of ours the last answer does not show; raises DigestMismatch for bytes of others."""
+    """Files of ours that the last answer does not show; raises DigestMismatch for other bytes."""
     comparison = compare(run.artifacts, run.published)
     if comparison.differing:
         raise DigestMismatch(mismatch(run.artifacts, run.published, comparison.differing[0]))
@@ -125,7 +125,7 @@ def missing_artifacts(run: PackageRun) -> list[Artifact]:
 
 
 def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
-    """What follows what this run has published; that of an earlier run is not done again."""
+    """What has to follow if this run published it; after an earlier run it is not done again."""
     if target.follow_up is None or not (run.sent or run.ambiguity):
         return None
     due = target.follow_up.due(run.planned.package)

@@ -98,17 +98,17 @@ class ReleaseRun:
         return self._scheduler
 
     def stop(self, reason: str, *, grace_s: float | None = None) -> None:
-        """Take on nothing new: what is being built is built, and what is being uploaded is
-        uploaded and confirmed. With `grace_s`, builds are interrupted at once, uploads after that.
+        """Start nothing new: builds in progress are finished, and uploads in progress are finished
+        and confirmed. With `grace_s`, builds are interrupted at once, and uploads after that time.
 
-        May be called again: the stricter holds.
+        May be called again: the stricter call holds.
         """
         self._ending = self._ending or reason
         lanes = None if grace_s is None else {"upload", "confirm"}
         self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
 
     async def run(self) -> None:
-        """To the end, whatever happens to single packages; `results` tells how they ended."""
+        """Run to the end, whatever happens to single packages; `results` tells how they ended."""
         for run in self._runs.values():
             if run.planned.action is Action.KEEP:
                 self._events.ended(result_of(run))
@@ -153,8 +153,8 @@ class ReleaseRun:
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":
             self.stop(f"{run.id} failed, and `failure-policy` is `stop`")
-        # Until its dependencies have ended nobody can tell a failed package from a blocked one, and
-        # until the run has, nobody gives up finding out about an unconfirmed one.
+        # Until its dependencies have ended, a failed package cannot be told from a blocked one; and
+        # until the run has ended, an unconfirmed one may still be found.
         if not run.unconfirmed and all(
             self._runs[on].visible or self._kept(on) for on in self._edges[run.id]
         ):
@@ -181,8 +181,8 @@ class ReleaseRun:
         self._events.ended(result_of(run))
 
     def _tasks(self) -> list[Task[Node]]:
-        """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only
-        build. In plan order, each package with all its phases.
+        """Three nodes per package, and one for its follow-up; packages that are kept have none, and
+        dry runs only build. They are in plan order, each package with all its phases.
         """
         tasks = self._builds()
         if not self._config.dry_run:
@@ -226,7 +226,7 @@ class ReleaseRun:
         return tasks
 
     def _uploads(self) -> dict[Node, list[PackageId]]:
-        """One node a package; one for all packages that go out together."""
+        """One node per package; a single one for packages that go out together."""
         nodes: dict[Node, list[PackageId]] = {}
         shared: dict[str, Node] = {}
         for package, run in self._runs.items():
@@ -246,11 +246,11 @@ class ReleaseRun:
         return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].single_upload
 
     def _companions(self, run: PackageRun) -> list[PackageRun]:
-        """Who goes out with it, ahead of their own turn."""
+        """The packages that go out with it, ahead of their own turn."""
         return companions(run, self._runs.values(), self._edges)
 
     def _builds(self) -> list[Task[Node]]:
-        """One node a batch, after those whose packages it cannot be built without."""
+        """One node per batch, after those whose packages it needs to be built."""
         self._batches: dict[Node, tuple[PackageId, ...]] = {}
         for name, target in self._targets.items():
             packages = [

@@ -84,7 +84,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
 
 
 def load_results(text: str, where: str = "results.json") -> Report:
-    """The report `text` was written from; paths are lost, an artifact's is its filename.
+    """The report that `text` was written from; paths are lost, and an artifact's is its filename.
 
     Raises ConfigError naming `where` (the file) and the key.
     """

@@ -49,7 +49,7 @@ def verdict_of(report: Report) -> Verdict:
 
 
 def exit_code(report: Report) -> int:
-    """0 only when every package of the plan is where it should be."""
+    """0 only if every package of the plan is where it should be."""
     return _EXIT_CODES[verdict_of(report)]
 
 

@@ -1,4 +1,4 @@
-"""What earlier runs left behind: a read-only look, and under the locks a repair."""
+"""What earlier runs left behind: a read-only look, and a repair under the locks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`fixable` by `fix`; the others say in `hint` what to do, and are information without one."""
+    """`fix` repairs what is `fixable`; for the rest `hint` says what to do, and without a hint it
+    is information only.
+    """
 
     kind: Kind
     message: str
@@ -85,8 +87,8 @@ def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = (
 
 
 def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
-    """What a run that begins says of those that did not end in order, before it takes their locks;
-    empty when all did. Changes nothing, and locks nothing.
+    """What a run says at its start, before it takes its locks, about runs that did not end in
+    order; empty when all did. Changes nothing, and locks nothing.
     """
     held = {name: _held(state_directory, name) for name in ecosystems}
     orphans = [found[1].message for found in held.values() if found and found[1].kind == "orphan"]
@@ -96,7 +98,7 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
 
 
 def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
-    """What a run that holds the locks of `ecosystems` says of uploads that earlier ones began."""
+    """What a run that holds the locks of `ecosystems` says of uploads that others began."""
     names = [
         f"{package} {version}"
         for (package, version), entry in history.entries.items()
@@ -120,7 +122,7 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
     ecosystems = _ecosystems(state_directory)
     if not ecosystems and not (state_directory / journal.FILENAME).exists():
         return []
-    # Looked at first: taking a lock writes over what is stale in its file.
+    # This comes first, because taking a lock overwrites what is stale in its file.
     stale = list(_stale_locks(state_directory, ecosystems))
     with locks.acquire(state_directory, ecosystems):
         found = [
@@ -197,7 +199,7 @@ def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Itera
 def _journal(
     state_directory: Path, running: Collection[str]
 ) -> tuple[list[Finding], Sequence[str]]:
-    """What there is to find in it, and how far the last run came."""
+    """The findings in the journal, and how far the last run came."""
     try:
         history, last = journal.read_with_trace(state_directory)
     except (JournalError, StateError) as error:
