@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXIT_CODES: Final = """\
 exit codes:
   0    all published, or there already
-  1    some package failed, is blocked, or nobody can say
+  1    at least one package failed, is blocked or unknown
   2    configuration or input
   3    the plan is impossible: a cycle, an unknown dependency, no credentials
   4    another run holds the lock

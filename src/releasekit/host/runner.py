@@ -117,7 +117,7 @@ class Actions:
         # Inside JSON a secret may be escaped, which the runner recognizes as well.
         spellings = {form for secret in self._masked for form in (secret, json.dumps(secret)[1:-1])}
         if any(spelling in value for spelling in spellings):
-            return "it holds a masked value, which the runner would drop without a word"
+            return "it holds a masked value, which the runner would silently drop"
         # Measured in UTF-16:
         # https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idoutputs
         size = len(name.encode("utf-16-le")) + len(value.encode("utf-16-le", "surrogatepass"))

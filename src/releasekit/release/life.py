@@ -99,7 +99,7 @@ def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitE
         if run.error is None:
             run.error = PackageError(
                 f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
-                hint=f"Mend {failed.id.name}, or leave it out with `exclude-packages`.",
+                hint=f"Fix {failed.id.name}, or leave it out with `exclude-packages`.",
             )
     return failed.error
 
@@ -171,7 +171,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
 
 _HINTS = {
     Outcome.UNKNOWN: "Run the same command again: it asks the registry first.",
-    Outcome.BLOCKED: "Mend what it needs, then run the same command again.",
+    Outcome.BLOCKED: "Fix what it needs, then run the same command again.",
     Outcome.CANCELLED: "Run the same command again to finish.",
 }
 

@@ -149,7 +149,8 @@ class Phases:
         if change and not (run.planned.begun and await self._lookups.is_published(run)):
             run.error = PackageError(
                 f"{change}; nothing of it was sent",
-                hint="Let no build commit or change a manifest, and run again: it plans anew.",
+                hint="Make sure that no build commits or changes a manifest, and run again: "
+                "it plans anew.",
             )
 
     async def _send(self, runs: Sequence[PackageRun], companions_of: Companions) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
 
-BY_HAND = "It is published, and no later run does this again: do by hand what is left of it."
+BY_HAND = "It is published, and no later run does this again: do the rest of it by hand."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

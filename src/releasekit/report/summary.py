@@ -103,7 +103,7 @@ def _how_to_finish(report: Report) -> list[str]:
     if all(result.outcome.done for result in report.results) or report.dry_run:
         return []
     cancelled = verdict_of(report) == "cancelled"
-    first = "The run was cancelled." if cancelled else "Solve what is named below first."
+    first = "The run was cancelled." if cancelled else "Fix what is named below first."
     then = "published packages are left alone, and only what is missing is uploaded"
     return [f"{first} Then run it again to finish: {then}.", ""]
 

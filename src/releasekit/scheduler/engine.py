@@ -198,7 +198,7 @@ class Scheduler(Generic[K]):
         *,
         grace_s: float | None = None,
         lanes: Collection[str] | None = None,
-        reason: str = "cancelled by a call of `cancel`",
+        reason: str = "cancelled by a call to `cancel`",
     ) -> None:
         """Nothing new starts, not even a retry, and a pause ends. What runs goes on to its end: a
         success counts, and a failure is final. The rest is skipped, with `reason`.

@@ -240,7 +240,7 @@ def _bytes_in(state_directory: Path) -> bytes:
     except OSError as error:
         raise StateError(
             f"{path}: cannot be read: {error.strerror}",
-            hint="It is written by releasekit alone: move away what is there.",
+            hint="Only releasekit writes it: move away what is there.",
         ) from error
     refuse_longer(len(data), MAX_BYTES, path)
     return data

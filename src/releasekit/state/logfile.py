@@ -190,8 +190,8 @@ class LogFile:
         except OSError as error:
             raise JournalUnwritable(
                 f"{self._path}: cannot be written: {error.strerror or error}",
-                hint="What is published stays so. Make room or set the permissions right, and run "
-                "it again: it goes on from there.",
+                hint="What is published stays published. Make room or correct the permissions, and "
+                "run it again: it goes on from there.",
             ) from error
 
 

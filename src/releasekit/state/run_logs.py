@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # The run that is about to begin is one of them.
 KEPT: Final = 10
-_HINT: Final = "It is written by releasekit alone: move away what is there."
+_HINT: Final = "Only releasekit writes it: move away what is there."
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 

@@ -51,7 +51,7 @@ def changed(
     if said != wanted:
         raise PlanError(
             f"{of}: its dependencies cannot be pinned the way they are written",
-            hint="Write them plainly, or their versions by hand.",
+            hint="Write them in plain form, or write their versions by hand.",
         )
     return edited
 
