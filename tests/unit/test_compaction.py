@@ -139,7 +139,7 @@ def test_runs_that_may_still_write_keep_all_their_records() -> None:
     dead = [started("dead"), step("dead", "build pypi:a", error="503")]
     after = compacted(written([*at_work, *dead, started("next"), ended("next")]))
     kept = [json.loads(line) for line in after.splitlines()]
-    assert [(it["run"], it["seq"], it["event"]) for it in kept] == [
+    assert [(record["run"], record["seq"], record["event"]) for record in kept] == [
         ("npm", 0, "run_started"),
         ("npm", 1, "step_ended"),
         ("next", 0, "run_started"),

@@ -113,13 +113,13 @@ def test_the_default_ending_says_that_the_run_was_cut_off() -> None:
 
 
 def along(runs: Sequence[PackageRun], first: str) -> list[str]:
-    planned = {it.id for it in runs}
+    planned = {known.id for known in runs}
     edges = {
-        it.id: frozenset({need.on for need in it.planned.package.dependencies} & planned)
-        for it in runs
+        known.id: frozenset({need.on for need in known.planned.package.dependencies} & planned)
+        for known in runs
     }
-    chosen = next(it for it in runs if it.id.name == first)
-    return [it.id.name for it in companions(chosen, runs, edges)]
+    chosen = next(known for known in runs if known.id.name == first)
+    return [known.id.name for known in companions(chosen, runs, edges)]
 
 
 def built(name: str, *needs: str, **known: object) -> PackageRun:
@@ -133,10 +133,10 @@ def foreign(name: str, **known: object) -> PackageRun:
     return replace(made, planned=replace(made.planned, package=there))
 
 
-def needing(it: PackageRun, on: PackageRun) -> PackageRun:
+def needing(known: PackageRun, on: PackageRun) -> PackageRun:
     edge = Dependency(on=on.id)
-    needy = replace(it.planned.package, dependencies=(*it.planned.package.dependencies, edge))
-    return replace(it, planned=replace(it.planned, package=needy))
+    needy = replace(known.planned.package, dependencies=(*known.planned.package.dependencies, edge))
+    return replace(known, planned=replace(known.planned, package=needy))
 
 
 def test_nothing_goes_along_ahead_of_what_it_needs() -> None:
