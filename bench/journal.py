@@ -28,7 +28,7 @@ def written(packages: int) -> bytes:
     journal.planned({name: names[max(0, number - 2) : number] for number, name in enumerate(names)})
     for number in range(packages):
         record(journal, number)
-    return bytes(log.data)
+    return log.data
 
 
 def record(journal: Journal, number: int) -> None:

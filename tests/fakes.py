@@ -30,7 +30,7 @@ from releasekit.model import (
     Result,
 )
 from releasekit.plan.order import without_soft_cycles
-from releasekit.release.phases import Polling
+from releasekit.release.polling import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.state.directory import make_state_directory

@@ -18,26 +18,30 @@ class MemoryLog:
     """
 
     def __init__(self, data: bytes = b"") -> None:
-        self.data = data
+        self._written = bytearray(data)
         self.durable = len(data)
         self.syncs = 0
         self.closed = False
 
+    @property
+    def data(self) -> bytes:
+        return bytes(self._written)
+
     def heal(self, intact: Callable[[bytes], int]) -> None:
-        self.data = self.data[: intact(self.data)]
-        self.durable = len(self.data)
+        del self._written[intact(self.data) :]
+        self.durable = len(self._written)
 
     def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
-        self.data = shorter(self.data)
-        self.durable = len(self.data)
+        self._written[:] = shorter(self.data)
+        self.durable = len(self._written)
 
     def append(self, line: Callable[[int], bytes]) -> None:
         assert not self.closed
-        self.data += line(self.durable)
+        self._written += line(self.durable)
 
     async def sync(self) -> None:
         self.syncs += 1
-        self.durable = len(self.data)
+        self.durable = len(self._written)
 
     async def persist(self, files: Sequence[Path]) -> None:
         """Files in memory are as durable as they will ever be."""
@@ -47,15 +51,16 @@ class MemoryLog:
 
     def killed(self, rng: random.Random) -> bytes:
         """What is left by kill -9: everything, and now and then half of the next line."""
-        torn = self.data[: rng.randrange(40)] if rng.random() < 0.3 else b""
-        return self.data + torn.partition(b"\n")[0]
+        data = self.data
+        torn = data[: rng.randrange(40)] if rng.random() < 0.3 else b""
+        return data + torn.partition(b"\n")[0]
 
     def cut_off(self, rng: random.Random) -> bytes:
         """What is left when the power fails: all that is durable and any part of the rest."""
-        rest = bytearray(self.data[self.durable :])
+        rest = self._written[self.durable :]
         for _ in range(rng.randrange(3)):
             if rest:
                 start = rng.randrange(len(rest))
                 end = rng.randrange(start, len(rest) + 1)
                 rest[start:end] = bytes(end - start)
-        return self.data[: self.durable] + bytes(rest[: rng.randrange(len(rest) + 1)])
+        return bytes(self._written[: self.durable] + rest[: rng.randrange(len(rest) + 1)])

@@ -44,7 +44,9 @@ def main(
     try:
         # The names of secrets are looked at too, for misspelt ones; their values are not.
         variables = {**taken.environment, **dict.fromkeys(taken.secrets, "")}
-        inputs = command_line.parse(sys.argv[1:] if argv is None else argv, variables, declared)
+        inputs = command_line.parse_command_line(
+            sys.argv[1:] if argv is None else argv, variables, declared
+        )
         config = load(inputs, Path.cwd(), declared)
         print(f"ReleaseKit {__version__}: {config.mode} {config.root}", file=sys.stderr, flush=True)
         return asyncio.run(_command(config, credentials, actions, ecosystems))

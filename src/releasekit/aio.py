@@ -1,5 +1,6 @@
-"""What is open belongs to a group, which closes it; and cleanups that end, whoever is cancelled
-meanwhile. A guarantee of the standard library's is named beside the code that rests on it.
+"""Groups own what is open and close it; cleanups run to their end, even if their caller is
+cancelled meanwhile. Where the code rests on a guarantee of the standard library, a comment names
+it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-    from types import TracebackType
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -26,8 +26,8 @@ async def uncancellable(awaitable: Awaitable[T]) -> T:
     """Wait for `awaitable` to its end, however often the caller is cancelled meanwhile.
 
     Its result is returned, or its error raised, and the cancellation reaches the caller at its next
-    `await` (or when its task ends). Before Python 3.13 a time-out that strikes here and whose block
-    ends without another `await` is delivered after the block: leave one in between.
+    `await` (or when its task ends). Before Python 3.13, a time-out that strikes here is delivered
+    after its block if the block ends without another `await`: leave one in between.
     """
     inner = asyncio.ensure_future(awaitable)
     interrupted = False
@@ -71,10 +71,11 @@ class GroupClosed(RuntimeError):
 class Group:
     """Owns tasks and resources. Open from `async with`, or `enter` of another group.
 
-    Children close in the reverse order of their opening, one after the other and each to its end;
-    in a group `together`, whose children do not need each other, side by side. A child's failure
-    closes the group, interrupts the block, and is raised when all is closed: of several the first,
-    with the others for a `__cause__`. A child that is cancelled ends alone.
+    Children close in the reverse order of their opening, one after the other and each to its end.
+    In a group made with `together`, whose children do not need each other, they close side by side.
+    A child's failure closes the group, interrupts the block, and is raised when all is closed; of
+    several failures the first is raised, with the others as its `__cause__`. A child that is
+    cancelled ends alone.
     """
 
     def __init__(self, *, together: bool = False) -> None:
@@ -110,18 +111,19 @@ class Group:
         await asyncio.wait((self._close(),))
 
     def start(self, coroutine: Coroutine[object, object, T]) -> asyncio.Task[T]:
-        """GroupClosed unless open; the coroutine is closed then, not left behind unawaited.
+        """Raises GroupClosed unless the group is open; the coroutine is then closed, not left
+        unawaited.
 
-        Whoever awaits the task and is cancelled cancels it, as with every task.
+        As with every task, a caller that is cancelled while it awaits the task cancels it.
         """
         return self._start(coroutine, None)
 
     async def enter(self, manager: AbstractAsyncContextManager[T] | AbstractContextManager[T]) -> T:
         """Open `manager`, and leave it when its turn to close comes. A group, or a Resource, may
-        close before that.
+        close earlier by itself.
 
-        GroupClosed unless open, and when the group closes meanwhile. `contextlib.aclosing` and
-        `closing` make a context manager of what is open already.
+        Raises GroupClosed unless the group is open, and when it closes meanwhile.
+        `contextlib.aclosing` and `closing` make a context manager of what is open already.
         """
         holding = _Holding(manager)
         keeper = self._start(holding.keep(), holding)
@@ -159,12 +161,7 @@ class Group:
         self._is_open = True
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         block, self._block = self._block, None
         if self._interrupted and block is not None:
             if not isinstance(error, asyncio.CancelledError):
@@ -181,7 +178,7 @@ class Group:
         if self._closer is None:
             self._is_open = False
             self._began_to_close.set()
-            # A task of its own: whoever waits for it may be cancelled, and it goes on.
+            # A task of its own, so that it goes on when a caller that waits for it is cancelled.
             self._closer = asyncio.get_running_loop().create_task(self._close_children())
         return self._closer
 
@@ -213,8 +210,8 @@ class Group:
                 self._block.cancel()
 
     async def _close_children(self) -> BaseException | None:
-        # Every child has begun by now, so that its cleanup runs: as this task, it did so in turn.
-        # https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
+        # Every child has begun by now, so its cleanup runs: tasks begin in the order of their
+        # creation. https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
         while self._children:
             last = [*reversed(self._children)][: None if self._together else 1]
             for child in last:
@@ -228,7 +225,7 @@ class Group:
 
 
 class Resource:
-    """Anything with a group: it is open for as long as that is, and what it opens is in there."""
+    """Anything with a group: it is open for as long as its group is, and opens things in it."""
 
     def __init__(self, *, together: bool = False) -> None:
         self.group = Group(together=together)
@@ -237,12 +234,7 @@ class Resource:
         await self.group.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         await self.group.__aexit__(kind, error, traceback)
 
     async def aclose(self) -> None:
@@ -294,7 +286,7 @@ _inside: ContextVar[Group | None] = ContextVar("_inside", default=None)
 
 
 def _chained(failures: Sequence[BaseException]) -> BaseException | None:
-    """The first, caused by the others, as those are by what was its cause."""
+    """The first failure, with the others as its cause; its own cause becomes theirs."""
     if not failures:
         return None
     first, *others = failures

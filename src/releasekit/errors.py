@@ -104,8 +104,8 @@ class Undecided(PackageError):
 class Transient(PackageError):
     """Worth another attempt. `retry_after` is in seconds, None when the registry named no time.
 
-    `ambiguous` is True when the request may have taken effect all the same (the connection broke
-    after the first byte was sent, a time-out, a 5xx): ask the registry before any verdict.
+    `ambiguous` is True when the request may have taken effect anyway (the connection broke after
+    the first byte was sent, a time-out, a 5xx): ask the registry before any verdict.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Python's garbage collector, out of the way of what builds large and lasting structures."""
+"""Python's garbage collector, kept out of the way while large, lasting structures are built."""
 
 from __future__ import annotations
 

@@ -55,7 +55,11 @@ JUDGES = {
     "graph": ("unit/test_graph.py",),
     "state/compaction": ("unit/test_compaction.py",),
     **dict.fromkeys(
-        ("plan/decision", "plan/make", "release/phases", "release/release", "release/life"), RELEASE
+        (
+            *("plan/decision", "plan/make", "release/life", "release/events", "release/polling"),
+            *("release/phases", "release/release"),
+        ),
+        RELEASE,
     ),
 }
 PYTEST = (

@@ -58,21 +58,32 @@ PHASES = mutants(
             "str(error) if ambiguous else ambiguity",
             "str(error) if ambiguous else ''",
         ),
-        "a refusal is the last word": without("Phases._is_published", "self._apply_lookup(...)"),
-        "what an earlier run sent is forgotten": never(
-            "Phases._is_published", "run.planned.begun and ..."
-        ),
         "one attempt too many": always("Phases.upload", "runs[0].attempts <= ..."),
-        "accepted is as good as visible": change(
-            "Phases.confirm",
-            "(trouble := await self.poll_once(run))",
-            "(trouble := await self.poll_once(run)) and False",
-        ),
         "dependents go on in ambiguity": never(
             "Phases.upload", "self._config.gate == 'accepted' and ..."
         ),
         "the manifests stay unpinned": never("pinned", "after != before"),
     },
+)
+
+POLLING = mutants(
+    "release/polling",
+    {
+        "a refusal is the last word": without("Lookups.is_published", "await self._look_up(run)"),
+        "what an earlier run sent is forgotten": never(
+            "Lookups.is_published", "run.planned.begun and ..."
+        ),
+        "accepted is as good as visible": change(
+            "Lookups._poll",
+            "(trouble := await self.poll_once(run))",
+            "(trouble := await self.poll_once(run)) and False",
+        ),
+    },
+)
+
+EVENTS = mutants(
+    "release/events",
+    {"an end is told twice": without("Events.ended", "self._ended.add(package.id)")},
 )
 
 RELEASE = mutants(
@@ -109,7 +120,6 @@ RELEASE = mutants(
         "an outcome is told before it is final": without(
             "ReleaseRun._failed", "not run.unconfirmed"
         ),
-        "an end is told twice": without("ReleaseRun._tell", "self._told.add(package.id)"),
         "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
@@ -129,7 +139,7 @@ LIFE = mutants(
         ),
         "other bytes are unknown": without("outcome_of", "run.conflict"),
         "cancelled dependencies block": change(
-            "results", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"
+            "results_of", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"
         ),
     },
 )
@@ -158,7 +168,8 @@ SECOND_LOOK = mutants(
             "Phases._send", "await self._look_again(companion)"
         ),
         "what has arrived meanwhile is called failed": without(
-            "Phases._look_again", "not (run.planned.begun and await self._is_published(run))"
+            "Phases._look_again",
+            "not (run.planned.begun and await self._lookups.is_published(run))",
         ),
     },
 )
@@ -210,4 +221,7 @@ GRAPH = mutants(
     },
 )
 
-MUTANTS = (*DECISION, *PHASES, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE, *MAKE, *ORDER, *GRAPH)
+MUTANTS = (
+    *(*DECISION, *MAKE, *ORDER, *GRAPH),
+    *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE),
+)

@@ -13,7 +13,7 @@ import pytest
 from releasekit.errors import JournalError
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state.history import History, fold
-from releasekit.state.journal import Journal, read
+from releasekit.state.journal import Journal, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +129,7 @@ def test_lines_lost_doubled_or_swapped_are_errors(journal: tuple[bytes, Path]) -
 def test_opening_drops_the_torn_tail_for_good(journal: tuple[bytes, Path]) -> None:
     data, state = journal
     (state / "journal.jsonl").write_bytes(data + b'{"v":1,"run":"thi')
-    assert read(state).torn == 17
+    assert read_history(state).torn == 17
     assert (state / "journal.jsonl").stat().st_size > len(data)
     Journal.open(state, run_id="third").close()
     assert (state / "journal.jsonl").read_bytes() == data

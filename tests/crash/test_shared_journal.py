@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.state.journal import Journal, read
+from releasekit.state.journal import Journal, read_history
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +84,7 @@ def test_records_of_all_runs_are_there_in_order(tmp_path: Path) -> None:
         mortal.join()
     assert [writer.exitcode for writer in writers] == [0] * WRITERS
     Journal.open(tmp_path, run_id="after").close()
-    history = read(tmp_path)
+    history = read_history(tmp_path)
     assert history.torn == 0
     assert len(history.runs) == WRITERS * RUNS
     assert len(history.durations) == WRITERS * RUNS * RECORDS // 2
@@ -101,7 +101,7 @@ def test_nothing_is_lost_while_others_make_the_journal_shorter(tmp_path: Path) -
     for writer in writers:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * WRITERS
-    history = read(tmp_path)
+    history = read_history(tmp_path)
     assert len(history.durations) == WRITERS * RECORDS
     assert set(history.durations.values()) == {float(RUNS - 1)}
     for number in range(WRITERS):

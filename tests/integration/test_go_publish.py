@@ -13,14 +13,14 @@ import pytest
 from go_workspaces import HOST, REMOTE, commit_and_push, go, go_environment, go_workspace
 from integration.servers import static_server
 from releasekit.model import Outcome
-from releasekit.state.journal import read
+from releasekit.state.journal import read_history
 from workspaces import PROJECT, TWELVE, Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from integration.goproxy import GoProxy
-    from releasekit.state.journal import Entry
+    from releasekit.state.journal import HistoryEntry
     from workspaces import Run
 
 NAMES = {name: f"{HOST}/{name}" for name in TWELVE}
@@ -182,8 +182,8 @@ def killed_after_the_push(program: Program, workspace: Path, server: GoProxy, ho
     assert len(server.forge.tags()) == len(TWELVE)
 
 
-def entries(workspace: Path) -> dict[str, Entry]:
-    return {key[0].name: it for key, it in read(workspace / ".releasekit").entries.items()}
+def entries(workspace: Path) -> dict[str, HistoryEntry]:
+    return {key[0].name: it for key, it in read_history(workspace / ".releasekit").entries.items()}
 
 
 def test_every_module_of_a_push_is_on_record_before_it(
@@ -195,13 +195,13 @@ def test_every_module_of_a_push_is_on_record_before_it(
     journal = workspace / ".releasekit" / "journal.jsonl"
     hook(goproxy, "pre-receive", f"cp '{journal}' '{then}/journal.jsonl'")
     assert publish(program, workspace, goproxy).code == 0
-    for name, entry in read(then).entries.items():
+    for name, entry in read_history(then).entries.items():
         assert entry.intent is not None, name
         assert entry.intent.digests == {it.filename: it.sha256 for it in entry.artifacts}
         assert len(entry.intent.digests) == 4
         assert entry.outcome is None
         assert entry.uncertain
-    assert {key[0].name for key in read(then).entries} == set(NAMES.values())
+    assert {key[0].name for key in read_history(then).entries} == set(NAMES.values())
     after = entries(workspace)
     assert {it.outcome for it in after.values()} == {Outcome.PUBLISHED}
     assert not any(it.uncertain for it in after.values())

@@ -269,7 +269,7 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     assert pom.read_bytes() != before[0]
     run = known.run("publish", workspace, *more)
     assert run.code == 0, run.out + run.err
-    assert f"gave back {pom}" in run.out
+    assert f"restored {pom}" in run.out
     assert (pom.read_bytes(), pom.stat().st_mode, pom.stat().st_mtime_ns) == before
     assert git(workspace, "status", "--porcelain") == ""
     assert set(run.outcomes.values()) == {"published"}

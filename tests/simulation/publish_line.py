@@ -24,7 +24,7 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
-from releasekit.release.phases import POLLING
+from releasekit.release.polling import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.scheduler.attempts import SPREAD

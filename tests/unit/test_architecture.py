@@ -68,7 +68,7 @@ HOUSE = (
     ("config", *CONFIG),
     ("ecosystems", "interface", "directory", "folders", "shared", *FOLDERS),
     ("plan", "source", "decision", "order", "make", "file"),
-    ("release", "life", "sources", "phases", "release"),
+    ("release", "life", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),
 )

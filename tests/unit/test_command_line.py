@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse(argv: Sequence[str], environment: Mapping[str, str]) -> Inputs:
-    return command_line.parse(argv, environment, DECLARED)
+    return command_line.parse_command_line(argv, environment, DECLARED)
 
 
 def refusal(*argv: str) -> ConfigError:

@@ -14,7 +14,7 @@ from releasekit.state import journal as journal_module
 from releasekit.state import trace
 from releasekit.state.compaction import compacted
 from releasekit.state.history import History, encode, fold
-from releasekit.state.journal import Journal, read
+from releasekit.state.journal import Journal, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +139,7 @@ def test_runs_that_may_still_write_keep_all_their_records() -> None:
     dead = [started("dead"), step("dead", "build pypi:a", error="503")]
     after = compacted(written([*at_work, *dead, started("next"), ended("next")]))
     kept = [json.loads(line) for line in after.splitlines()]
-    assert [(it["run"], it["seq"], it["event"]) for it in kept] == [
+    assert [(record["run"], record["seq"], record["event"]) for record in kept] == [
         ("npm", 0, "run_started"),
         ("npm", 1, "step_ended"),
         ("next", 0, "run_started"),
@@ -219,7 +219,7 @@ def test_the_length_of_what_is_read_is_bounded(
     """R40"""
     (tmp_path / "journal.jsonl").write_bytes(written([started("one"), ended("one")]))
     monkeypatch.setattr(journal_module, "MAX_BYTES", 100)
-    for start in (lambda: read(tmp_path), lambda: Journal.open(tmp_path, run_id="next")):
+    for start in (lambda: read_history(tmp_path), lambda: Journal.open(tmp_path, run_id="next")):
         with pytest.raises(
             JournalError, match=r"journal\.jsonl: is longer than 100 bytes"
         ) as caught:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import DECLARED
-from releasekit.cli.command_line import parse
+from releasekit.cli.command_line import parse_command_line
 from releasekit.config.config import Config, cpu_count, load
 from releasekit.config.declared import Declared
 from releasekit.config.values import Directory
@@ -30,7 +30,9 @@ def config(root: Path, *flags: str, file: str = "", command: str = "publish") ->
     """What `releasekit COMMAND "work space" FLAGS` comes to, started beside the workspace."""
     if file:
         (root / "releasekit.toml").write_text(file, encoding="utf-8")
-    return load(parse([command, root.name, *flags], {}, DECLARED), root.parent, DECLARED)
+    return load(
+        parse_command_line([command, root.name, *flags], {}, DECLARED), root.parent, DECLARED
+    )
 
 
 def refusal(root: Path, *flags: str, file: str = "") -> ConfigError:
@@ -84,7 +86,7 @@ def test_a_path_of_an_ecosystem_belongs_to_whoever_wrote_it(root: Path) -> None:
     declared = Declared.for_ecosystems(table(["sixth.bundle"]))
 
     def notes(*flags: str) -> str:
-        inputs = parse(["publish", root.name, *flags], {}, declared)
+        inputs = parse_command_line(["publish", root.name, *flags], {}, declared)
         return load(inputs, root.parent, declared).own(bundle.Inputs).notes
 
     assert notes() == ""
@@ -101,13 +103,13 @@ def test_an_ecosystem_counts_once(root: Path) -> None:
 def test_the_root_has_to_be_a_directory(tmp_path: Path, name: str, what: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=f"ROOT: .*{name} {what}"):
-        load(parse(["plan", name], {}, DECLARED), tmp_path, DECLARED)
+        load(parse_command_line(["plan", name], {}, DECLARED), tmp_path, DECLARED)
 
 
 def test_a_loop_of_symlinks_is_an_error_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(ConfigError, match="ROOT"):
-        load(parse(["plan", "loop"], {}, DECLARED), tmp_path, DECLARED)
+        load(parse_command_line(["plan", "loop"], {}, DECLARED), tmp_path, DECLARED)
 
 
 def test_another_configuration_file(root: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fakes import URL, artifact
 from releasekit.model import Action, Artifact, Published
 from releasekit.plan.decision import compare, decide
-from releasekit.state.journal import Entry, Intent
+from releasekit.state.journal import HistoryEntry, Intent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,9 +31,9 @@ def shown(*artifacts: Artifact, complete: bool = True) -> Published:
     return Published(files={a.filename: f"sha256:{a.sha256}" for a in artifacts}, complete=complete)
 
 
-def entry(built: tuple[Artifact, ...], *, begun: bool, commit: str = COMMIT) -> Entry:
+def entry(built: tuple[Artifact, ...], *, begun: bool, commit: str = COMMIT) -> HistoryEntry:
     intent = Intent(run_id="r", registry=URL, digests={a.filename: a.sha256 for a in built})
-    return Entry(
+    return HistoryEntry(
         version="1.0",
         commit=commit,
         artifacts=built,
@@ -42,7 +42,9 @@ def entry(built: tuple[Artifact, ...], *, begun: bool, commit: str = COMMIT) -> 
     )
 
 
-def decided(published: Published | None, remembered: Entry | None, commit: str = COMMIT) -> Action:
+def decided(
+    published: Published | None, remembered: HistoryEntry | None, commit: str = COMMIT
+) -> Action:
     return decide(published, remembered, commit=commit, url=URL)[0]
 
 
@@ -99,7 +101,7 @@ def test_a_build_that_was_never_sent_is_not_compared(built: tuple[Artifact, ...]
 
 def test_an_upload_begun_elsewhere_does_not_bind(built: tuple[Artifact, ...]) -> None:
     intent = Intent(run_id="r", registry="https://staging.example/", digests={})
-    remembered = Entry(
+    remembered = HistoryEntry(
         version="1.0", commit="older", artifacts=built, intent=intent, uncertain=True
     )
     assert decided(None, remembered) is Action.PUBLISH
@@ -157,7 +159,7 @@ def test_bytes_built_since_are_not_those_begun_with(
 ) -> None:
     """R18"""
     intent = Intent(run_id="r", registry=URL, digests={"a-1.0.whl": "00"})
-    remembered = Entry(version="1.0", commit=COMMIT, artifacts=built, intent=intent)
+    remembered = HistoryEntry(version="1.0", commit=COMMIT, artifacts=built, intent=intent)
     assert decided(shown(built[0], complete=complete), remembered) is then
 
 

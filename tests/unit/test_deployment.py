@@ -12,14 +12,14 @@ from fakes import FakeRegistry, FakeWorkspace, package, plan, released
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Result
-from releasekit.state.journal import read
+from releasekit.state.journal import read_history
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.model import Artifact
-    from releasekit.state.journal import Entry
+    from releasekit.state.journal import HistoryEntry
 
 CORE = package("core")
 APP = package("app", "core")
@@ -165,7 +165,9 @@ def test_the_first_takes_along_what_needs_nothing_else(tmp_path: Path) -> None:
     assert outcomes(results).pop("kept") is Outcome.ALREADY_PUBLISHED
     assert set(outcomes(results).values()) == {Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED}
     assert shelf.deployed == [["core", "app", "cli", "new"]]
-    entries = {key[0].name: entry for key, entry in read(tmp_path / ".releasekit").entries.items()}
+    entries = {
+        key[0].name: entry for key, entry in read_history(tmp_path / ".releasekit").entries.items()
+    }
     for name in shelf.deployed[0]:
         intent = entries[name].intent
         assert intent is not None
@@ -209,7 +211,7 @@ def test_what_was_refused_along_with_another_binds_nobody(tmp_path: Path) -> Non
     shelf = Shelf(troubles=[Denied("403")] * 5)
     results = parts(tmp_path, shelf, plan(CORE, APP), failure_policy="stop")
     assert outcomes(results) == {"core": Outcome.FAILED, "app": Outcome.BLOCKED}
-    entries = read(tmp_path / ".releasekit").entries
+    entries = read_history(tmp_path / ".releasekit").entries
     assert {key[0].name for key, entry in entries.items() if entry.intent} == {"core", "app"}
     assert not any(entry.uncertain for entry in entries.values())
 
@@ -230,8 +232,8 @@ def test_an_answer_that_is_lost_is_lost_for_all_who_went_along(
         assert all(entry.uncertain for entry in doubtful(tmp_path, "core", "app"))
 
 
-def doubtful(root: Path, *names: str) -> list[Entry]:
-    entries = read(root / ".releasekit").entries
+def doubtful(root: Path, *names: str) -> list[HistoryEntry]:
+    entries = read_history(root / ".releasekit").entries
     return [entry for key, entry in entries.items() if key[0].name in names]
 
 

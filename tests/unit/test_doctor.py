@@ -7,6 +7,7 @@ from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,13 +16,21 @@ from releasekit.host import durable
 from releasekit.host.flock import try_lock
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state import locks
-from releasekit.state.doctor import Finding, examine, fix, last_run, locks_in_order, unfinished
-from releasekit.state.history import encode
-from releasekit.state.journal import Journal, read
+from releasekit.state.directory import links
+from releasekit.state.doctor import (
+    Examination,
+    Finding,
+    dead_runs,
+    examine,
+    fix,
+    uncertain_uploads,
+)
+from releasekit.state.history import encode, fold
+from releasekit.state.journal import Journal, read_history
 from releasekit.state.pins import EphemeralPin, backups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 CORE = Package(
     id=PackageId("pypi", "core"), version="1.0", directory=Path("/w"), manifest=Path("/w/p.toml")
@@ -39,12 +48,18 @@ class Site:
         self.manifest.write_bytes(b"b>=1")
         self.journal = self.state / "journal.jsonl"
 
-    def examine(self) -> list[Finding]:
+    def examination(self, *registries: Path) -> Examination:
         """And see that nothing changes by it."""
         before = self.contents()
-        found = examine(self.state, root=self.root)
+        found = examine(self.state, root=self.root, registries=registries)
         assert self.contents() == before
         return found
+
+    def examine(self) -> Sequence[Finding]:
+        return self.examination().findings
+
+    def last_run(self) -> Sequence[str]:
+        return self.examination().last_run
 
     def kinds(self) -> list[str]:
         return [finding.kind for finding in self.examine()]
@@ -94,6 +109,21 @@ def test_nothing_is_found_where_nothing_is(site: Site, tmp_path: Path) -> None:
     assert site.fix() == []
     assert fix(tmp_path / "missing", root=tmp_path) == []
     assert not (tmp_path / "missing").exists()
+
+
+def test_the_journal_is_read_once_and_links_are_looked_for_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with site.run("pypi"):
+        pass
+    folded, walked = Mock(wraps=fold), Mock(wraps=links)
+    monkeypatch.setattr("releasekit.state.journal.fold", folded)
+    monkeypatch.setattr("releasekit.state.doctor.links", walked)
+    found = site.examination()
+    assert found.findings
+    assert found.locks
+    assert found.last_run
+    assert (folded.call_count, walked.call_count) == (1, 1)
 
 
 def test_a_run_in_order_leaves_nothing_to_find(site: Site) -> None:
@@ -162,8 +192,7 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
     """R30, R44: and nothing changes by it."""
     registry = tmp_path / "registry"
     registry.mkdir()
-    before = site.contents()
-    assert locks_in_order(site.state, []) == [
+    assert site.examination().locks == [
         "locks, in the order in which they are taken:",
         "  1. ecosystem: none",
         "  2. upload turn: inside one process",
@@ -175,7 +204,6 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
         f"  8. journal: {site.journal} free",
         "  9. journal descriptor: inside one process",
     ]
-    assert site.contents() == before
     locks.acquire(site.state, ["npm", "pypi"]).close()
     with (
         locks.acquire(site.state, ["pypi"]),
@@ -184,21 +212,21 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
     ):
         assert try_lock(descriptor)
         (backup,) = backups(site.state, ["pypi"])
-        told = locks_in_order(site.state, [registry])
+        told = site.examination(registry).locks
         assert told[1].startswith("  1. ecosystem: npm free; pypi held by process ")
         assert told[3] == f"  3. directory: {registry}/.lock held"
         assert told[4] == f"  4. pins: a set of manifests, kept in {backup}"
         (site.state / "lock.pypi").write_bytes(b"")
-        told = locks_in_order(site.state, [registry])
+        told = site.examination(registry).locks
         assert told[1] == "  1. ecosystem: npm free; pypi held by somebody without a name"
 
 
 def test_what_is_in_the_way_of_the_state_is_told_of_no_lock(site: Site) -> None:
     (site.state / "backup").touch()
     assert site.examine() == []
-    assert locks_in_order(site.state, [])[4] == "  4. pins: none"
+    assert site.examination().locks[4] == "  4. pins: none"
     (site.state / "lock.pypi").symlink_to("elsewhere")
-    assert locks_in_order(site.state, []) == []
+    assert site.examination().locks == ()
 
 
 def test_a_journal_that_is_no_file_is_found_and_left_alone(site: Site) -> None:
@@ -206,7 +234,7 @@ def test_a_journal_that_is_no_file_is_found_and_left_alone(site: Site) -> None:
     [finding] = site.examine()
     assert (finding.kind, finding.fixable) == ("damaged-journal", False)
     assert "journal.jsonl: cannot be read: Is a directory" in finding.message
-    assert last_run(site.state) == []
+    assert site.last_run() == ()
     assert site.fix() == []
     assert site.journal.is_dir()
 
@@ -263,32 +291,18 @@ def test_an_interrupted_run_and_what_became_of_its_upload(site: Site) -> None:
     assert site.kinds() == ["interrupted-run", "unknown-upload", "lost-artifact"]
 
 
-def test_a_run_that_begins_names_who_died_and_what_is_unfinished(site: Site) -> None:
-    """R43: in two lines at most, and nothing changes by it."""
-    packages = [replace(CORE, id=PackageId("pypi", f"p{number}")) for number in range(5)]
-
-    async def until_killed() -> None:
-        with site.run("pypi") as journal:
-            for package in packages:
-                await journal.intent(package, registry="https://r.test/", digests={})
-
-    assert unfinished(site.state, ["npm", "pypi"]) == []
+def test_a_run_that_begins_names_who_died(site: Site) -> None:
+    """R43: in one line, and nothing changes by it."""
+    assert dead_runs(site.state, ["npm", "pypi"]) == ""
     with locks.acquire(site.state, ["pypi"]):
-        assert unfinished(site.state, ["npm", "pypi"]) == []
+        assert dead_runs(site.state, ["npm", "pypi"]) == ""
         text = (site.state / "lock.pypi").read_bytes()
-    asyncio.run(until_killed())
-    assert unfinished(site.state, ["npm"]) == []
-    with locks.acquire(site.state, ["pypi"]):
-        assert unfinished(site.state, ["pypi"]) == []  # it may be what that run is doing
     (site.state / "lock.pypi").write_bytes(text)
+    assert dead_runs(site.state, ["npm"]) == ""
     before = site.contents()
-    dead, uploads = unfinished(site.state, ["npm", "pypi"])
+    line = dead_runs(site.state, ["npm", "pypi"])
     assert site.contents() == before
-    assert dead.startswith("pypi: the last run did not end in order: process ")
-    assert uploads == (
-        "uploads of earlier runs may be unfinished, and their registries are asked first: "
-        "pypi:p0 1.0, pypi:p1 1.0, pypi:p2 1.0 and 2 more"
-    )
+    assert line.startswith("pypi: the last run did not end in order: process ")
 
 
 def test_a_run_that_begins_names_what_outlives_a_dead_one(
@@ -301,13 +315,27 @@ def test_a_run_that_begins_names_what_outlives_a_dead_one(
 
     monkeypatch.setattr(os, "kill", gone)
     with locks.acquire(site.state, ["pypi"]):
-        [line] = unfinished(site.state, ["npm", "pypi"])
+        line = dead_runs(site.state, ["npm", "pypi"])
     assert line.startswith("pypi: something that a run started outlives it: process ")
 
 
-def test_a_run_that_begins_leaves_a_damaged_journal_to_those_who_read_it(site: Site) -> None:
-    site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
-    assert unfinished(site.state, ["pypi"]) == []
+def test_a_run_that_begins_names_unfinished_uploads(site: Site) -> None:
+    """R43: three of them, of the ecosystems that are its own."""
+    packages = [replace(CORE, id=PackageId("pypi", f"p{number}")) for number in range(5)]
+
+    async def until_killed(journal: Journal) -> None:
+        for package in packages:
+            await journal.intent(package, registry="https://r.test/", digests={})
+
+    with site.run("pypi") as journal:
+        assert uncertain_uploads(journal.history, ["pypi"]) == ""
+        asyncio.run(until_killed(journal))
+    with site.run("npm", "pypi") as journal:
+        assert uncertain_uploads(journal.history, ["npm"]) == ""
+        assert uncertain_uploads(journal.history, ["npm", "pypi"]) == (
+            "uploads of earlier runs may be unfinished, and their registries are asked first: "
+            "pypi:p0 1.0, pypi:p1 1.0, pypi:p2 1.0 and 2 more"
+        )
 
 
 def test_a_torn_journal_is_found_and_cut(site: Site) -> None:
@@ -331,26 +359,26 @@ def test_a_damaged_journal_is_set_aside_and_kept(site: Site) -> None:
         assert (finding.kind, finding.fixable) == ("damaged-journal", True)
         assert site.fix() == ["damaged-journal"]
         assert (site.state / f"journal.damaged-{number}.jsonl").exists()
-        assert read(site.state).runs == ()
+        assert read_history(site.state).runs == ()
         assert site.kinds() == []
 
 
 def test_the_last_run_is_told(site: Site) -> None:
     """R30"""
-    assert last_run(site.state) == []
+    assert site.last_run() == ()
     with locks.acquire(site.state, ["pypi"]), site.run("pypi") as journal:
         journal.phase_started("build pypi:core")
-        going_on, work = last_run(site.state)
+        going_on, work = site.last_run()
         assert going_on.startswith("last run: started 2026, still at work, last heard of after ")
         assert work.startswith("  at work: build pypi:core (")
-    cut_off, work = last_run(site.state)
+    cut_off, work = site.last_run()
     assert cut_off.startswith("last run: started 2026, cut off, last heard of after ")
     assert work.startswith("  at work: build pypi:core (")
     with locks.acquire(site.state, ["npm"]):
-        assert last_run(site.state) == [cut_off, work]  # a run of others holds that
+        assert site.last_run() == [cut_off, work]  # a run of others holds that
     with site.run("npm") as journal:
         asyncio.run(journal.run_ended("success"))
-    [line] = last_run(site.state)
+    [line] = site.last_run()
     assert line.startswith("last run: started 2026, ended after ")
     assert line.endswith(": success")
 
@@ -358,13 +386,13 @@ def test_the_last_run_is_told(site: Site) -> None:
 def test_nothing_is_told_out_of_a_damaged_journal(site: Site, tmp_path: Path) -> None:
     """R32, R52: nor out of one that is somewhere else, or no file."""
     site.journal.write_bytes(encode({"v": 1, "event": "yanked"}))
-    assert last_run(site.state) == []
+    assert site.last_run() == ()
     site.journal.unlink()
     site.journal.mkdir()
-    assert last_run(site.state) == []
+    assert site.last_run() == ()
     site.journal.rmdir()
     site.journal.symlink_to(tmp_path / "elsewhere")
-    assert last_run(site.state) == []
+    assert site.last_run() == ()
 
 
 def test_a_journal_of_a_newer_version_is_not_set_aside(site: Site) -> None:

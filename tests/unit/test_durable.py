@@ -45,7 +45,9 @@ def test_replace_gives_the_file_its_mode_owner_and_times(tmp_path: Path) -> None
         times_ns=(10**18 + 1, 10**18 + 3),
     )
     status = path.stat()
-    assert Attributes.of(status) == Attributes(mode=0o400, uid=os.getuid(), gid=os.getgid())
+    assert Attributes.from_status(status) == Attributes(
+        mode=0o400, uid=os.getuid(), gid=os.getgid()
+    )
     assert (status.st_atime_ns, status.st_mtime_ns) == (10**18 + 1, 10**18 + 3)
 
 

@@ -13,7 +13,7 @@ import pytest
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
 from releasekit.model import Artifact, Outcome, Package, PackageId
 from releasekit.state.history import encode, fold
-from releasekit.state.journal import Entry, History, Intent, Journal, Run, read
+from releasekit.state.journal import History, HistoryEntry, Intent, Journal, Run, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,7 +63,7 @@ async def release(journal: Journal, state: Path) -> None:
 def test_what_one_run_writes_the_next_one_knows(journal: Journal, tmp_path: Path) -> None:
     """R14, R18, R20, R31"""
     asyncio.run(release(journal, tmp_path))
-    history = read(tmp_path)
+    history = read_history(tmp_path)
     assert history.runs == (
         Run(
             id="run",
@@ -76,7 +76,7 @@ def test_what_one_run_writes_the_next_one_knows(journal: Journal, tmp_path: Path
         ),
     )
     assert history.runs[0].complete
-    assert history.entry(CORE) == Entry(
+    assert history.entry(CORE) == HistoryEntry(
         version="1.0",
         run_id="run",
         commit="commit",
@@ -145,7 +145,7 @@ def test_intent_is_on_the_disk_before_it_returns(
 
     asyncio.run(until_intent())
     assert synced[-1] == ("journal.jsonl", (tmp_path / "journal.jsonl").stat().st_size)
-    entry = read(tmp_path).entry(CORE)
+    entry = read_history(tmp_path).entry(CORE)
     assert entry is not None
     assert entry.intent is not None
 
@@ -195,7 +195,7 @@ def test_fsyncs_are_bounded_and_shared(
     assert count["journal"] <= packages + 2  # the start and the end of the run
     # Those who come first at the same time all see to dist and to the state directory.
     assert count["rest"] <= 4 * packages + 2 * concurrency + 1
-    assert len(read(tmp_path).entries) == packages
+    assert len(read_history(tmp_path).entries) == packages
 
 
 def test_waiters_share_the_fsync_that_comes_next(
@@ -252,7 +252,7 @@ def test_an_upload_is_uncertain_until_somebody_has_asked(
             if wanted == run_id:
                 journal.outcome(CORE, outcome, "why")
         journal.close()
-    entry = read(tmp_path).entry(CORE)
+    entry = read_history(tmp_path).entry(CORE)
     assert entry is not None
     assert entry.uncertain is uncertain
 
@@ -267,7 +267,7 @@ def test_a_rebuild_does_not_forget_an_upload_nobody_knows_about(
         await journal.built(CORE, [wheel(tmp_path)])
 
     asyncio.run(run())
-    entry = read(tmp_path).entry(CORE)
+    entry = read_history(tmp_path).entry(CORE)
     assert entry is not None
     assert entry.uncertain
     assert entry.intent == Intent(run_id="run", registry="https://r.test/", digests=DIGESTS)
@@ -275,7 +275,7 @@ def test_a_rebuild_does_not_forget_an_upload_nobody_knows_about(
 
 def test_an_outcome_without_a_build_is_remembered(journal: Journal, tmp_path: Path) -> None:
     journal.outcome(CORE, Outcome.ALREADY_PUBLISHED, "there already")
-    assert read(tmp_path).entry(CORE) == Entry(
+    assert read_history(tmp_path).entry(CORE) == HistoryEntry(
         version="1.0", outcome=Outcome.ALREADY_PUBLISHED, reason="there already"
     )
 
@@ -286,7 +286,7 @@ def test_last_run_is_that_of_the_ecosystems_asked_for(tmp_path: Path) -> None:
         journal = Journal.open(tmp_path, run_id="+".join(ecosystems))
         start(journal, *ecosystems)
         journal.close()
-    history = read(tmp_path)
+    history = read_history(tmp_path)
     last = {name: history.last_run(name and [name]) for name in ("pypi", "cargo", "npm", "", "go")}
     assert {name: run and run.id for name, run in last.items()} == {
         "pypi": "pypi",
@@ -310,7 +310,7 @@ def test_runs_of_two_processes_may_be_interleaved(tmp_path: Path) -> None:
     asyncio.run(one.run_ended("success"))
     two.close()
     one.close()
-    history = read(tmp_path)
+    history = read_history(tmp_path)
     assert [(run.id, run.complete) for run in history.runs] == [("one", True), ("two", False)]
     assert len(history.durations) == 6
 
@@ -322,7 +322,7 @@ def test_half_a_line_of_a_dead_process_is_cut_off_before_the_next(
     with (tmp_path / "journal.jsonl").open("ab") as other:
         other.write(b'{"v":1,"run":"dead","se')
     journal.phase_started("build pypi:core")
-    assert read(tmp_path).torn == 0
+    assert read_history(tmp_path).torn == 0
     (tmp_path / "journal.jsonl").write_bytes(b'{"v":1,"run":"dead"')
     journal.phase_started("no line was ever whole")
     assert b"dead" not in (tmp_path / "journal.jsonl").read_bytes()
@@ -336,7 +336,7 @@ def test_the_next_run_drops_a_torn_tail_and_refuses_damage(tmp_path: Path) -> No
     asyncio.run(journal.run_ended("success"))
     journal.close()
     path.write_bytes(path.read_bytes() + b"\0" * 100)
-    assert read(tmp_path).torn == 100
+    assert read_history(tmp_path).torn == 100
     journal = Journal.open(tmp_path, run_id="second")
     assert path.stat().st_size == journal.history.intact
     start(journal)
@@ -362,7 +362,7 @@ def test_text_is_redacted_and_cannot_break_a_line(tmp_path: Path) -> None:
     assert data.count(b"\n") == 3
     assert data.isascii()
     assert b"\x1b" not in data
-    entry = read(tmp_path).entry(CORE)
+    entry = read_history(tmp_path).entry(CORE)
     assert entry is not None
     assert entry.reason == "*** \x1b[31m\u2028 ü"
 
@@ -386,7 +386,7 @@ def test_a_full_disk_leaves_the_journal_as_it_was(
             journal.phase_started("build pypi:core")
     assert (tmp_path / "journal.jsonl").read_bytes() == before
     journal.phase_started("build pypi:core")
-    assert read(tmp_path).torn == 0
+    assert read_history(tmp_path).torn == 0
 
 
 def test_after_a_failed_fsync_nothing_is_promised_any_more(
@@ -542,6 +542,6 @@ def _summary(history: History) -> Mapping[str, object]:
 
 def test_reading_changes_nothing_and_no_journal_is_an_empty_history(tmp_path: Path) -> None:
     """R30"""
-    assert read(tmp_path) == History()
+    assert read_history(tmp_path) == History()
     assert list(tmp_path.iterdir()) == []
-    assert read(tmp_path).entry(CORE) is None
+    assert read_history(tmp_path).entry(CORE) is None

@@ -11,7 +11,7 @@ import pytest
 from fakes import artifact, package, package_id, plan
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, ReleasekitError
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
-from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results
+from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ BLOCKED_BY = [(package_id("core"), Outcome.FAILED)]
 
 
 def run(known: Mapping[str, object] | None = None, action: Action = Action.PUBLISH) -> PackageRun:
-    made = PackageRun.of(plan(package("app", "core"), actions={"app": action}).packages[0])
+    made = PackageRun.from_plan(plan(package("app", "core"), actions={"app": action}).packages[0])
     for name, value in (known or {}).items():
         setattr(made, name, value)
     return made
@@ -95,16 +95,16 @@ def test_duration_counts_work_and_not_waiting() -> None:
 def test_blocking_goes_all_the_way_down() -> None:
     """R6"""
     made = plan(package("a"), package("b", "a"), package("c", "b"))
-    runs = {planned.package.id: PackageRun.of(planned) for planned in made.packages}
+    runs = {planned.package.id: PackageRun.from_plan(planned) for planned in made.packages}
     runs[package_id("a")].error = Denied("no")
-    found = results(runs, made.edges())
+    found = results_of(runs, made.edges())
     assert [r.outcome for r in found] == [Outcome.FAILED, Outcome.BLOCKED, Outcome.BLOCKED]
 
 
 def test_a_cancelled_dependency_cancels_and_does_not_block() -> None:
     made = plan(package("a"), package("b", "a"))
-    runs = {planned.package.id: PackageRun.of(planned) for planned in made.packages}
-    found = results(runs, made.edges(), (Outcome.CANCELLED, "stopped"))
+    runs = {planned.package.id: PackageRun.from_plan(planned) for planned in made.packages}
+    found = results_of(runs, made.edges(), (Outcome.CANCELLED, "stopped"))
     assert [(r.outcome, r.reason) for r in found] == [(Outcome.CANCELLED, "stopped")] * 2
 
 
@@ -113,13 +113,13 @@ def test_the_default_ending_says_that_the_run_was_cut_off() -> None:
 
 
 def along(runs: Sequence[PackageRun], first: str) -> list[str]:
-    planned = {it.id for it in runs}
+    planned = {known.id for known in runs}
     edges = {
-        it.id: frozenset({need.on for need in it.planned.package.dependencies} & planned)
-        for it in runs
+        known.id: frozenset({need.on for need in known.planned.package.dependencies} & planned)
+        for known in runs
     }
-    chosen = next(it for it in runs if it.id.name == first)
-    return [it.id.name for it in companions(chosen, runs, edges)]
+    chosen = next(known for known in runs if known.id.name == first)
+    return [known.id.name for known in companions(chosen, runs, edges)]
 
 
 def built(name: str, *needs: str, **known: object) -> PackageRun:
@@ -133,10 +133,10 @@ def foreign(name: str, **known: object) -> PackageRun:
     return replace(made, planned=replace(made.planned, package=there))
 
 
-def needing(it: PackageRun, on: PackageRun) -> PackageRun:
+def needing(known: PackageRun, on: PackageRun) -> PackageRun:
     edge = Dependency(on=on.id)
-    needy = replace(it.planned.package, dependencies=(*it.planned.package.dependencies, edge))
-    return replace(it, planned=replace(it.planned, package=needy))
+    needy = replace(known.planned.package, dependencies=(*known.planned.package.dependencies, edge))
+    return replace(known, planned=replace(known.planned, package=needy))
 
 
 def test_nothing_goes_along_ahead_of_what_it_needs() -> None:

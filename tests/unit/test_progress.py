@@ -14,7 +14,7 @@ from rich.console import Console
 
 from releasekit.model import Event, Outcome, PackageId, Phase
 from releasekit.report.live import LiveProgress
-from releasekit.report.progress import LogProgress, choose
+from releasekit.report.progress import LogProgress, choose_progress
 from sample_runs import hostile_text, mixed_plan, outcomes, partial_report, plan, report, result
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ def event(
 def test_only_a_terminal_gets_the_live_table(
     terminal: bool, environment: Mapping[str, str], live: bool
 ) -> None:
-    progress = choose(Terminal() if terminal else StringIO(), environment)
+    progress = choose_progress(Terminal() if terminal else StringIO(), environment)
     assert isinstance(progress, LiveProgress if live else LogProgress)
 
 
 def test_a_log_that_folds_is_never_a_live_table() -> None:
-    progress = choose(Terminal(), {}, group=lambda title: _folded(StringIO(), title))
+    progress = choose_progress(Terminal(), {}, group=lambda title: _folded(StringIO(), title))
     assert isinstance(progress, LogProgress)
 
 

@@ -11,11 +11,11 @@ import pytest
 from fakes import FakeRegistry, FakeWorkspace, artifact, config, package, plan, target
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
-from releasekit.release.phases import Polling
+from releasekit.release.polling import Polling
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.state.directory import make_state_directory
-from releasekit.state.journal import Entry, Journal, read
+from releasekit.state.journal import HistoryEntry, Journal, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -294,7 +294,7 @@ def test_an_end_is_on_record_only_when_it_is_final(line: Line) -> None:
     line.registry.lost["core"] = LOST
     line.registry.lag["core"] = 2
     result = line.run(plan(CORE), max_retries=0, failure_policy="stop")["core"]
-    entry = read(line.root / ".releasekit").entry(CORE)
+    entry = read_history(line.root / ".releasekit").entry(CORE)
     assert entry is not None
     assert (result.outcome, entry.outcome) == (Outcome.PUBLISHED, Outcome.PUBLISHED)
 
@@ -501,9 +501,9 @@ def test_every_package_is_settled_once_for_the_watcher(line: Line) -> None:
 
 def test_intent_and_bytes_are_journalled_before_the_upload(line: Line) -> None:
     """R14"""
-    remembered: list[Entry | None] = []
+    remembered: list[HistoryEntry | None] = []
     line.registry.on_upload = lambda name: remembered.append(
-        read(line.root / ".releasekit").entry(CORE)
+        read_history(line.root / ".releasekit").entry(CORE)
     )
     line.outcomes(CORE)
     (entry,) = remembered
@@ -538,7 +538,9 @@ def test_sources_that_changed_since_the_plan_are_not_sent(tmp_path: Path) -> Non
     )
     assert "plans anew" in results["app"].hint
     [(_, entry)] = [
-        item for item in read(tmp_path / ".releasekit").entries.items() if item[0][0].name == "app"
+        item
+        for item in read_history(tmp_path / ".releasekit").entries.items()
+        if item[0][0].name == "app"
     ]
     assert entry.intent is None
 
@@ -564,7 +566,7 @@ def test_changed_sources_of_what_has_arrived_meanwhile_are_no_failure(
     line = Line(tmp_path)
     line.registry.faults["core"] = [Transient("503")]
     assert line.outcomes(CORE, max_retries=0) == {"core": Outcome.FAILED}
-    stored = read(tmp_path / ".releasekit").entries[CORE.id, CORE.version].artifacts
+    stored = read_history(tmp_path / ".releasekit").entries[CORE.id, CORE.version].artifacts
     [step] = plan(CORE, actions={"core": Action.UPLOAD}).packages
     made = replace(plan(CORE), packages=(replace(step, artifacts=tuple(stored), begun=True),))
 

@@ -13,7 +13,7 @@ from releasekit.report import (
     headline,
     outputs,
     plan_outputs,
-    verdict,
+    verdict_of,
 )
 from releasekit.report.text import columns, seconds
 from sample_runs import artifact, mixed_plan, outcomes, partial_report, plan, report, result, step
@@ -101,7 +101,7 @@ def test_verdict_exit_code_and_headline_tell_the_same(
     run: Report, word: Verdict, code: int, sentence: str
 ) -> None:
     """R4"""
-    assert (verdict(run), exit_code(run), headline(run)) == (word, code, sentence)
+    assert (verdict_of(run), exit_code(run), headline(run)) == (word, code, sentence)
 
 
 @pytest.mark.parametrize("outcome", [kind for kind in Outcome if not kind.done])

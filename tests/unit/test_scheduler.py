@@ -307,8 +307,8 @@ def test_cancel_lets_what_runs_come_to_its_end_and_skips_the_rest() -> None:
     assert result.failed == {"d": "reset"}
     assert result.attempts == {"a": 1, "c": 1, "d": 1, "f": 1}
     assert result.reasons == {
-        "b": "cancelled by a call of `cancel`",
-        "c": "cancelled by a call of `cancel`; its last attempt: busy",
+        "b": "cancelled by a call to `cancel`",
+        "c": "cancelled by a call to `cancel`; its last attempt: busy",
         "d": "reset",
         "e": "blocked by d (failed)",
     }

@@ -86,7 +86,7 @@ def test_outside_git_only_manifests_are_looked_at(tmp_path: Path) -> None:
     async def main() -> None:
         async with Processes(environment=dict(os.environ)) as processes:
             planned = replace(plan(made), commit=await commit_of(tmp_path, processes))
-            sources = Sources.of(planned, tmp_path, processes)
+            sources = Sources.in_checkout(planned, tmp_path, processes)
         assert await sources.change(made) == ""
         made.manifest.write_text("edited")
         assert "manifest is not" in await sources.change(made)

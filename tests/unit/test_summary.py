@@ -73,7 +73,7 @@ def test_summary_names_private_packages_and_why() -> None:
 @pytest.mark.parametrize(
     ("run", "words"),
     [
-        (partial_report(), "Solve what is named below first. Then run it again to finish"),
+        (partial_report(), "Fix what is named below first. Then run it again to finish"),
         (outcomes(Outcome.CANCELLED), "The run was cancelled. Then run it again to finish"),
     ],
 )

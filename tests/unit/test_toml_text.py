@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
+from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 OLD, NEW = "old", "new"
 DOCUMENTS = {
@@ -31,7 +31,7 @@ DOCUMENTS = {
 
 def written(literal: str) -> Edit:
     def edit(text: str, span: Span) -> tuple[Span, str]:
-        assert parse(f"old = {text[slice(*span)]}") == {"old": OLD}
+        assert parse_toml(f"old = {text[slice(*span)]}") == {"old": OLD}
         return span, literal
 
     return edit
@@ -42,10 +42,10 @@ def written(literal: str) -> Edit:
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 def test_a_string_is_changed_where_it_stands(document: str, first: str, line_end: str) -> None:
     text = first + document.replace("\n", line_end)
-    wanted = parse(text)
+    wanted = parse_toml(text)
     wanted["a"]["b"] = NEW
     after = changed(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:a")
-    assert parse(after) == wanted
+    assert parse_toml(after) == wanted
     before, _, behind = after.partition("'new'")
     assert text.startswith(before)
     assert text.endswith(behind)
@@ -59,7 +59,7 @@ def test_several_are_changed_at_once(tables: str) -> None:
         ("c", 3): written("'3'"),
         ("c", 1): written("'1'"),
     }
-    wanted = {**parse(text), "a": {"b": "4"}, "c": ["old", "1", "old", "3"]}
+    wanted = {**parse_toml(text), "a": {"b": "4"}, "c": ["old", "1", "old", "3"]}
     after = changed(text, edits, wanted=wanted, of="pypi:a")
     assert after == "c = [\n'old',\n'1',\n\"old\", # 'old'\n'3']\na.b = '4'" + tables
 
@@ -76,7 +76,7 @@ def test_what_would_say_something_else_is_refused(edit: str) -> None:
 def test_what_cannot_be_told_from_another_place_is_refused(last: str) -> None:
     """tomlkit moves the table, and what it then stands behind was never before it."""
     text = f'[[x]]\n[a]\nb = \'old\'\n[[x]]\ny = """\n[a]\nb = \'old\'\n"""\n{last}'
-    wanted = parse(text)
+    wanted = parse_toml(text)
     wanted["a"]["b"] = NEW
     with pytest.raises(PlanError, match="cannot be pinned"):
         changed(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:acme")

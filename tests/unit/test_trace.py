@@ -61,7 +61,7 @@ class Site:
         self.journal.outcome(release, outcome, "")
 
     def told(self, data: bytes | None = None, *, running: bool = False) -> list[str]:
-        written = bytes(self.log.data) if data is None else data
+        written = self.log.data if data is None else data
         run = fold(written, state_directory=STATE).last_run()
         assert run is not None
         return told(run, read_trace(written, run.id), running=running)
@@ -103,7 +103,7 @@ def test_a_run_that_was_cut_off_is_told_to_its_end(site: Site) -> None:
 
 def test_a_shortened_journal_tells_the_same(site: Site) -> None:
     """R40"""
-    assert site.told(compacted(bytes(site.log.data))) == CUT_OFF
+    assert site.told(compacted(site.log.data)) == CUT_OFF
 
 
 def test_a_run_that_ended_in_order_is_one_line(site: Site) -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_ended_in_order_is_one_line(site: Site) -> None:
         step.send(None)
     line = [f"{FIRST}ended after 5 min 12 s: partial"]
     assert site.told() == line
-    shorter = compacted(bytes(site.log.data))
+    shorter = compacted(site.log.data)
     assert site.told(shorter) == line
     assert b"needs" not in shorter
 
@@ -141,7 +141,7 @@ def test_many_are_counted() -> None:
 
 
 def test_the_records_of_other_runs_are_not_its_own(site: Site) -> None:
-    later = Site(bytes(site.log.data), run_id="later")
+    later = Site(site.log.data, run_id="later")
     later.start({CORE: []})
     site.log = later.log
     assert site.told() == [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXIT_CODES: Final = """\
 exit codes:
   0    all published, or there already
-  1    some package failed, is blocked, or nobody can say
+  1    at least one package failed, is blocked or unknown
   2    configuration or input
   3    the plan is impossible: a cycle, an unknown dependency, no credentials
   4    another run holds the lock
@@ -47,7 +47,9 @@ beats releasekit.toml. Without a command this is the action, and RELEASEKIT_MODE
 {exit_codes}"""
 
 
-def parse(argv: Sequence[str], environment: Mapping[str, str], declared: Declared) -> Inputs:
+def parse_command_line(
+    argv: Sequence[str], environment: Mapping[str, str], declared: Declared
+) -> Inputs:
     """What the arguments (without the program's name), then the RELEASEKIT_* variables say.
 
     Without arguments this is the action, and `mode` comes from RELEASEKIT_MODE. `--help` and
@@ -160,7 +162,7 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _not_understood(unknown: Sequence[str], command: Command, declared: Declared) -> ConfigError:
-    """About the first of them; its value stays unsaid, it may be a secret."""
+    """The error for the first of them, without its value, which may be a secret."""
     hint = f"releasekit {command} --help lists the flags."
     flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
     if not flag:

@@ -29,11 +29,11 @@ from releasekit.plan.make import discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
-from releasekit.report.progress import choose
+from releasekit.report.progress import choose_progress
 from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
-from releasekit.state.journal import Journal, read
+from releasekit.state.journal import Journal, read_history
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whom a command speaks for and to, besides its Config."""
+    """Whose credentials a command uses and where it prints, besides its Config."""
 
     credentials: Credentials
     actions: Actions
@@ -80,7 +80,7 @@ async def plan(config: Config, session: Session) -> int:
         discoveries, processes = await opened(group, config, session, logs=logs)
         commit = await commit_of(config.root, processes)
         targets = await discover(config.root, discoveries)
-        made = await make_plan(config, targets, read(config.state_directory), commit=commit)
+        made = await make_plan(config, targets, read_history(config.state_directory), commit=commit)
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
     return 0
@@ -121,14 +121,14 @@ async def publish(config: Config, session: Session) -> int:
     with Interruption() as interruption:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
-            for line in doctor.unfinished(config.state_directory, ecosystems):
-                print(log_line(line), file=session.out)
+            _say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             for path in pins.recover(config.state_directory, ecosystems, root=config.root):
-                print(f"gave back {path}, which a killed run had left pinned", file=session.out)
+                print(f"restored {path}, which a killed run had left pinned", file=session.out)
             run_logs.remove_old(config.state_directory)
             journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
             await group.enter(contextlib.closing(journal))
+            _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             logs = _logs(config, session, run_id)
             discoveries, processes = await opened(
                 group, config, session, logs=logs, inherit_fds=held.descriptors
@@ -140,9 +140,14 @@ async def publish(config: Config, session: Session) -> int:
                 planned.check(made)
             if not config.dry_run:
                 check_credentials(made, targets)
-            sources = Sources.of(made, config.root, processes)
+            sources = Sources.in_checkout(made, config.root, processes)
             run = _Run(run_id, made, config, session, journal)
             return await run.carry_out(targets, sources, interruption)
+
+
+def _say(line: str, session: Session) -> None:
+    if line:
+        print(log_line(line), file=session.out)
 
 
 def check_credentials(made: Plan, targets: Mapping[str, Target]) -> None:
@@ -171,7 +176,7 @@ class _Run:
     ) -> int:
         began, started_at = asyncio.get_running_loop().time(), _now()
         environment = self.session.credentials.environment
-        progress = choose(
+        progress = choose_progress(
             self.session.out,
             environment,
             group=self.session.actions.group if on_actions(environment) else None,
@@ -199,7 +204,7 @@ class _Run:
             with listening(pause=engine.pause, resume=engine.resume, cancel=interruption.by_key):
                 await release.run()
         finally:
-            # Also when a bug ends the run: what has happened until then is on record.
+            # Even if a bug ends the run, what has happened until then is put on record.
             made = Report(
                 run_id=self.id,
                 plan_digest=self.plan.digest,
@@ -214,7 +219,7 @@ class _Run:
             progress.end(made)
             progress.close()
             tell(made, self.config, self.session)
-        await self.journal.run_ended(report.verdict(made))
+        await self.journal.run_ended(report.verdict_of(made))
         code = report.exit_code(made)
         return INTERRUPTED if code and interruption.happened else code
 
@@ -242,22 +247,24 @@ async def examine(config: Config, session: Session) -> int:
     if config.fix:
         for finding in doctor.fix(config.state_directory, root=config.root):
             print(f"fixed: {log_line(finding.message)}", file=session.out)
-    findings = doctor.examine(config.state_directory, root=config.root)
-    for line in doctor.locks_in_order(config.state_directory, _directories(config)):
+    found = doctor.examine(
+        config.state_directory, root=config.root, registries=_directories(config)
+    )
+    for line in found.locks:
         print(log_line(line), file=session.out)
-    for finding in findings:
+    for finding in found.findings:
         print(f"{finding.kind}: {log_line(finding.message)}", file=session.out)
         if finding.hint:
             print(f"  {log_line(finding.hint)}", file=session.out)
-    if not findings:
+    if not found.findings:
         print(f"{config.state_directory}: nothing was left behind", file=session.out)
-    for line in doctor.last_run(config.state_directory):
+    for line in found.last_run:
         print(log_line(line), file=session.out)
-    return 1 if findings else 0
+    return 1 if found.findings else 0
 
 
 def _directories(config: Config) -> list[Path]:
-    """The static registries that are named."""
+    """The directories of the static registries in the configuration."""
     return [place.path for place in config.registries.values() if isinstance(place, Directory)]
 
 
@@ -278,7 +285,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
             result for result in made.results if result.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
         ]
         actions.annotate("error", _annotations(failed))
-        # Published, and what should have followed did not.
+        # It is published, but what should have followed did not.
         owing = [result for result in made.results if result.outcome.done and result.hint]
         actions.annotate("warning", _annotations(owing))
 
@@ -298,8 +305,8 @@ async def opened(
     logs: Logs,
     inherit_fds: Collection[int] = (),
 ) -> tuple[Mapping[str, Discovery], Processes]:
-    """The chosen ecosystems and those to be consulted, undiscovered, and what they share, open for
-    as long as `group` is.
+    """The chosen ecosystems and those to be consulted, not yet discovered, with the processes that
+    they share; all of it is open for as long as `group` is.
     """
     credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Self
 from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from releasekit.release.release import ReleaseRun
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,7 +25,7 @@ class Interruption:
     def __init__(self) -> None:
         self._task = asyncio.current_task()
         self._release: ReleaseRun | None = None
-        self._strictness = -1  # that of the strictest end asked for, if any was
+        self._strictness = -1  # the strictest end that was asked for, if any
         self._before = {number: signal.getsignal(number) for number in SIGNALS}
 
     @property
@@ -35,15 +33,15 @@ class Interruption:
         return self._strictness >= 0
 
     def ends(self, release: ReleaseRun) -> None:
-        """From now on `release` is ended instead, and accounts for every package."""
+        """From now on, end `release` instead, which accounts for every package."""
         self._release = release
 
     def by_key(self) -> None:
-        """What is in flight runs to its end; the next time, as by a signal."""
+        """What is in flight runs to its end; the second time, it is treated like a signal."""
         self._interrupt("cancelled by the key q", self._strictness + 1)
 
     def _by_signal(self, number: signal.Signals) -> None:
-        """What is in flight gets a few seconds; the next time, none."""
+        """What is in flight gets a few seconds; the second time, none."""
         self._interrupt(f"cancelled by {number.name}", max(self._strictness + 1, 1))
 
     def __enter__(self) -> Self:
@@ -54,12 +52,7 @@ class Interruption:
                 loop.add_signal_handler(number, self._by_signal, number)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError):
             for number in SIGNALS:

@@ -134,7 +134,7 @@ def read_page(path: Path) -> bytes | None:
 
 def _write(path: Path, page: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if durable.read(path) == page:  # through no link
+        if durable.read_file(path) == page:  # through no link
             return
     durable.make_directory(path.parent)
     durable.replace(path, page)

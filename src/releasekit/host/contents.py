@@ -1,4 +1,6 @@
-"""The bytes of a built file, from one descriptor: hashed first, and only those ever handed out."""
+"""The bytes of a built file, from one descriptor: hashed first, and only those bytes are handed
+out.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _CHUNK: Final = 1024 * 1024
 class Contents(io.RawIOBase):
     """A binary file whose last bytes come only if all of them hash to the artifact's sha256.
 
-    Raises PackageError instead, so that whoever sends them cannot finish the request.
+    Otherwise it raises PackageError, so that the request that sends them cannot be finished.
     """
 
     def __init__(self, descriptor: int, artifact: Artifact) -> None:

@@ -30,7 +30,7 @@ class Attributes:
     gid: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Self:
+    def from_status(cls, status: os.stat_result) -> Self:
         return cls(mode=status.st_mode & 0o7777, uid=status.st_uid, gid=status.st_gid)
 
 
@@ -44,19 +44,20 @@ def replace(
 ) -> None:
     """Put `data` at `path`, durably, whether or not something is there; its directory exists.
 
-    `times_ns` are access and modification time, now if not given.
-    `temporary` is a file of the same directory that nobody else uses meanwhile; without it the name
-    is random, so that any number of writers may replace one path at once (the last one wins). Only
-    a kill leaves it behind. Raises OSError, with the temporary file gone and `path` untouched.
+    `times_ns` are access and modification time, now if not given. `temporary` is a file of the same
+    directory that nobody else uses meanwhile; without it the name is random, so that any number of
+    writers may replace one path at once (the last one wins). Only being killed leaves it behind.
+    Raises OSError, with the temporary file gone and `path` untouched.
     """
     random = f".{path.name}.{secrets.token_hex(8)}.tmp"
     name = random if temporary is None else temporary.name
     with Folder.reached(path.parent) as folder:
         if temporary is not None:
-            # One left by a kill may be read-only by now, so it cannot simply be opened again.
+            # One that a killed run left may be read-only by now, so it cannot simply be opened
+            # again.
             folder.unlink(name)
         try:
-            # Nobody may look inside before the file has the mode it is meant to have.
+            # No one else may look inside before the file has the mode it is meant to have.
             mode = 0o666 if attributes is None else 0o600
             with _closing(
                 folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -97,7 +98,7 @@ def rename(old: Path, new: Path) -> None:
 
 
 def names(directory: Path) -> list[str]:
-    """What is in it, sorted; nothing where there is no such directory."""
+    """The names in the directory, sorted; none where there is no such directory."""
     try:
         with Folder.reached(directory) as folder:
             return folder.names()
@@ -105,14 +106,14 @@ def names(directory: Path) -> list[str]:
         return []
 
 
-def read(path: Path, *, max_bytes: int = -1) -> bytes:
-    """The bytes of a file, `max_bytes` of them at most."""
+def read_file(path: Path, *, max_bytes: int = -1) -> bytes:
+    """The bytes of a file, at most `max_bytes` of them."""
     with opened(path, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
         return file.read(max_bytes)
 
 
 def fsync(path: Path) -> None:
-    """Make the bytes of a file that somebody else wrote durable; not its name."""
+    """Make the bytes of a file that others wrote durable, but not its name."""
     # Windows flushes only what is open for writing.
     with opened(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY) as descriptor:
         os.fsync(descriptor)
@@ -156,7 +157,7 @@ def _set_attributes(descriptor: int, path: Path, attributes: Attributes) -> None
     if sys.platform == "win32":
         path.chmod(attributes.mode)
         return
-    # Root in a container gives a checkout back to its owner; nobody else can give files away.
+    # Root in a container gives a checkout back to its owner; no other user can give files away.
     with contextlib.suppress(PermissionError):
         os.fchown(descriptor, attributes.uid, attributes.gid)  # may clear bits of the mode
     os.fchmod(descriptor, attributes.mode)

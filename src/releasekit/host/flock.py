@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 if sys.platform == "win32":
     import msvcrt
 
-    # Far behind the text of the file, which stays readable for everybody.
+    # Far beyond the text of the file, which stays readable for all.
     LOCKED_BYTE = 1 << 30
 
     def try_lock(descriptor: int, *, shared: bool = False) -> bool:
@@ -28,7 +28,7 @@ if sys.platform == "win32":
 
     @contextlib.contextmanager
     def exclusive(descriptor: int) -> Iterator[None]:
-        """Wait for the lock (up to 10 s, then OSError) and give it back at the end."""
+        """Wait for the lock (up to 10 s, then OSError) and release it at the end."""
         os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
         try:
@@ -51,7 +51,7 @@ else:
 
     @contextlib.contextmanager
     def exclusive(descriptor: int) -> Iterator[None]:
-        """Wait for the lock, which nobody keeps for longer than one write, and give it back."""
+        """Wait for the lock, which is never kept for longer than one write, and release it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             yield

@@ -1,7 +1,7 @@
 """Directories that are reached by their names alone, without following a symbolic link.
 
-Each component of a path is opened in the one before it (openat(2) with O_NOFOLLOW), so whoever may
-write a directory on the way cannot lead us out of it, at whatever instant.
+Each component of a path is opened in the one before it (openat(2) with O_NOFOLLOW), so that
+changing a directory on the way cannot lead us elsewhere, whenever it happens.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _require_regular(status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "is no regular file")
+        raise OSError(errno.EINVAL, "is not a regular file")
 
 
 def _look_for_links(path: Path) -> None:

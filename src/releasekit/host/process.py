@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a group gets to obey each signal of its ending, and who is left of it to let go of
-    its pipes then, in seconds.
+    """How long a group gets to obey each of the signals that end it, and how long what is left of
+    it then gets to let go of its pipes, in seconds.
     """
 
     signals: tuple[tuple[signal.Signals, float], ...] = (
@@ -54,7 +54,7 @@ class Completed:
 
 
 class Processes(Resource):
-    """Starts children; its group has a task for each, which sees to its end."""
+    """Starts children; its group has a task for each, which ends it."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Processes(Resource):
         return self._variables.scrub(self._given, self._secrets)
 
     def passing(self, names: Collection[str]) -> dict[str, str]:
-        """Those of these variables that are set and show no sign of being a secret, for `env`."""
+        """Those of these variables that are set and show no sign of being secret, for `env`."""
         return {
             name: self._given[name]
             for name in names
@@ -165,7 +165,7 @@ class Processes(Resource):
         def closed(stream: asyncio.Future[None]) -> None:
             still_open.remove(stream)
             if not still_open:
-                # Dead or about to be; what it started and left behind is ended with it.
+                # It is dead or about to be; what it started and left behind is ended with it.
                 running.kill()
                 ended(output.tail())
 
@@ -219,12 +219,12 @@ class Child:
         self._closing = False
 
     def send(self, line: str) -> None:
-        """Write one line to its stdin; that it is gone is told by `ended`, not here."""
+        """Write one line to its stdin; if it is gone, `ended` says so, not this."""
         self._running.write(line)
 
     def close(self) -> None:
-        """Close its stdin, which asks it to end, and begin to see to it that it does."""
-        if not self._closing:  # a second time would mean at once
+        """Close its stdin, which asks it to end, and start making sure that it does."""
+        if not self._closing:  # a second cancellation would mean at once
             self._closing = True
             # Once it has begun. https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
             asyncio.get_running_loop().call_soon(self._life.cancel)
@@ -258,8 +258,8 @@ class _Running:
             stdin.write(line.encode() + b"\n")
 
     async def attend(self, *, ask: bool) -> int:
-        """Wait for its status. Cancelled, end the whole group, asked first by the end of its stdin
-        where that is the way; cancelled again, at once.
+        """Wait for its status. When cancelled, end the whole group, after closing its stdin where
+        that asks it to end; when cancelled again, end it at once.
         """
         try:
             status = await self._process.wait()
@@ -304,7 +304,7 @@ class _Running:
                 await self._process.wait()
 
     async def _drain(self) -> None:
-        """Read what is left; whoever of the group still holds a pipe then is ended with it."""
+        """Read what is left; then end those of the group that still hold a pipe."""
         closed = [stream.closed for stream in self._streams]
         _, open_still = await asyncio.wait(closed, timeout=self._patience.pipes_s)
         if open_still:

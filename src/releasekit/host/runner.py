@@ -1,4 +1,4 @@
-"""What the runner hears from a step: outputs, masks, groups, annotations, the job summary.
+"""What a step tells the runner: outputs, masks, groups, annotations, the job summary.
 
 Only the formatting of `actions_toolkit` is used. The functions around it read and write
 `os.environ`, print without flushing, and one of them ends the process; importing them costs 0.1 s.
@@ -39,7 +39,7 @@ def on_actions(environment: Mapping[str, str]) -> bool:
 class Actions:
     """The runner's side of one step; every method does nothing outside a runner.
 
-    `stream` is the step's log. Nothing of the environment is read but `environment`.
+    `stream` is the step's log. It reads no environment but `environment`.
     """
 
     def __init__(self, environment: Mapping[str, str], stream: TextIO) -> None:
@@ -73,7 +73,9 @@ class Actions:
         return not reason
 
     def summary(self, markdown: str) -> None:
-        """Append to the job summary; what exceeds 1 MiB is cut at a paragraph, and says so."""
+        """Append to the job summary; what exceeds 1 MiB is cut at a paragraph, with a word about
+        it.
+        """
         path = self._environment.get("GITHUB_STEP_SUMMARY")
         if not path:
             return
@@ -106,7 +108,7 @@ class Actions:
     def _command(self, name: str, message: str, **properties: str) -> None:
         if not self._on:
             return
-        # The runner reads lines as they come: what was printed before has to arrive before.
+        # The runner reads lines as they come, so what was printed before has to be flushed first.
         self._stream.flush()
         self._stream.write(f"{Command(name, properties, message)}\n")
         self._stream.flush()
@@ -115,7 +117,7 @@ class Actions:
         # Inside JSON a secret may be escaped, which the runner recognizes as well.
         spellings = {form for secret in self._masked for form in (secret, json.dumps(secret)[1:-1])}
         if any(spelling in value for spelling in spellings):
-            return "it holds a masked value, which the runner would drop without a word"
+            return "it holds a masked value, which the runner would silently drop"
         # Measured in UTF-16:
         # https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idoutputs
         size = len(name.encode("utf-16-le")) + len(value.encode("utf-16-le", "surrogatepass"))
@@ -127,13 +129,13 @@ class Actions:
 
 def _hideable(secret: str) -> bool:
     """A variable called …_AUTH may hold "true", a line of a private key may be "}". Hiding those
-    would hide half of every log, and have the runner drop outputs that say just that.
+    would hide half of every log, and make the runner drop outputs that hold just that.
     """
     return len(secret) >= MIN_SECRET_CHARS and secret.lower() not in {"true", "false", "none"}
 
 
 def _append(path: str, text: str) -> str:
-    """Why not, or nothing. A full disk must not hide how the release went."""
+    """Returns why it failed, or nothing. A full disk must not hide how the release went."""
     try:
         with open(path, "a", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
             file.write(text)

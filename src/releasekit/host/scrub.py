@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, Self
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-# What neither this nor an ecosystem names stays outside: a variable with a harmless name may hold
-# anything a workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and their like stay outside as
-# well: who may write to those files can change the steps that follow.
+# A variable that neither this nor an ecosystem names is left out: one with a harmless name may hold
+# anything that a workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and the like are left out
+# as well: a process that may write to those files can change the steps that follow.
 # https://docs.github.com/en/actions/reference/security/secure-use#understanding-the-risk-of-script-injections
 _ALLOWED: Final = re.compile(
     r"""
@@ -36,7 +36,7 @@ _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolVariables:
     """What tools have variables for, besides what every program may see: names as regular
-    expressions. Those that fit `hidden` are kept from them even when they are asked for.
+    expressions. Those that match `hidden` are withheld even when they are asked for.
     """
 
     seen: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class ToolVariables:
 
     @classmethod
     def of_all(cls, several: Iterable[Self]) -> Self:
-        """One environment serves the tools of all: a wheel may hold a crate."""
+        """One environment serves the tools of all ecosystems: a wheel may hold a crate."""
         together = tuple(several)
         return cls(
             seen=tuple(name for each in together for name in each.seen),
@@ -56,7 +56,7 @@ class ToolVariables:
     ) -> dict[str, str]:
         """The variables of `environment` with a harmless name and a value that holds no secret.
 
-        A URL with a user name or password counts as a secret, also in a proxy or index setting.
+        A URL with a user name or password counts as a secret, even in a proxy or index setting.
         """
         seen = _any_of(self.seen)
         return {
@@ -88,6 +88,6 @@ def redactor(secrets: Collection[str]) -> Callable[[str], str]:
     lines = {line.strip() for secret in secrets for line in secret.splitlines()} - {""}
     if not lines:
         return lambda text: text
-    # The longest first: a secret may begin with another one.
+    # The longest comes first: a secret may begin with another one.
     pattern = re.compile("|".join(re.escape(line) for line in sorted(lines, key=len, reverse=True)))
     return lambda text: pattern.sub("***", text)

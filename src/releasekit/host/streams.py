@@ -22,7 +22,7 @@ MAX_LOG: Final = 64 * 1024 * 1024
 
 
 def last_lines(log: Path) -> tuple[str, ...]:
-    """The end of what a child wrote to `log` by itself: not redacted, empty where it wrote none."""
+    """The end of what a child itself wrote to `log`: not redacted, empty if it wrote nothing."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))

@@ -11,8 +11,9 @@ MAX_PAUSE_S: Final = 60.0
 
 
 class Circuit:
-    """Lets nobody ask a registry that is down: opened by `failures` failed requests in a row, for
-    `pause_s`, then twice that, up to a minute. Statuses below 500 show a registry that is up.
+    """Keeps requests from a registry that is down. `failures` failed requests in a row open it for
+    `pause_s`, then for twice that, up to a minute. A status below 500 shows that the registry is
+    up.
     """
 
     def __init__(self, name: str, *, failures: int = 5, pause_s: float = 5.0) -> None:
@@ -38,7 +39,7 @@ class Circuit:
         now = asyncio.get_running_loop().time()
         self._failures += 1
         self._last = reason
-        # Requests that were under way when it opened tell nothing new.
+        # Requests that were under way when it opened say nothing new.
         if self._failures >= self._limit and now >= self._open_until:
             self._open_until = now + min(self._pause_s * 2**self._pauses, MAX_PAUSE_S)
             self._pauses = min(self._pauses + 1, 16)

@@ -19,7 +19,7 @@ import httpx
 from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.errors import Denied, Rejected, Transient
-from releasekit.http.origins import is_safe, place, same_origin
+from releasekit.http.origins import describe_request, is_safe, same_origin
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _NEVER_SENT = (
 )
 
 _LOOKED_AT_BYTES = 64 * 1024
-# It stops at the next "<", so that no text is gone over twice.
+# It stops at the next "<", so that no text is scanned twice.
 _TAG = re.compile(r"<([^<>]*)>")
 _NOT_SHOWN = frozenset({"head", "script", "style"})
 
@@ -61,15 +61,15 @@ def http_client(
         # our own pool has no limit: it says nothing about the registry.
         timeout=httpx.Timeout(60.0, connect=15.0, pool=None),
         limits=httpx.Limits(max_connections=pool_size, max_keepalive_connections=pool_size),
-        # Followed by request_with_retry only, which looks at where they lead.
+        # Only request_with_retry follows redirects: it checks where they lead.
         follow_redirects=False,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how long a read is tried: `max_retries` more times, and never past
-    `deadline_s` from the start of the call, pauses included.
+    """How often and how long a read is tried: up to `max_retries` more times, but never beyond
+    `deadline_s` after the start of the call, pauses included.
     """
 
     max_retries: int = 3
@@ -107,7 +107,7 @@ def _timestamp(http_date: str) -> float | None:
 
 
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
-    """`attempt` until it raises anything but Transient, or the policy is used up."""
+    """Call `attempt` until it returns, raises anything but Transient, or the policy is used up."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + policy.deadline_s
     for number in itertools.count():
@@ -156,7 +156,9 @@ async def send(
             circuit.failed(_describe(error))
         raise _broken(request, error) from error
     except httpx.DecodingError as error:
-        raise Transient(f"{place(request)}: unreadable answer ({error})", ambiguous=True) from error
+        raise Transient(
+            f"{describe_request(request)}: unreadable answer ({error})", ambiguous=True
+        ) from error
     if circuit is not None:
         if response.status_code >= 500:
             circuit.failed(f"HTTP {response.status_code}")
@@ -175,8 +177,8 @@ async def request_with_retry(
 ) -> httpx.Response:
     """A read: retried, redirects followed (never with credentials to another origin).
 
-    Returns every answer whose status is not worth another attempt, 404 included. Uploads are the
-    scheduler's to retry: this is not for them.
+    Returns every answer whose status is not worth another attempt, 404 included. It is not for
+    uploads, which the scheduler retries.
     """
     policy = policy or RetryPolicy()
 
@@ -185,11 +187,11 @@ async def request_with_retry(
         for _ in range(MAX_REDIRECTS):
             response = await send(client, request, circuit=policy.circuit)
             if response.status_code in RETRIED_STATUSES:
-                check(response, place(request))
+                check(response, describe_request(request))
             if response.next_request is None:
                 return response
             request = _redirected(request, response.next_request)
-        raise Rejected(f"{place(request)}: more than {MAX_REDIRECTS} redirects")
+        raise Rejected(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
 
     return await retry(attempt, policy)
 
@@ -203,8 +205,8 @@ def check(
 ) -> httpx.Response:
     """`response` if it is a success; else Transient, Denied or Rejected with the server's words.
 
-    `what` starts the message: the package and what was asked for. `words` are those of
-    `message_of`, where the caller has them already.
+    The message starts with `what`: the package and what was asked for. `words` is the result of
+    `message_of`, if the caller has it already.
     """
     status = response.status_code
     if 200 <= status < 300:
@@ -232,7 +234,7 @@ def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) 
 
 
 def words_of_page(page: str) -> str:
-    """What a browser would show of some HTML, near enough for an error message."""
+    """Roughly the text that a browser would show for some HTML; enough for an error message."""
     words, end, hidden = [], 0, ""
     for tag in _TAG.finditer(page):
         if not hidden:
@@ -253,7 +255,7 @@ def words_of_page(page: str) -> str:
 
 
 def _said(text: str) -> str:
-    """What a JSON object has to say for people, where it has it at its top level."""
+    """The message for people that a JSON object has at its top level, if there is one."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -267,7 +269,7 @@ def _said(text: str) -> str:
 
 def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """`text` made safe to show: no line ends, no control characters, bounded."""
-    # Only white space makes a line shorter, and nobody needs so much of it.
+    # Only white space makes the line shorter, and a message has little of it.
     start = text[: 16 * limit]
     line = " ".join(visible(start).split())
     return clip(line if start == text else f"{line}…", limit)
@@ -275,7 +277,9 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
 
 def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     if not is_safe(target.url):
-        raise Rejected(f"{place(request)}: redirects to {one_line(str(target.url))}, not https")
+        raise Rejected(
+            f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https"
+        )
     if not same_origin(request.url, target.url):
         target.headers.pop("Authorization", None)
     return target
@@ -287,7 +291,9 @@ async def _read(response: httpx.Response, max_bytes: int) -> bytes:
     async for chunk in response.aiter_bytes():
         size += len(chunk)
         if size > max_bytes:
-            raise Rejected(f"{place(response.request)}: the answer is over {max_bytes} bytes")
+            raise Rejected(
+                f"{describe_request(response.request)}: the answer is over {max_bytes} bytes"
+            )
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -310,7 +316,7 @@ def _with_content(response: httpx.Response, body: bytes) -> httpx.Response:
 
 
 def _broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
-    reason = f"{place(request)}: {_describe(error)}"
+    reason = f"{describe_request(request)}: {_describe(error)}"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

@@ -1,4 +1,4 @@
-"""Secrets: split off the environment at the start, masked, and redacted ever after."""
+"""Secrets: taken out of the environment at the start, masked, and redacted from then on."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_secret(name: str) -> bool:
 
 
 class Credentials:
-    """Every secret of one run. `mask` hears of each before anything else can print it."""
+    """Every secret of one run. `mask` is called with each before anything else can print it."""
 
     def __init__(self, taken: Snapshot, *, mask: Callable[[str], None]) -> None:
         self._taken = taken
@@ -104,7 +104,7 @@ class Credentials:
         return self._taken.secrets.get(variable) or None
 
     def adopt(self, value: str) -> Secret:
-        """Mask a secret that came into being during the run, and redact it from now on."""
+        """Mask a secret that was made during the run, and redact it from now on."""
         if value and value not in self._values:
             self._mask(value)
             if len(value) >= _REDACTED_FROM_CHARS:
@@ -113,9 +113,9 @@ class Credentials:
 
     @property
     def values(self) -> Collection[str]:
-        """What must not be shown; a live view that grows with every token minted."""
+        """What must not be shown: a live view that grows with every new token."""
         return self._values
 
     def redact(self, text: str) -> str:
-        """`text` with asterisks for everything that is in `values` by now."""
+        """`text` with asterisks in place of everything in `values`."""
         return redactor(self._values)(text)

@@ -39,8 +39,8 @@ class IdTokens:
         return self._url is not None and self._bearer is not None
 
     async def fetch(self, audience: str) -> Secret:
-        """A fresh token: registries take each one once. One attempt, to be repeated with all that
-        depends on it. Raises Transient, Denied, Rejected.
+        """A fresh token, because registries accept each one only once. This makes one attempt; a
+        retry has to repeat everything that depends on it. Raises Transient, Denied, Rejected.
         """
         if self._url is None or self._bearer is None:
             raise Denied("This job may not ask GitHub for an ID token")
@@ -59,7 +59,7 @@ class IdTokens:
 
 
 def text_of(response: httpx.Response, key: str) -> str | None:
-    """A string of a JSON object's top level; None when there is no such thing."""
+    """A string from the top level of a JSON object; None when there is none."""
     try:
         document = response.json()
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ class Minted:
 
 
 class SharedToken:
-    """One short-lived token for everybody: minted when first needed, and again before it ends."""
+    """One short-lived token for all callers: minted when first needed, and again before it ends."""
 
     def __init__(self, mint: Callable[[], Awaitable[Minted]]) -> None:
         self._mint = mint

@@ -1,4 +1,4 @@
-"""Where a request may go: what is a safe URL, and what is the same place."""
+"""Where a request may go: which URLs are safe, and which have the same origin."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from releasekit.text.escape import clip, visible
 
 
 def require_safe(url: str, *, name: str) -> httpx.URL:
-    """`url` parsed, if credentials may be sent there: https, or http to this machine only.
+    """Parse `url`, which must be one that credentials may go to: https, or http to this machine.
 
-    Raises ConfigError naming the input `name`; what it says holds no credentials.
+    Raises ConfigError that names the input `name` and holds no credentials.
     """
     try:
         parsed = httpx.URL(url)
@@ -54,7 +54,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def place(request: httpx.Request) -> str:
-    """Method and URL without query and userinfo, which may hold secrets."""
+def describe_request(request: httpx.Request) -> str:
+    """Method and URL, without the query and userinfo, which may hold secrets."""
     url = request.url
     return f"{request.method} {url.copy_with(query=None, fragment=None, userinfo=b'')}"

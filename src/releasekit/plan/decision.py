@@ -13,7 +13,7 @@ from releasekit.model import Action, Artifact, Published
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from releasekit.state.journal import Entry
+    from releasekit.state.journal import HistoryEntry
 
 
 GONE = (
@@ -45,7 +45,7 @@ def compare(artifacts: Iterable[Artifact], published: Published | None) -> Compa
 
 
 def decide(
-    published: Published | None, entry: Entry | None, *, commit: str, url: str
+    published: Published | None, entry: HistoryEntry | None, *, commit: str, url: str
 ) -> tuple[Action, str]:
     """What to do about a package, and why, from what the registry at `url` shows of it and what the
     journal remembers of this version.
@@ -79,7 +79,7 @@ def decide(
     return Action.UPLOAD, "its upload was begun by an earlier run"
 
 
-def _binds(entry: Entry, published: Published | None, url: str) -> bool:
+def _binds(entry: HistoryEntry, published: Published | None, url: str) -> bool:
     """Not when it is known how the upload ended and nothing of it is there: it was refused, or the
     registry was emptied since.
     """
@@ -105,7 +105,7 @@ def is_clean(commit: str) -> bool:
     return bool(commit) and "+" not in commit
 
 
-def intact(entry: Entry) -> bool:
+def intact(entry: HistoryEntry) -> bool:
     """Whether the stored bytes are still those that were built."""
     for artifact in entry.artifacts:
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Discovery, Target
-    from releasekit.state.journal import Entry, History
+    from releasekit.state.journal import History, HistoryEntry
 
 
 async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
@@ -202,7 +202,7 @@ def named(package: PackageId, *, beside: PackageId) -> str:
 def plan_package(
     package: Package,
     published: Published | None,
-    entry: Entry | None,
+    entry: HistoryEntry | None,
     *,
     commit: str,
     url: str,
@@ -219,7 +219,9 @@ def plan_package(
     )
 
 
-def _stored(entry: Entry, published: Published | None, action: Action) -> tuple[Artifact, ...]:
+def _stored(
+    entry: HistoryEntry, published: Published | None, action: Action
+) -> tuple[Artifact, ...]:
     """Bytes built and never sent are not those of a package that is there already."""
     comparison = compare(entry.artifacts, published)
     the_same = not comparison.missing and not comparison.differing

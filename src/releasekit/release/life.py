@@ -30,7 +30,7 @@ class PackageRun:
     `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
-    did not: a blemish, not a failure.
+    has not: a blemish, not a failure.
     """
 
     planned: PlannedPackage
@@ -45,7 +45,7 @@ class PackageRun:
     spans: list[Span] = field(default_factory=list)
 
     @classmethod
-    def of(cls, planned: PlannedPackage) -> PackageRun:
+    def from_plan(cls, planned: PlannedPackage) -> PackageRun:
         return cls(planned=planned, artifacts=planned.artifacts, published=planned.published)
 
     @property
@@ -55,7 +55,7 @@ class PackageRun:
 
     @property
     def waiting(self) -> bool:
-        """Whether its files are at hand, and nothing of them was accepted or refused."""
+        """Whether its files are at hand, and none of them was accepted or refused."""
         untouched = self.published is None and self.error is None and not self.sent
         return untouched and bool(self.artifacts) and self.planned.action is not Action.REFUSE
 
@@ -71,9 +71,9 @@ class PackageRun:
 def companions(
     first: PackageRun, runs: Iterable[PackageRun], edges: Mapping[PackageId, Collection[PackageId]]
 ) -> list[PackageRun]:
-    """Who can go out with `first`, whose turn has come, in one upload that takes all or none.
+    """What can go out with `first`, whose turn has come, in one upload that takes all or none.
 
-    Dependencies come first in `runs`; nothing is ever ahead of what it needs.
+    Dependencies come first in `runs`; nothing goes out ahead of what it needs.
     """
     there, companions = {first.id, *edges[first.id]}, []
     for run in runs:
@@ -91,13 +91,15 @@ def companions(
 
 
 def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:
-    """What failed before anything was sent; the others of the deployment are told why they stay."""
+    """The error of what failed before anything was sent; the rest of the deployment gets an error
+    too.
+    """
     assert failed.error is not None  # noqa: S101 (why we are here)
     for run in runs:
         if run.error is None:
             run.error = PackageError(
                 f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
-                hint=f"Mend {failed.id.name}, or leave it out with `exclude-packages`.",
+                hint=f"Fix {failed.id.name}, or leave it out with `exclude-packages`.",
             )
     return failed.error
 
@@ -111,8 +113,8 @@ CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
     """The outcome of one package and the reason for it, whatever order things happened in.
 
-    `blockers` are its dependencies that will not be there; `ending` is the end of all that nothing
-    else has happened to.
+    `blockers` are its dependencies that will not be there; `ending` is the outcome of a package to
+    which nothing else has happened.
     """
     if run.planned.action is Action.KEEP:
         return Outcome.ALREADY_PUBLISHED, run.planned.reason
@@ -132,7 +134,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     return ending
 
 
-def results(
+def results_of(
     runs: Mapping[PackageId, PackageRun],
     edges: Mapping[PackageId, Collection[PackageId]],
     ending: Ending = CUT_OFF,
@@ -169,7 +171,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
 
 _HINTS = {
     Outcome.UNKNOWN: "Run the same command again: it asks the registry first.",
-    Outcome.BLOCKED: "Mend what it needs, then run the same command again.",
+    Outcome.BLOCKED: "Fix what it needs, then run the same command again.",
     Outcome.CANCELLED: "Run the same command again to finish.",
 }
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,48 +16,32 @@ from releasekit.errors import (
     Transient,
     Undecided,
 )
-from releasekit.model import Event, Node, Outcome, Span
-from releasekit.plan.decision import compare, mismatch
+from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
 from releasekit.release.life import fail_together
+from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Registry, Target, Workspace
-    from releasekit.model import Artifact, Package, PackageId, Phase
+    from releasekit.ecosystems.interface import Target, Workspace
+    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
+    from releasekit.release.polling import Lookups
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
 
     Companions = Callable[[PackageRun], Sequence[PackageRun]]
 
-BY_HAND = "It is published, and no later run does this again: do by hand what is left of it."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Polling:
-    """How a registry is asked whether it shows a package: with pauses that grow from the first to
-    the longest, for `ambiguity_window_s` when the upload ended without an answer, and once more,
-    for `last_poll_s`, when the run is being ended.
-    """
-
-    first_pause_s: float = 0.25
-    longest_pause_s: float = 5.0
-    ambiguity_window_s: float = 20.0
-    last_poll_s: float = 0.75
-
-
-POLLING = Polling()
-
 
 class Phases:
-    """Effects only: every phase may be called again after any failure, and after a restart."""
+    """Each may be called again after any failure, and after a restart."""
 
     def __init__(  # noqa: PLR0913 - all that a release works with, by name
         self,
@@ -67,36 +49,31 @@ class Phases:
         *,
         config: Config,
         journal: Journal,
-        watch: Callable[[Event], None],
-        polling: Polling,
+        events: Events,
+        lookups: Lookups,
         sources: Sources,
     ) -> None:
         self._targets = targets
         self._config = config
         self._journal = journal
-        self._watch = watch
-        self._polling = polling
+        self._events = events
+        self._lookups = lookups
         self._sources = sources
-        # Who goes along with whom is decided, and done, one upload after the other.
+        # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
-        self._began = asyncio.get_running_loop().time()
-
-    def now_s(self) -> float:
-        """Seconds since the run started."""
-        return asyncio.get_running_loop().time() - self._began
 
     async def build(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         """Build one batch with its manifests pinned to `versions`.
 
-        Raises BuildFailed when the batch is one package; else each run keeps its own error, for
-        its upload to raise.
+        Raises BuildFailed when the batch is one package; otherwise each run keeps its own error,
+        which its upload raises.
         """
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         workspace = self._targets[name].workspace
         pins = pinned(workspace, packages, versions)
         config = self._config
-        with self._span("build", *runs):
+        with self._events.span("build", *runs):
             with (
                 self._sources.building(packages, pins),
                 EphemeralPin(config.state_directory, pins, ecosystem=name, root=config.root),
@@ -135,10 +112,10 @@ class Phases:
         companions: Companions,
         may_retry: Callable[[], bool],
     ) -> None:
-        """Send what the registry lacks of packages that go out together, usually of one; returns
-        too when only `confirm` can tell how it went. `companions` are those that go along.
+        """Send what the registry lacks of packages that go out together, usually of one. Also
+        returns when only `confirm` can tell how it went. `companions` are those that go along.
 
-        Raises Transient for another attempt, any other PackageError for the last word.
+        Raises Transient for another attempt, and any other PackageError when there is none.
         """
         for run in runs:
             await self._look_again(run)
@@ -147,7 +124,7 @@ class Phases:
         for run in runs:
             run.attempts += 1
         try:
-            with self._span("upload", *runs):
+            with self._events.span("upload", *runs):
                 await self._send(runs, companions)
         except PackageError as error:
             left = runs[0].attempts <= self._config.max_retries and may_retry()
@@ -157,38 +134,24 @@ class Phases:
                 run.error = error
             if isinstance(error, DigestMismatch):
                 raise
-            there = [await self._is_published(run) for run in runs]
+            there = [await self._lookups.is_published(run) for run in runs]
             if not (all(there) or any(run.ambiguity for run in runs)):
                 raise
             if self._config.gate == "accepted" and not all(there):
                 raise Undecided(runs[0].ambiguity) from error
 
     async def _look_again(self, run: PackageRun) -> None:
-        """The sources have to be those that were planned when the first byte is about to leave."""
+        """Before the first byte leaves, the sources must still be those that were planned."""
         if run.attempts or run.sent or run.error is not None:
             return
         change = await self._sources.change(run.planned.package)
         # What an earlier run had begun to send may have arrived since.
-        if change and not (run.planned.begun and await self._is_published(run)):
+        if change and not (run.planned.begun and await self._lookups.is_published(run)):
             run.error = PackageError(
                 f"{change}; nothing of it was sent",
-                hint="Let no build commit or change a manifest, and run again: it plans anew.",
+                hint="Make sure that no build commits or changes a manifest, and run again: "
+                "it plans anew.",
             )
-
-    async def _is_published(self, run: PackageRun) -> bool:
-        """A registry may refuse what it has: npmjs answers 403 to a version that is there."""
-        try:
-            run.published = await self._registry(run).lookup(run.planned.package)
-            self._apply_lookup(run)
-        except DigestMismatch as error:
-            run.error = error
-            raise
-        except Transient as silence:
-            if run.planned.begun and not run.ambiguity:
-                run.ambiguity = f"an earlier run had begun to upload it, and now: {silence}"
-        except PackageError:
-            pass  # the upload's own error tells more
-        return run.visible
 
     async def _send(self, runs: Sequence[PackageRun], companions_of: Companions) -> None:
         target = self._targets[runs[0].id.ecosystem]
@@ -205,7 +168,7 @@ class Phases:
             except Rejected as error:
                 if not companions or isinstance(error, Denied):
                     raise
-                # One of them is refused, and only that one may fail of it.
+                # One of them is refused, and only that one may fail because of it.
                 await self._send_missing(target, runs)
 
     async def _send_missing(
@@ -216,7 +179,7 @@ class Phases:
         for run in runs:
             if run.attempts > 1 or run.ambiguity:
                 run.published = await target.registry.lookup(run.planned.package)
-            if not run.sent and (missing := self._missing(run)):
+            if not run.sent and (missing := missing_artifacts(run)):
                 release[run.planned.package] = missing
                 sending.append(run)
         if sending:
@@ -261,50 +224,14 @@ class Phases:
                 f"{target.registry.url} did not take {names} within {limit_s:g} s", ambiguous=True
             ) from error
 
-    async def confirm(self, run: PackageRun) -> None:
-        """Ask the registry until it shows all our bytes.
-
-        Raises DigestMismatch when it shows others, Undecided when it does not within the time for
-        a package (`task-timeout`; less when the upload's own answer was lost).
-        """
-        registry = self._registry(run)
-        polling, patience_s = self._polling, self._config.task_timeout_s
-        if run.ambiguity:
-            patience_s = min(patience_s, polling.ambiguity_window_s)
-        deadline, pause_s = self.now_s() + patience_s, polling.first_pause_s
-        try:
-            with self._span("confirm", run):
-                while trouble := await self.poll_once(run):
-                    if self.now_s() + pause_s > deadline:
-                        raise Undecided(
-                            f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
-                            f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
-                            hint="Run the same command again later: it asks the registry first.",
-                        )
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, polling.longest_pause_s)
-        except PackageError as error:
-            run.error = error
-            raise
-
-    def _pending_follow_up(self, run: PackageRun) -> BuildFailed | None:
-        """What follows what this run has published; that of an earlier run is not done again."""
-        target = self._targets[run.id.ecosystem]
-        if target.follow_up is None or not (run.sent or run.ambiguity):
-            return None
-        due = target.follow_up.due(run.planned.package)
-        if not due:
-            return None
-        return BuildFailed(f"{due} did not run to the end, because this run ended", hint=BY_HAND)
-
     async def follow_up(self, run: PackageRun) -> None:
-        """What is still to follow; whatever becomes of it, the package stays published."""
+        """Do what is still to follow; however that ends, the package stays published."""
         target = self._targets[run.id.ecosystem]
         if target.follow_up is None or run.pending_follow_up is None:
             return
         limit_s = self._config.task_timeout_s
         try:
-            with self._span("follow-up", run):
+            with self._events.span("follow-up", run):
                 async with asyncio.timeout(limit_s):
                     await target.follow_up.follow_up(run.planned.package)
         except TimeoutError:
@@ -318,77 +245,11 @@ class Phases:
         else:
             run.pending_follow_up = None
 
-    async def poll_once(self, run: PackageRun) -> str:
-        """One look at the registry: sets `run.visible`, or says what stands in the way."""
-        try:
-            run.published = await self._registry(run).lookup(run.planned.package)
-        except Transient as error:
-            return str(error)
-        missing = self._apply_lookup(run)
-        return f"{missing[0].filename} is not visible" if missing else ""
-
-    async def last_poll(self, run: PackageRun) -> None:
-        """For a package whose run is being ended before it could be confirmed."""
-        with contextlib.suppress(TimeoutError, PackageError):
-            async with asyncio.timeout(self._polling.last_poll_s):
-                await self.poll_once(run)
-
-    def _apply_lookup(self, run: PackageRun) -> list[Artifact]:
-        """What of ours the last answer does not show; sets `run.visible`, and what follows it."""
-        missing = self._missing(run)
-        run.visible = not missing
-        if run.visible:
-            run.pending_follow_up = self._pending_follow_up(run)
-        return missing
-
-    def _missing(self, run: PackageRun) -> list[Artifact]:
-        comparison = compare(run.artifacts, run.published)
-        if comparison.differing:
-            raise DigestMismatch(mismatch(run.artifacts, run.published, comparison.differing[0]))
-        return [a for a in run.artifacts if a.filename in comparison.missing]
-
-    def _registry(self, run: PackageRun) -> Registry:
-        return self._targets[run.id.ecosystem].registry
-
-    @contextlib.contextmanager
-    def _span(self, phase: Phase, *runs: PackageRun) -> Iterator[None]:
-        """Time one attempt, for the report, the journal and whoever watches."""
-        node, attempt = str(Node(phase, runs[0].id)), max(runs[0].attempts, 1)
-        start_s = self.now_s()
-        self._journal.phase_started(node, attempt=attempt)
-        for run in runs:
-            self._watch(
-                Event(package=run.id, state="started", at_s=start_s, phase=phase, attempt=attempt)
-            )
-        trouble = ""
-        try:
-            yield
-        except BaseException as error:
-            trouble = str(error) or type(error).__name__
-            raise
-        finally:
-            end_s = self.now_s()
-            self._journal.phase_ended(
-                node, attempt=attempt, duration_s=end_s - start_s, error=trouble
-            )
-            for run in runs:
-                run.spans.append(Span(phase=phase, start_s=start_s, end_s=end_s))
-                self._watch(
-                    Event(
-                        package=run.id,
-                        state="ended",
-                        at_s=end_s,
-                        phase=phase,
-                        attempt=attempt,
-                        detail=trouble,
-                    )
-                )
-
 
 def pinned(
     workspace: Workspace, packages: Sequence[Package], versions: Mapping[str, str]
 ) -> dict[Path, bytes]:
-    """The manifests that have to change for the build, and their bytes then."""
+    """The manifests that have to change for the build, with the bytes they are to have."""
     pins = {}
     for manifest in dict.fromkeys(path for package in packages for path in package.manifests):
         before = read_manifest(manifest)

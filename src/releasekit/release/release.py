@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, get_args
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, DependencyKind, Event, Node, Outcome, PackageId, Phase
-from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results
-from releasekit.release.phases import POLLING, Phases, Polling
+from releasekit.release.events import Events
+from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results_of
+from releasekit.release.phases import Phases
+from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.scheduler import Scheduler, Task
 
 if TYPE_CHECKING:
@@ -27,33 +29,6 @@ if TYPE_CHECKING:
 CANCEL_GRACE_S = 6.0
 PHASES: tuple[Phase, ...] = get_args(Phase)
 DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
-
-
-class _Retries:
-    """Observes the scheduler for what only it knows: when a phase will be tried again."""
-
-    def __init__(self, now_s: Callable[[], float], watch: Callable[[Event], None]) -> None:
-        self._now_s = now_s
-        self._watch = watch
-
-    def started(self, node: Node, attempt: int) -> None:
-        """Told by the phase itself."""
-
-    def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
-        self._watch(
-            Event(
-                package=node.package,
-                state="retrying",
-                at_s=self._now_s(),
-                phase=node.phase,
-                attempt=attempt,
-                delay_s=delay_s,
-                detail=str(error),
-            )
-        )
-
-    def settled(self, node: Node, outcome: Outcome, reason: str) -> None:
-        """Of a node, which is not yet that of its package."""
 
 
 class ReleaseRun:
@@ -80,19 +55,22 @@ class ReleaseRun:
             for package, needs in plan.edges().items()
         }
         self._config = config
-        self._journal = journal
-        self._watch = watch
-        self._runs = {planned.package.id: PackageRun.of(planned) for planned in plan.packages}
+        self._runs = {
+            planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
+        }
+        self._events = Events(journal, watch)
+        self._lookups = Lookups(
+            targets, polling=polling, patience_s=config.task_timeout_s, events=self._events
+        )
         self._phases = Phases(
             targets,
             config=config,
             journal=journal,
-            watch=watch,
+            events=self._events,
+            lookups=self._lookups,
             sources=sources,
-            polling=polling,
         )
         self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
-        self._told: set[PackageId] = set()
         self._ending = ""
         tasks = self._tasks()
         known = journal.history.durations
@@ -111,7 +89,7 @@ class ReleaseRun:
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "follow-up"},
             sequential=config.concurrency == config.build_concurrency == 1,
-            observer=_Retries(self._phases.now_s, watch),
+            observer=self._events,
         )
 
     @property
@@ -120,20 +98,20 @@ class ReleaseRun:
         return self._scheduler
 
     def stop(self, reason: str, *, grace_s: float | None = None) -> None:
-        """Take on nothing new: what is being built is built, and what is being uploaded is
-        uploaded and confirmed. With `grace_s`, builds are interrupted at once, uploads after that.
+        """Start nothing new: builds in progress are finished, and uploads in progress are finished
+        and confirmed. With `grace_s`, builds are interrupted at once, and uploads after that time.
 
-        May be called again: the stricter holds.
+        May be called again: the stricter call holds.
         """
         self._ending = self._ending or reason
         lanes = None if grace_s is None else {"upload", "confirm"}
         self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
 
     async def run(self) -> None:
-        """To the end, whatever happens to single packages; `results` tells how they ended."""
+        """Run to the end, whatever happens to single packages; `results` tells how they ended."""
         for run in self._runs.values():
             if run.planned.action is Action.KEEP:
-                self._tell(result_of(run))
+                self._events.ended(result_of(run))
         timer = None
         if self._config.deadline_s is not None:
             reason = f"the deadline of {self._config.deadline_s:g} s passed"
@@ -150,13 +128,13 @@ class ReleaseRun:
                 timer.cancel()
         if self._ending:
             doubtful = [run for run in self._runs.values() if run.unconfirmed]
-            await gather_all(map(self._phases.last_poll, doubtful))
+            await gather_all(map(self._lookups.last_poll, doubtful))
         for result in self.results():
-            self._tell(result)
+            self._events.ended(result)
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
-        return results(self._runs, self._edges, self._rest())
+        return results_of(self._runs, self._edges, self._rest())
 
     def _rest(self) -> Ending:
         if self._ending:
@@ -175,33 +153,15 @@ class ReleaseRun:
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":
             self.stop(f"{run.id} failed, and `failure-policy` is `stop`")
-        # Until its dependencies have ended nobody can tell a failed package from a blocked one, and
-        # until the run has, nobody gives up finding out about an unconfirmed one.
+        # Until its dependencies have ended, a failed package cannot be told from a blocked one; and
+        # until the run has ended, an unconfirmed one may still be found.
         if not run.unconfirmed and all(
             self._runs[on].visible or self._kept(on) for on in self._edges[run.id]
         ):
-            self._tell(result_of(run))
+            self._events.ended(result_of(run))
 
     def _kept(self, package: PackageId) -> bool:
         return self._runs[package].planned.action is Action.KEEP
-
-    def _tell(self, result: Result) -> None:
-        """Put the end of a package on record, once."""
-        package = result.package
-        if package.id in self._told:
-            return
-        self._told.add(package.id)
-        self._journal.outcome(package, result.outcome, result.reason)
-        self._watch(
-            Event(
-                package=package.id,
-                state="settled",
-                at_s=self._phases.now_s(),
-                attempt=result.attempts,
-                outcome=result.outcome,
-                detail=result.reason,
-            )
-        )
 
     async def _upload(self, runs: Sequence[PackageRun]) -> None:
         for run in runs:
@@ -212,17 +172,17 @@ class ReleaseRun:
         )
 
     async def _confirm(self, run: PackageRun) -> None:
-        await self._phases.confirm(run)
+        await self._lookups.confirm(run)
         if run.pending_follow_up is None:
-            self._tell(result_of(run))
+            self._events.ended(result_of(run))
 
     async def _follow_up(self, run: PackageRun) -> None:
         await self._phases.follow_up(run)
-        self._tell(result_of(run))
+        self._events.ended(result_of(run))
 
     def _tasks(self) -> list[Task[Node]]:
-        """Three nodes a package, and its follow-up; packages that are kept have none, dry runs only
-        build. In plan order, each package with all its phases.
+        """Three nodes per package, and one for its follow-up; packages that are kept have none, and
+        dry runs only build. They are in plan order, each package with all its phases.
         """
         tasks = self._builds()
         if not self._config.dry_run:
@@ -266,7 +226,7 @@ class ReleaseRun:
         return tasks
 
     def _uploads(self) -> dict[Node, list[PackageId]]:
-        """One node a package; one for all packages that go out together."""
+        """One node per package; a single one for packages that go out together."""
         nodes: dict[Node, list[PackageId]] = {}
         shared: dict[str, Node] = {}
         for package, run in self._runs.items():
@@ -286,11 +246,11 @@ class ReleaseRun:
         return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].single_upload
 
     def _companions(self, run: PackageRun) -> list[PackageRun]:
-        """Who goes out with it, ahead of their own turn."""
+        """The packages that go out with it, ahead of their own turn."""
         return companions(run, self._runs.values(), self._edges)
 
     def _builds(self) -> list[Task[Node]]:
-        """One node a batch, after those whose packages it cannot be built without."""
+        """One node per batch, after those whose packages it needs to be built."""
         self._batches: dict[Node, tuple[PackageId, ...]] = {}
         for name, target in self._targets.items():
             packages = [

@@ -1,7 +1,7 @@
 """The sources looked at a second time: between the build and the first upload of a package.
 
 What counts is what a plan names: the commit, and the manifests with versions and requirements.
-Other files are not compared: builds write into them (a version, a lock file), and rightly so.
+Other files are not compared: builds may write into them (a version, a lock file).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Stamp:
     sha256: str
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def of_file(cls, path: Path) -> Self:
         return cls(_facts(path), _sha256(path.read_bytes()))
 
 
@@ -43,19 +43,19 @@ class Sources:
 
     def __init__(self, plan: Plan, head: Callable[[], Awaitable[str]] | None) -> None:
         self._stamps = {
-            path: _Stamp.of(path) for each in plan.packages for path in each.package.manifests
+            path: _Stamp.of_file(path) for each in plan.packages for path in each.package.manifests
         }
         self._planned = plan.commit.partition("+")[0]
         self._head = head
         self._pinned: dict[Path, str] = {}
         self._built: dict[PackageId, int] = {}
         self._turn = asyncio.Lock()
-        # Looks are counted, so that one that began after a package was built serves it.
+        # Looks are counted: a look serves every package that was built before it began.
         self._begun = self._seen_by = 0
         self._seen = self._planned
 
     @classmethod
-    def of(cls, plan: Plan, root: Path, processes: Processes) -> Self:
+    def in_checkout(cls, plan: Plan, root: Path, processes: Processes) -> Self:
         return cls(plan, partial(head_of, root, processes) if plan.commit else None)
 
     @contextlib.contextmanager
@@ -70,7 +70,7 @@ class Sources:
             self._built.update(dict.fromkeys((each.id for each in packages), self._begun))
 
     async def change(self, package: Package) -> str:
-        """What is not as planned of `package`, which is built; empty when all is."""
+        """What of a built `package` differs from the plan; empty when nothing does."""
         if self._head is not None:
             head = await self._seen_after(self._built.get(package.id, 0), self._head)
             if head != self._planned:
@@ -78,7 +78,7 @@ class Sources:
         return self._changed_manifest(package)
 
     async def _seen_after(self, number: int, look: Callable[[], Awaitable[str]]) -> str:
-        """The commit that a look saw which began after `number` others had."""
+        """The commit seen by a look that began after `number` others had begun."""
         async with self._turn:
             if self._seen_by <= number:
                 self._begun += 1

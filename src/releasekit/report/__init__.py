@@ -16,7 +16,7 @@ from releasekit.report.plans import (
 )
 from releasekit.report.results import load_results, results_json
 from releasekit.report.summary import results_table, summary
-from releasekit.report.verdict import Verdict, exit_code, headline, verdict
+from releasekit.report.verdict import Verdict, exit_code, headline, verdict_of
 
 __all__ = [
     "Verdict",
@@ -35,5 +35,5 @@ __all__ = [
     "results_json",
     "results_table",
     "summary",
-    "verdict",
+    "verdict_of",
 ]

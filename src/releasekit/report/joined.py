@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from releasekit.model import Plan
 
-# What holds when jobs disagree about a package. One that saw it on the registry is right, a doubt
-# must not be turned into "failed", and a job that had no part in it has nothing to say.
+# What holds when jobs disagree about a package. One that saw it on the registry is right, "unknown"
+# must not become "failed", and a job that had no part in it does not count.
 _RANK = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
@@ -32,8 +32,8 @@ _RANK = (
 def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     """One report over jobs that each published a part of one release.
 
-    A package that `plan`, or another package's dependencies, name and no report accounts for is
-    "unknown": its job did not run, or its results were lost. Raises ConfigError when there is
+    A package that `plan` or another package's dependencies name, and that no report accounts for,
+    is "unknown": its job did not run, or its results were lost. Raises ConfigError when there is
     nothing to join, or when the reports are of different commits.
     """
     _check_same_release(reports)
@@ -75,7 +75,7 @@ def _check_same_release(reports: Sequence[Report]) -> None:
 
 
 def _plan_digest(reports: Sequence[Report], plan: Plan | None) -> str:
-    """Empty where each job planned its own part: then there was no plan of the whole."""
+    """Empty where each job planned its own part, so that there was no plan of the whole."""
     if plan:
         return plan.digest
     digests = {report.plan_digest for report in reports}

@@ -55,7 +55,7 @@ class _Row:
 class LiveProgress:
     """Redraws eight times a second, from a thread that ends with `end` or `close`.
 
-    That thread reads what the events change, so both are replaced whole and never changed.
+    That thread reads what the events change, so values are replaced as a whole and never modified.
     """
 
     def __init__(

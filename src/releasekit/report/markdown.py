@@ -49,7 +49,7 @@ def private_section(private: Sequence[Package], rows: int) -> list[str]:
 
 
 def first_fitting(candidates: Iterable[str], limit_bytes: int) -> str:
-    """The first that fits; the last one if none does, so let that one be small by construction."""
+    """The first that fits, or the last one, which should therefore be small by construction."""
     text = ""
     for text in candidates:
         if len(text.encode()) <= limit_bytes:

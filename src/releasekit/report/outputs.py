@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Action, Outcome
-from releasekit.report.verdict import verdict
+from releasekit.report.verdict import verdict_of
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # https://docs.github.com/actions/how-tos/write-workflows/choose-what-workflows-do/pass-job-outputs
 _BUDGET: Final = 450_000
 
-# What was left out on purpose needs no follow-up step; results.json names it.
+# Packages that were left out on purpose need no follow-up step; results.json names them.
 _LISTED: Final = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
@@ -33,7 +33,7 @@ def outputs(report: Report) -> dict[str, str]:
     """What a run tells the steps after it.
 
     `published` says whether this run put anything on a registry. Where a very large release would
-    pass GitHub's limit, first the checksums and then the long fields are left out (results.json
+    exceed GitHub's limit, first the checksums and then the long fields are left out (results.json
     has them); the lists of packages stay complete.
     """
     found = _outputs(report, brief=False)
@@ -51,7 +51,7 @@ def _size(found: dict[str, str]) -> int:
 def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
     new = any(result.outcome is Outcome.PUBLISHED for result in report.results)
     return {
-        "result": verdict(report),
+        "result": verdict_of(report),
         "published": "true" if new else "false",
         "ecosystems": _ecosystems(result.package.id.ecosystem for result in report.results),
         **{
@@ -97,8 +97,8 @@ def checksums(report: Report) -> str:
 def plan_outputs(plan: Plan) -> dict[str, str]:
     """`matrix` has one row per ecosystem with work; its `packages` is that input's own format.
 
-    Ecosystems whose packages wait for one another share a row: jobs of a matrix run side by side,
-    and one of them would find that the other has not published yet what it needs.
+    Ecosystems whose packages wait for one another share a row, because jobs of a matrix run side by
+    side: one of them would find that the other has not yet published what it needs.
     """
     work = [planned.package.id for planned in plan.packages if planned.action is not Action.KEEP]
     rows = [
@@ -120,7 +120,7 @@ def plan_outputs(plan: Plan) -> dict[str, str]:
 
 
 def _together(work: Collection[PackageId], plan: Plan) -> list[tuple[str, ...]]:
-    """The ecosystems of `work`; those between which it has an edge in one tuple."""
+    """The ecosystems of `work`; those with an edge between them share a tuple."""
     groups = {package.ecosystem: {package.ecosystem} for package in work}
     edges = plan.edges()
     for package in work:

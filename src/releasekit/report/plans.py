@@ -39,7 +39,7 @@ _STYLES: Final = {
     Action.KEEP: "kept",
     Action.REFUSE: "failed",
 }
-_ROWS: Final = (2_000, 300, 30)  # of a table in a summary; fewer until it fits
+_ROWS: Final = (2_000, 300, 30)  # rows of a table in a summary; fewer until it fits
 
 
 def plan_headline(plan: Plan) -> str:
@@ -51,7 +51,7 @@ def plan_headline(plan: Plan) -> str:
 
 
 def plan_table(plan: Plan) -> str:
-    """For a terminal or a log: the packages in publish order, then what is never published."""
+    """For a terminal or a log: packages in publish order, then those that are never published."""
     rows = [
         (str(planned.package.id), planned.package.version, planned.action.value, planned.reason)
         for planned in plan.packages
@@ -65,7 +65,7 @@ def plan_table(plan: Plan) -> str:
 
 
 def plan_mermaid(plan: Plan) -> str:
-    """The graph, whatever its size; packages to publish are green, those kept grey."""
+    """The graph, whatever its size; packages to publish are green, those that are kept are grey."""
     return flowchart(
         {
             planned.package.id: (
@@ -145,7 +145,7 @@ def _relative(path: Path, root: Path) -> str:
 
 
 def plan_summary(plan: Plan, *, limit_bytes: int = LIMIT_BYTES) -> str:
-    """The job summary of `mode: plan`; says less rather than pass the limit."""
+    """The job summary of `mode: plan`; it says less rather than exceed the limit."""
     return first_fitting((_summary(plan, rows) for rows in _ROWS), limit_bytes)
 
 

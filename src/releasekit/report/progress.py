@@ -25,7 +25,7 @@ _MAX_CHARS: Final = 1_000
 
 
 class Progress(Protocol):
-    """Watches one run: `begin`, any number of events, `end`; `close` whatever happened."""
+    """Watches one run: `begin`, any number of events, `end`; then `close`, whatever happened."""
 
     def begin(self, plan: Plan) -> None: ...
 
@@ -38,10 +38,10 @@ class Progress(Protocol):
         ...
 
 
-def choose(
+def choose_progress(
     stream: TextIO, environment: Mapping[str, str], *, group: Group | None = None
 ) -> Progress:
-    """The live table on a terminal that can move its cursor and is not a CI job's.
+    """The live table on a terminal that can move its cursor and does not belong to a CI job.
 
     `group` folds sections of the log where the CI system can; without it they get a title.
     """
@@ -54,7 +54,7 @@ def choose(
 
 
 class LogProgress:
-    """One line per event. Nothing in it is a command to the runner, wherever the text is from."""
+    """One line per event. None of it is a command to the runner, wherever the text comes from."""
 
     def __init__(self, stream: TextIO, *, group: Group | None = None) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""A JSON object of a file somebody else may have written, read with names in the error messages."""
+"""A JSON object from a file that others may have written; error messages name the place in it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from releasekit.model import (
     Span,
 )
 from releasekit.report.record import Record
-from releasekit.report.verdict import verdict
+from releasekit.report.verdict import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ def results_json(report: Report) -> str:
         "started_at": report.started_at,
         "duration_s": round(report.duration_s, 3),
         "dry_run": report.dry_run,
-        "result": verdict(report),
+        "result": verdict_of(report),
         "packages": [
             _row(result, report.edges.get(result.package.id, frozenset()))
             for result in report.results
@@ -84,7 +84,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
 
 
 def load_results(text: str, where: str = "results.json") -> Report:
-    """The report `text` was written from; paths are lost, an artifact's is its filename.
+    """The report that `text` was written from; paths are lost, and an artifact's is its filename.
 
     Raises ConfigError naming `where` (the file) and the key.
     """

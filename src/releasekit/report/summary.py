@@ -17,7 +17,7 @@ from releasekit.report.markdown import (
 from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.text import columns, seconds
 from releasekit.report.timeline import timeline
-from releasekit.report.verdict import headline, verdict
+from releasekit.report.verdict import headline, verdict_of
 from releasekit.text.escape import clip, code, fence, link, log_line, markdown
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class _Detail:
     pictures: bool
 
 
-# Each step is what a reader misses least. The last one stays below 300 kB even when every
+# Each step leaves out what a reader misses least. The last one stays below 300 kB even when every
 # character has to be escaped.
 _DETAILS: Final = (
     _Detail(rows=2_000, chars=1_000, logs=9, pictures=True),
@@ -67,12 +67,12 @@ _DETAILS: Final = (
 
 
 def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
-    """Markdown; says less, in whole sections, rather than pass the limit."""
+    """Markdown; it leaves out whole sections rather than exceed the limit."""
     return first_fitting((_summary(report, detail) for detail in _DETAILS), limit_bytes)
 
 
 def _summary(report: Report, detail: _Detail) -> str:
-    # What was published and still has a hint left something else undone.
+    # A published package with a hint has left something else undone.
     told = [result for result in ordered(report) if not result.outcome.done or result.hint]
     done = [result for result in ordered(report) if result.outcome.done and not result.hint]
     lines = [f"## {headline(report)}", "", *_how_to_finish(report)]
@@ -88,20 +88,22 @@ def _summary(report: Report, detail: _Detail) -> str:
 
 
 def ordered(report: Report) -> list[Result]:
-    """What needs attention first; otherwise in publish order."""
+    """What needs attention comes first; otherwise in publish order."""
     return sorted(report.results, key=lambda result: _ORDER.index(result.outcome))
 
 
 def failures_last(report: Report) -> list[Result]:
-    """The other way round, and still in publish order: the end of a log is read first."""
+    """What needs attention comes last, because the end of a log is read first; otherwise in publish
+    order.
+    """
     return sorted(report.results, key=lambda result: -_ORDER.index(result.outcome))
 
 
 def _how_to_finish(report: Report) -> list[str]:
     if all(result.outcome.done for result in report.results) or report.dry_run:
         return []
-    cancelled = verdict(report) == "cancelled"
-    first = "The run was cancelled." if cancelled else "Solve what is named below first."
+    cancelled = verdict_of(report) == "cancelled"
+    first = "The run was cancelled." if cancelled else "Fix what is named below first."
     then = "published packages are left alone, and only what is missing is uploaded"
     return [f"{first} Then run it again to finish: {then}.", ""]
 

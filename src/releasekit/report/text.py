@@ -17,7 +17,7 @@ def packages(count: int) -> str:
 
 
 def seconds(duration_s: float) -> str:
-    """As short as a reader needs it: "0.4 s", "12 s", "3 min 5 s", "2 h 10 min"."""
+    """No more exact than a reader needs: "0.4 s", "12 s", "3 min 5 s", "2 h 10 min"."""
     if duration_s < 10:
         return f"{duration_s:.1f} s"
     minutes, rest = divmod(round(duration_s), 60)
@@ -28,9 +28,9 @@ def seconds(duration_s: float) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """`rows` as lines with aligned columns; the last column is as wide as it likes."""
+    """`rows` as lines with aligned columns; the last column may have any width."""
     shown = [[log_line(cell) for cell in row] for row in rows]
-    # One long cell moves its own row only: padding every other one would multiply its length.
+    # A long cell only shifts its own row: padding all others would multiply its length.
     widths = [min(max(map(len, column)), _MAX_WIDTH) for column in zip(*shown, strict=True)]
     widths[-1] = 0
     return [

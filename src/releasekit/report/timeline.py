@@ -1,4 +1,4 @@
-"""Who waited for whom: one bar a package, in characters that every viewer shows."""
+"""Which packages waited for which: one bar per package, in characters that every viewer shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _ROWS: Final = 60
 
 
 def timeline(report: Report) -> list[str]:
-    """Lines for a code block, by start; the longest-running packages where there are too many."""
+    """Lines for a code block, ordered by start; only the longest-running packages if there are too
+    many.
+    """
     timed = [result for result in report.results if result.spans]
     if not timed:
         return []

@@ -32,7 +32,7 @@ _INCOMPLETE: Final = (
 )
 
 
-def verdict(report: Report) -> Verdict:
+def verdict_of(report: Report) -> Verdict:
     """`partial` when some of the packages are on their registry, whoever put them there.
 
     `cancelled` means that running again is enough; where a package failed, there is more to do.
@@ -49,8 +49,8 @@ def verdict(report: Report) -> Verdict:
 
 
 def exit_code(report: Report) -> int:
-    """0 only when every package of the plan is where it should be."""
-    return _EXIT_CODES[verdict(report)]
+    """0 only if every package of the plan is where it should be."""
+    return _EXIT_CODES[verdict_of(report)]
 
 
 def headline(report: Report) -> str:

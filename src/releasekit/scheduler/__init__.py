@@ -1,4 +1,4 @@
-"""The public face: a dependency-triggered scheduler, of no more than asyncio and a graph."""
+"""The public face: a dependency-triggered scheduler that needs only asyncio and a graph."""
 
 from releasekit.scheduler.engine import Scheduler
 from releasekit.scheduler.result import Observer, RunResult

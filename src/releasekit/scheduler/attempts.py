@@ -27,8 +27,9 @@ SPREAD = random.Random()  # noqa: S311 - it spreads retries and guards nothing
 class Policy:
     """`max_retries` and `task_timeout_s` have an entry for every lane; None is no limit.
 
-    With `any_error`, whatever a task raises ends that task only, and is worth a retry. Without,
-    only PackageError ends a task, only Transient is retried, and all else ends the run: a bug.
+    With `any_error`, whatever a task raises ends only that task, and is worth a retry. Without it,
+    only PackageError ends a task, only Transient is retried, and anything else is a bug and ends
+    the run.
     """
 
     max_retries: Mapping[str, int]
@@ -52,13 +53,13 @@ class Policy:
         return attempt <= self.max_retries[lane] and self.is_passing(error)
 
     def is_passing(self, error: BaseException) -> bool:
-        """Whether the same attempt may go better another time."""
+        """Whether another attempt may succeed."""
         if isinstance(error, ReleasekitError) or not self.any_error:
             return isinstance(error, Transient)
         return True
 
     def delay_s(self, error: BaseException, *, attempt: int) -> float:
-        """Never less than what the error asks for by its `retry_after`."""
+        """Never less than the `retry_after` of the error."""
         delay = backoff(attempt - 1, self.base_delay_s, self.rng)
         asked = getattr(error, "retry_after", None)
         if isinstance(asked, int | float) and math.isfinite(asked):
@@ -74,13 +75,13 @@ def per_lane(value: V | Mapping[str, V], lanes: Iterable[str], default: V) -> di
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """Of a task whose last attempt ended with `error`."""
+    """The outcome of a task whose last attempt ended with `error`."""
     return Outcome.UNKNOWN if isinstance(error, Undecided) else Outcome.FAILED
 
 
 class Estimates(Generic[K]):
-    """What tasks are expected to take: as long as in the last run; else the mean of their lane, or
-    of all, times their own weight; without any durations, their weight.
+    """How long tasks are expected to take: as long as in the last run; otherwise the mean of their
+    lane, or of all lanes, times their own weight; without any durations, their weight.
     """
 
     def __init__(self, tasks: Iterable[Task[K]], durations: Mapping[K, float]) -> None:

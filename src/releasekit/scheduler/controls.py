@@ -27,9 +27,9 @@ POLL_S = 0.5  # how long the key reader may outlive the run
 def listening(
     *, pause: Callable[[], None], resume: Callable[[], None], cancel: Callable[[], None]
 ) -> Iterator[None]:
-    """Call them in the running loop, on SIGUSR1 or `p`, SIGUSR2 or `r`, and `q`.
+    """Call these functions in the running loop, on SIGUSR1 or `p`, SIGUSR2 or `r`, and `q`.
 
-    What cannot be had is absent without a word: signals off the main thread, where the application
+    What is not available is silently absent: signals outside the main thread, where the application
     handles them itself, and on Windows; keys without a terminal in the foreground.
     """
     with contextlib.ExitStack() as stack:

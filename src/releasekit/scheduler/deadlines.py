@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Deadlines:
     """Cancels the tasks that were not stopped within `limit_s`; None is no limit.
 
-    A task is cancelled once. It may still end well: ask `expired` only when it did not.
+    A task is cancelled only once. It may still end well: ask `expired` only if it did not.
     """
 
     def __init__(self, limit_s: float | None) -> None:

@@ -1,5 +1,5 @@
 """Runs tasks in dependency order with asyncio: starts what the Frontier allows, waits out retries,
-and knows pause, resume and cancel. It has no idea what a package or a registry is.
+and knows pause, resume and cancel. It knows nothing of packages or registries.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class Scheduler(Generic[K]):
         publishable is looked through. `already_published` names count as done.
 
         Whatever the publish function raises ends that package only and is retried, up to
-        `max_retries` times, but for errors of `releasekit.errors` other than Transient: those are
-        final. `durations`, `retry_base_delay` and `task_timeout` (of one attempt) are in seconds.
-        With `controls`, `run` listens to SIGUSR1, SIGUSR2 and the keys p, r and q.
+        `max_retries` times, except for errors of `releasekit.errors` other than Transient, which
+        are final. `durations`, `retry_base_delay` and `task_timeout` (of one attempt) are in
+        seconds. With `controls`, `run` listens to SIGUSR1, SIGUSR2 and the keys p, r and q.
         """
         done = frozenset(already_published)
         wanted = frozenset(graph if publishable is None else publishable)
@@ -131,13 +131,13 @@ class Scheduler(Generic[K]):
     ) -> Self:
         """Several lanes, each with its own limit (None: no limit), retries and time-out.
 
-        The lanes `completing` complete what the tasks before theirs have begun: after `cancel`,
-        they still do. When `sequential`, there is one slot for all lanes; it goes to the first of
+        Tasks of the lanes `completing` complete what the tasks before them have begun, even after
+        `cancel`. When `sequential`, there is one slot for all lanes; it goes to the first of
         `tasks` that may start, and a task that backs off keeps it.
 
         Only PackageError ends a task: Transient is retried, Undecided makes it `unknown`, every
         other one `failed`. Anything else that is raised is a bug, ends the run, and is raised by
-        `run`. What a Mapping of retries or time-outs does not name has the default.
+        `run`. Lanes that a Mapping of retries or time-outs does not name have the default.
         """
         by_name: dict[K, Task[K]] = {}
         for task in tasks:
@@ -186,7 +186,7 @@ class Scheduler(Generic[K]):
         return self._result()
 
     def pause(self) -> None:
-        """Nothing starts, a retry neither, until `resume`; what runs goes on."""
+        """Nothing starts until `resume`, not even a retry; what runs goes on."""
         self._frontier.paused = True
 
     def resume(self) -> None:
@@ -198,13 +198,13 @@ class Scheduler(Generic[K]):
         *,
         grace_s: float | None = None,
         lanes: Collection[str] | None = None,
-        reason: str = "cancelled by a call of `cancel`",
+        reason: str = "cancelled by a call to `cancel`",
     ) -> None:
-        """Nothing new starts, a retry neither, and a pause is over. What runs goes on to its end:
-        a success counts, and a failure is final. The rest is skipped, with `reason`.
+        """Nothing new starts, not even a retry, and a pause ends. What runs goes on to its end: a
+        success counts, and a failure is final. The rest is skipped, with `reason`.
 
-        With `grace_s`, what runs gets that long, and is interrupted then. Running tasks outside
-        `lanes` (None: all) are interrupted at once. May be called again: the stricter holds.
+        With `grace_s`, what runs gets that long, and is then interrupted. Running tasks outside
+        `lanes` (None: all) are interrupted at once. May be called again: the stricter call holds.
         """
         if not self._group.is_open or (grace_s is not None and grace_s <= 0):
             lanes = ()
@@ -218,11 +218,12 @@ class Scheduler(Generic[K]):
             self._graces.append(asyncio.get_running_loop().call_later(grace_s, strict))
 
     def mark_done(self, name: K) -> None:
-        """Somebody else has completed it: from now on it counts as already published, and nobody
-        waits for it. PlanError for an unknown name; nothing for one that has its outcome.
+        """Somebody else has completed it: from now on it counts as already published, and nothing
+        waits for it. Raises PlanError for an unknown name, and does nothing for one that has its
+        outcome.
 
-        A running attempt has nothing left to do, and is interrupted. It holds its slot until it
-        has ended, and whatever comes of it, the outcome stays.
+        A running attempt has nothing left to do, and is interrupted. It holds its slot until it has
+        ended, and however it ends, the outcome stays.
         """
         if settled := self._frontier.mark_done(name):
             self._reasons.errors.pop(name, None)
@@ -230,8 +231,8 @@ class Scheduler(Generic[K]):
             self._interrupt(name, "done elsewhere")
 
     def add_package(self, name: K, deps: Collection[K] = ()) -> None:
-        """At any moment before the end of the run; `deps` have to be part of it (else
-        UnknownDependency). Blocked at once when one of them failed.
+        """May be called at any moment before the end of the run. Raises UnknownDependency unless
+        all `deps` are part of the run; if one of them failed, the package is blocked at once.
         """
         self.add_task(Task(name, LANE, frozenset(deps)))
 
@@ -244,7 +245,7 @@ class Scheduler(Generic[K]):
     def remove_package(self, name: K, *, block_dependents: bool = False) -> None:
         """Its dependents no longer wait for it, or with `block_dependents` never start.
 
-        A running attempt is cancelled; if it succeeds all the same, the package is published.
+        A running attempt is cancelled; if it succeeds anyway, the package is published.
         """
         self._report(self._frontier.remove(name, block_dependents=block_dependents))
         if self._frontier.state(name) is State.RUNNING:
@@ -352,7 +353,7 @@ class Scheduler(Generic[K]):
 
 
 def _as_listed(tasks: Mapping[K, Task[K]]) -> list[K]:
-    """Their names in the order of `tasks`, but for what has to wait for one further down."""
+    """Their names in the order of `tasks`, except where one has to wait for a later one."""
     names = list(tasks)
     places = {name: place for place, name in enumerate(names)}
     edges = {places[name]: {places[d] for d in task.after} for name, task in tasks.items()}
@@ -367,5 +368,5 @@ def _tell(call: Callable[Told, None], *args: Told.args, **kwargs: Told.kwargs) -
     try:
         call(*args, **kwargs)
     except (Exception, asyncio.CancelledError):
-        # A watcher is not worth a release.
+        # A faulty observer must not end a release.
         logger.exception("an observer of the run failed")

@@ -1,5 +1,5 @@
-"""The decision what may start now. Pure and synchronous, without clock or randomness, so that the
-engine, the simulator and the exhaustive checker run the very same code.
+"""The decision what may start now. It is pure and synchronous, without a clock or randomness, so
+that the engine, the simulator and the exhaustive checker run the very same code.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class _Lane(Generic[K]):
             raise ValueError(f"the limit of lane {name!r} is {limit}, must be at least 1")
         self.name = name
         self.limit = limit
-        self.running: set[K] = set()  # who has a slot
+        self.running: set[K] = set()  # those that have a slot
         # Entries that no longer hold are skipped.
         self.ready: PriorityQueue[tuple[float, K]] = PriorityQueue()
 
     @property
     def free(self) -> float:
-        """Slots."""
+        """The number of free slots."""
         return math.inf if self.limit is None else self.limit - len(self.running)
 
 
@@ -79,7 +79,8 @@ class Frontier(Generic[K]):
     Methods that may end tasks return the names they settled, in the order they did. `tasks` have
     dependencies first, as in `DependencyGraph.order`; `done` are those that need no attempt. Tasks
     of the lanes `completing` complete what the tasks before them have begun. When `sequential`,
-    there is one slot for all lanes, `tasks` get it in their order, and who backs off keeps it.
+    there is one slot for all lanes, `tasks` get it in their order, and a task that backs off keeps
+    it.
     """
 
     def __init__(
@@ -161,16 +162,16 @@ class Frontier(Generic[K]):
         return taken
 
     def give_back(self, name: K) -> list[K]:
-        """Its attempt has not begun and is not going to now."""
+        """Take the slot back: its attempt has not begun and is not going to now."""
         node = self._leave_slot(name)
         if node.state is SETTLED:
             return []
         return self._end_early(node) or self._enqueue(node)
 
     def defer(self, name: K) -> list[K]:
-        """Its attempt failed and another is due after a pause, which `wake` ends.
+        """Its attempt failed, and another is due after a pause, which `wake` ends.
 
-        When there can be no other attempt, that failure is its end.
+        If there can be no other attempt, that failure is its end.
         """
         node = self._nodes[name]
         if node.state is SETTLED or node.leaving or self._stopping:
@@ -191,8 +192,8 @@ class Frontier(Generic[K]):
     def settle(self, name: K, outcome: Outcome) -> list[K]:
         """Its last attempt has ended; when that is not how the task ended, nothing else happens.
 
-        What was removed meanwhile counts as removed, unless the attempt came to something: a
-        success, or an upload nobody knows the end of.
+        A task that was removed meanwhile counts as removed, unless the attempt achieved something:
+        a success, or an upload whose end is unknown.
         """
         node = self._leave_slot(name)
         if node.leaving and outcome in {Outcome.FAILED, Outcome.CANCELLED}:
@@ -200,9 +201,9 @@ class Frontier(Generic[K]):
         return self._settle((node, outcome))
 
     def mark_done(self, name: K) -> list[K]:
-        """Somebody else has done it: nobody waits for it any more, and it is never started.
+        """Somebody else has done it: nothing waits for it any more, and it is never started.
 
-        A running task keeps its slot until its attempt ends, which changes nothing any more.
+        A running task keeps its slot until its attempt ends, which no longer changes anything.
         """
         return self._settle((self._known(name), Outcome.ALREADY_PUBLISHED))
 
@@ -225,9 +226,9 @@ class Frontier(Generic[K]):
         return self._end_early(node) or self._enqueue(node)
 
     def remove(self, name: K, *, block_dependents: bool = False) -> list[K]:
-        """Nobody waits for it any more, or, with `block_dependents`, nobody is started after it.
+        """Nothing waits for it any more, or, with `block_dependents`, nothing is started after it.
 
-        A running task stays until its attempt has ended; a settled one stays what it is.
+        A running task stays until its attempt has ended; a settled one keeps its outcome.
         """
         node = self._known(name)
         if node.state is SETTLED:
@@ -236,8 +237,9 @@ class Frontier(Generic[K]):
         return [] if node.state is RUNNING else self._settle((node, Outcome.REMOVED))
 
     def cancel(self, spared: Collection[str] | None = None) -> list[K]:
-        """Nothing new starts any more, and a pause is over: only what completes something done
-        may still start, in the lanes `spared` (None: all). When called again, the stricter holds.
+        """Nothing new starts any more, and a pause ends: only what completes something that is done
+        may still start, in the lanes `spared` (None: all). When called again, the stricter call
+        holds.
 
         What waits for a running task is settled after it: it is blocked if that fails, else
         cancelled, whichever of the two came first.
@@ -258,7 +260,7 @@ class Frontier(Generic[K]):
         return sorted(d.name for d in self._before(self._nodes[name]) if self._blocks(d))
 
     def causes(self) -> dict[K, K]:
-        """For every blocked name, the task at the root of it: of several, the first by name."""
+        """For every blocked name, the task that is the cause; of several, the first by name."""
         causes: dict[K, K] = {}
         for node in self._by_rank:
             if self._outcomes.get(node.name) is Outcome.BLOCKED:
@@ -309,7 +311,7 @@ class Frontier(Generic[K]):
         return []
 
     def _comes_too_late(self, node: _Node[K]) -> bool:
-        """To start after `cancel`; all that it waits for has ended."""
+        """Whether it may no longer start after `cancel`; everything it waits for has ended."""
         done = all(self._outcomes[name].done for name in node.after)
         return not (done and node.after and node.lane.name in self._completing)
 
@@ -324,7 +326,7 @@ class Frontier(Generic[K]):
         return outcome in BLOCKING or (outcome is Outcome.REMOVED and node.bars)
 
     def _settle(self, *ends: tuple[_Node[K], Outcome]) -> list[K]:
-        """Record `ends` and all that follows from them."""
+        """Record `ends` and everything that follows from them."""
         todo = list(ends)
         settled: list[K] = []
         shortened: list[_Node[K]] = []
@@ -350,7 +352,7 @@ class Frontier(Generic[K]):
         return settled
 
     def _release(self, dependent: _Node[K]) -> bool:
-        """One dependency less to wait for; True when it was the last and comes too late."""
+        """One dependency less to wait for; True if it was the last and comes too late."""
         dependent.unmet -= 1
         if dependent.unmet:
             return False

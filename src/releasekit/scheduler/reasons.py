@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Reasons(Generic[K]):
-    """`errors` has the last one of every task that had one; `cancelled` says by whom the run was
-    cancelled first, `interrupted` the same of every attempt that was.
+    """`errors` has the last error of every task that had one; `cancelled` says who or what first
+    cancelled the run, and `interrupted` says the same of every attempt that was interrupted.
     """
 
     def __init__(self, frontier: Frontier[K]) -> None:
@@ -26,11 +26,11 @@ class Reasons(Generic[K]):
         self._frontier = frontier
 
     def so_far(self, name: K) -> str:
-        """Why it has just ended; of what is blocked, by which dependency."""
+        """Why it has just ended; for a blocked task, which dependency blocks it."""
         return self._reason(name, lambda blocked: self._frontier.blockers(blocked)[0])
 
     def in_the_end(self) -> dict[K, str]:
-        """Of all that is not done; of what is blocked, by which task at the root of it."""
+        """The reasons of all that is not done; for a blocked task, which task is the cause."""
         cause_of = self._frontier.causes().__getitem__
         return {
             name: self._reason(name, cause_of)

@@ -1,4 +1,4 @@
-"""What a scheduler tells: while it runs, to an observer; at the end, as a result."""
+"""What a scheduler reports: to an observer while it runs, and as a result at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ K_contra = TypeVar("K_contra", bound=Key, contravariant=True)
 
 
 class Observer(Protocol[K_contra]):
-    """Told of everything that happens, synchronously, and free to call the scheduler back.
+    """It is told synchronously of everything that happens, and may call the scheduler back.
 
     What it raises is logged, as an error of the logger `releasekit.scheduler.engine`, and changes
     nothing else.
@@ -34,8 +34,9 @@ class Observer(Protocol[K_contra]):
 class RunResult(Generic[K]):
     """`outcomes` is the record, in the order of settlement; the rest are views of it.
 
-    `failed` holds what failed and what nobody knows the end of; `skipped` what was blocked, removed
-    or cancelled. `reasons` has every name of these two; `errors` the last error of what had one.
+    `failed` holds what failed and what has an unknown end; `skipped` holds what was blocked,
+    removed or cancelled. `reasons` has every name of these two, and `errors` the last error of each
+    task that had one.
     """
 
     outcomes: Mapping[K, Outcome]

@@ -1,4 +1,4 @@
-"""What is scheduled, and how far it is."""
+"""What is scheduled, and how far it has come."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Task(Generic[K]):
 
 
 class State(Enum):
-    """Where a task is in its life. Only `SETTLED` is final, and only then it has an outcome."""
+    """Where a task is in its life. Only `SETTLED` is final and has an outcome."""
 
     PENDING = auto()  # waits for dependencies
     READY = auto()

@@ -1,8 +1,8 @@
 """A shorter journal from which the next run learns the same, bytes in and bytes out.
 
 What is left out: the trace of runs that are over, and versions of a package that were published and
-have been followed by another. What is kept is renumbered and sealed again. An upload that nobody
-knows the end of is never left out, and neither is any record of a run that may still be writing.
+followed by another. What is kept is renumbered and sealed again. An upload whose end is unknown is
+never left out, and neither is any record of a run that may still be writing.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ def compacted(data: bytes) -> bytes:
         record = {key: value for key, value in records[index].items() if key != "crc"}
         record["seq"] = sequence.get(record["run"], 0)
         sequence[record["run"]] = record["seq"] + 1
-        # All of it will be on the disk before it is in place: what stands before this line is.
+        # All of it will be on the disk before it is put in place, so everything before this line
+        # counts as durable.
         lines.append(encode({**record, "durable": size}))
         size += len(lines[-1])
     return b"".join(lines)
 
 
 def _of_packages(records: Sequence[Mapping[str, Any]], at_work: set[int]) -> set[int]:
-    """What makes up the entries: of the last version of each package, of unsettled ones, and of
-    those that a run at work speaks of.
+    """The records behind the entries: of each package's last version, of unsettled versions, and of
+    those that a run at work mentions.
     """
     versions: dict[tuple[str, str], _Version] = {}
     last: dict[str, str] = {}
@@ -77,11 +78,11 @@ class _Version:
 
     @property
     def settled(self) -> bool:
-        """Nothing was ever sent, or it is known what became of it."""
+        """Whether nothing was ever sent, or it is known what became of it."""
         return not self._intent or bool(self._settling)
 
     def add(self, index: int, record: Mapping[str, Any]) -> None:
-        """What is superseded by the record is forgotten, by the rules of `history`."""
+        """Forget what the record supersedes, by the rules of `history`."""
         if record["event"] == "built":
             self._built, self._outcome = {index}, set()
         elif record["event"] == "intent":
@@ -105,7 +106,9 @@ def _durations(records: Sequence[Mapping[str, Any]]) -> set[int]:
 
 
 def _of_runs_at_work(records: Sequence[Mapping[str, Any]]) -> set[int]:
-    """All of runs without an end, unless a later run of an ecosystem of theirs shows them dead."""
+    """All records of runs without an end, unless a later run of one of their ecosystems shows that
+    they are dead.
+    """
     ended = {record["run"] for record in records if record["event"] == "run_ended"}
     dead: set[str] = set()
     taken: set[str] = set()
@@ -119,7 +122,7 @@ def _of_runs_at_work(records: Sequence[Mapping[str, Any]]) -> set[int]:
 
 
 def _of_runs(records: Sequence[Mapping[str, Any]], kept: set[int]) -> set[int]:
-    """Start and end of every run of which something is kept, and of the last of each ecosystem."""
+    """Start and end of each run of which anything is kept, and of each ecosystem's last run."""
     runs = {records[index]["run"] for index in kept}
     last: dict[str, str] = {}
     for record in records:

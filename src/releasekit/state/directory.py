@@ -41,7 +41,7 @@ def built_directory(package: Package, state_directory: Path) -> Path:
 
 @contextlib.contextmanager
 def state_errors(hint: str, *, trouble: str = "") -> Iterator[None]:
-    """Raises StateError for an OSError of the block: the file, `trouble`, the system's words."""
+    """Turn an OSError of the block into a StateError: the file, `trouble`, the system's words."""
     try:
         yield
     except OSError as error:
@@ -68,7 +68,7 @@ def links(state_directory: Path) -> Iterator[Path]:
             with os.scandir(directory) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError:
-            continue  # not there, or not readable by us: nor is what it leads to
+            continue  # not there, or not readable by us, and neither is what it leads to
         for entry in entries:
             path = directory / entry.name
             if entry.is_symlink():

@@ -1,8 +1,7 @@
-"""What earlier runs left behind: a read-only look, and under the locks a repair."""
+"""What earlier runs left behind: a read-only look, and a repair under the locks."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import PackageId
-    from releasekit.state.journal import Entry, History
+    from releasekit.state.journal import History, HistoryEntry
 
 Kind = Literal[
     "running",
@@ -39,7 +38,9 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`fixable` by `fix`; the others say in `hint` what to do, and are information without one."""
+    """`fix` repairs what is `fixable`; for the rest `hint` says what to do, and without a hint it
+    is information only.
+    """
 
     kind: Kind
     message: str
@@ -47,78 +48,69 @@ class Finding:
     fixable: bool = False
 
 
-def examine(state_directory: Path, *, root: Path) -> list[Finding]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """`locks` is the order of all locks and who holds what, `last_run` how far the last run came;
+    both are lines for people, and empty where nothing can be said.
+    """
+
+    findings: Sequence[Finding]
+    locks: Sequence[str] = ()
+    last_run: Sequence[str] = ()
+
+
+def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = ()) -> Examination:
     """Changes nothing, needs no lock, and raises nothing that a damaged state could cause.
 
-    Where links lie about, nothing else is looked at: it may be anything.
+    `registries` are the static ones, whose locks are shown too. Where there are links, nothing else
+    is looked at: it may be anything.
     """
     if planted := [*links(state_directory)]:
-        return [Finding(kind="link", message=f"{link}: {LINK}", hint=WAY_OUT) for link in planted]
+        return Examination(
+            findings=[
+                Finding(kind="link", message=f"{link}: {LINK}", hint=WAY_OUT) for link in planted
+            ]
+        )
     ecosystems = _ecosystems(state_directory)
     held = [found for name in ecosystems if (found := _held(state_directory, name))]
     running = {name for name, finding in held if finding.kind == "running"}
     taken = {name for name, _ in held}
     idle = [name for name in ecosystems if name not in running]
-    return [
-        *(finding for _, finding in held),
-        *_stale_locks(state_directory, [name for name in idle if name not in taken]),
-        *_pins(state_directory, idle, root.resolve()),
-        *_journal(state_directory, running),
-    ]
+    pinned = _pins(state_directory, idle, root.resolve())
+    stale = _stale_locks(state_directory, [name for name in idle if name not in taken])
+    recorded, last_run = _journal(state_directory, running)
+    return Examination(
+        findings=[*(finding for _, finding in held), *stale, *pinned, *recorded],
+        locks=lock_table(state_directory, ecosystems, registries=registries),
+        last_run=last_run,
+    )
 
 
-def unfinished(state_directory: Path, ecosystems: Iterable[str]) -> list[str]:
-    """What a run that begins says of earlier ones, in two lines at most.
-
-    Changes nothing, and locks nothing; a damaged journal is for those to tell who need it.
+def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
+    """What a run says at its start, before it takes its locks, about runs that did not end in
+    order; empty when all did. Changes nothing, and locks nothing.
     """
     held = {name: _held(state_directory, name) for name in ecosystems}
     orphans = [found[1].message for found in held.values() if found and found[1].kind == "orphan"]
     free = [name for name, found in held.items() if found is None]
-    idle = {name for name, found in held.items() if not found or found[1].kind == "orphan"}
     stale = [finding.message for finding in _stale_locks(state_directory, free)]
-    lines = ["; ".join(orphans + stale)]
-    with contextlib.suppress(JournalError, StateError):
-        entries = journal.read(state_directory).entries.items()
-        names = [
-            f"{package} {version}"
-            for (package, version), entry in entries
-            if entry.uncertain and package.ecosystem in idle
-        ]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        if names:
-            lines.append(
-                "uploads of earlier runs may be unfinished, and their registries are asked first: "
-                f"{', '.join(names[:3])}{more}"
-            )
-    return list(filter(None, lines))
+    return "; ".join(orphans + stale)
 
 
-def locks_in_order(state_directory: Path, registries: Iterable[Path]) -> list[str]:
-    """The order of all locks, and who holds what; nothing where links lie about."""
-    if any(links(state_directory)):
-        return []
-    found = lock_table(state_directory, _ecosystems(state_directory), registries=registries)
-    return ["locks, in the order in which they are taken:", *(f"  {line}" for line in found)]
-
-
-def last_run(state_directory: Path) -> list[str]:
-    """How far the last run came, in some lines; none where the journal does not tell, or where
-    links lie about.
-    """
-    if any(links(state_directory)):
-        return []
-    try:
-        found = journal.read_last(state_directory)
-    except (JournalError, StateError):
-        return []
-    if found is None:
-        return []
-    run, trace = found
-    names = [name for name in _ecosystems(state_directory) if name in run.ecosystems]
-    held = (_held(state_directory, name) for name in names)
-    running = any(holder is not None and holder[1].kind == "running" for holder in held)
-    return told(run, trace, running=running)
+def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
+    """What a run that holds the locks of `ecosystems` says of uploads that others began."""
+    names = [
+        f"{package} {version}"
+        for (package, version), entry in history.entries.items()
+        if entry.uncertain and package.ecosystem in ecosystems
+    ]
+    if not names:
+        return ""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        "uploads of earlier runs may be unfinished, and their registries are asked first: "
+        f"{', '.join(names[:3])}{more}"
+    )
 
 
 def fix(state_directory: Path, *, root: Path) -> list[Finding]:
@@ -130,12 +122,12 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
     ecosystems = _ecosystems(state_directory)
     if not ecosystems and not (state_directory / journal.FILENAME).exists():
         return []
-    # Looked at first: taking a lock writes over what is stale in its file.
+    # This comes first, because taking a lock overwrites what is stale in its file.
     stale = list(_stale_locks(state_directory, ecosystems))
     with locks.acquire(state_directory, ecosystems):
         found = [
             *_pins(state_directory, ecosystems, root.resolve()),
-            *_journal(state_directory, set()),
+            *_journal(state_directory, set())[0],
         ]
         for finding in found:
             if finding.kind == "torn-journal":
@@ -204,18 +196,25 @@ def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Itera
                 )
 
 
-def _journal(state_directory: Path, running: Collection[str]) -> Iterator[Finding]:
+def _journal(
+    state_directory: Path, running: Collection[str]
+) -> tuple[list[Finding], Sequence[str]]:
+    """The findings in the journal, and how far the last run came."""
     try:
-        history = journal.read(state_directory)
-    except JournalNewer as error:
-        yield Finding(kind="damaged-journal", message=str(error), hint=error.hint)
-        return
-    except JournalError as error:
-        yield Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=True)
-        return
-    except StateError as error:
-        yield Finding(kind="damaged-journal", message=str(error), hint=error.hint)
-        return
+        history, last = journal.read_with_trace(state_directory)
+    except (JournalError, StateError) as error:
+        ours = isinstance(error, JournalError) and not isinstance(error, JournalNewer)
+        return [
+            Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=ours)
+        ], ()
+    found = [*_torn(history, running), *_runs(history, running), *_entries(history, running)]
+    if last is None:
+        return found, ()
+    run, trace = last
+    return found, told(run, trace, running=not run.ecosystems.isdisjoint(running))
+
+
+def _torn(history: History, running: Collection[str]) -> Iterator[Finding]:
     if history.torn and not running:
         yield Finding(
             kind="torn-journal",
@@ -223,8 +222,6 @@ def _journal(state_directory: Path, running: Collection[str]) -> Iterator[Findin
             hint="The next run drops them: nothing was ever promised about them.",
             fixable=True,
         )
-    yield from _runs(history, running)
-    yield from _entries(history, running)
 
 
 def _runs(history: History, running: Collection[str]) -> Iterator[Finding]:
@@ -255,7 +252,7 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
             yield from _lost(package, version, entry)
 
 
-def _lost(package: PackageId, version: str, entry: Entry) -> Iterator[Finding]:
+def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
     for artifact in entry.artifacts:
         if not artifact.path.is_file() or artifact.path.stat().st_size != artifact.size:
             yield Finding(

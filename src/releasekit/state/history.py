@@ -2,8 +2,8 @@
 
 A line is one record: a JSON object whose last member is the CRC-32 of everything before it. Each
 record also says up to which byte of the file its writer knew everything to be on the disk. So the
-reader tells a tail that was never promised (it is dropped, what is left is an exact prefix) from
-damage to something promised (an error: nothing is guessed over).
+reader can tell a tail that was never promised, which is dropped and leaves an exact prefix, from
+damage to something promised, which is an error: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class HistoryEntry:
     """What is remembered of one version of one package.
 
     `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory;
     whether they are still there, unchanged, is for the caller to see. `uncertain`: an upload was
-    begun and nobody has found out since what the registry has.
+    begun, and it is not yet known what the registry has of it.
     """
 
     version: str
@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """`result` is what `run_ended` said; empty when the run was cut off or still goes on."""
+    """`result` is what `run_ended` said; empty when the run was cut off or is still going on."""
 
     id: str
     plan_digest: str
@@ -82,7 +82,7 @@ class History:
     """
 
     runs: tuple[Run, ...] = ()
-    entries: Mapping[tuple[PackageId, str], Entry] = field(default_factory=dict)
+    entries: Mapping[tuple[PackageId, str], HistoryEntry] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
     intact: int = 0
     torn: int = 0
@@ -94,7 +94,7 @@ class History:
                 return run
         return None
 
-    def entry(self, package: Package) -> Entry | None:
+    def entry(self, package: Package) -> HistoryEntry | None:
         return self.entries.get((package.id, package.version))
 
 
@@ -137,8 +137,8 @@ def _seal(body: bytes) -> bytes:
 
 
 def _parse(lines: Sequence[bytes], where: str) -> Iterator[Mapping[str, Any]]:
-    # Many lines in one call are parsed three times as fast as one in each; all of them in one call
-    # would keep them all in memory.
+    # Many lines in one call are parsed three times as fast as one line per call; all lines in one
+    # call would all be in memory.
     for start in range(0, len(lines), 256):
         chunk = lines[start : start + 256]
         try:
@@ -157,12 +157,12 @@ class _Fold:
         self._state_directory = state_directory
         self._sequence: dict[str, int] = {}
         self._runs: dict[str, Run] = {}
-        # Fields of an Entry; replacing frozen ones over and over would be half of the time.
+        # Fields of a HistoryEntry; replacing frozen ones over and over would take half of the time.
         self._entries: dict[tuple[str, str], dict[str, Any]] = {}
         self._durations: dict[str, float] = {}
 
     def apply(self, record: Mapping[str, Any]) -> None:
-        """Raises an error of `_UNREADABLE` for whatever no record of this schema says."""
+        """Raises an error of `_UNREADABLE` for anything that no record of this schema contains."""
         event, run = record["event"], record["run"]
         if record["v"] > SCHEMA:
             raise JournalNewer(
@@ -183,7 +183,7 @@ class _Fold:
         return History(
             runs=tuple(self._runs.values()),
             entries={
-                (PackageId.parse(package), version): Entry(**fields)
+                (PackageId.parse(package), version): HistoryEntry(**fields)
                 for (package, version), fields in self._entries.items()
             },
             durations=self._durations,
@@ -212,7 +212,7 @@ class _Fold:
             self._durations[record["node"]] = record["duration_s"]
 
     def built(self, record: Mapping[str, Any]) -> None:
-        # An intent of earlier bytes stays until somebody has found out what became of it.
+        # An intent for earlier bytes stays until it is known what became of it.
         self._entry(record).update(
             run_id=record["run"],
             commit=self._runs[record["run"]].commit,
@@ -254,7 +254,9 @@ class _Fold:
 
 
 def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:
-    """Whether a verdict may be about this intent: "failed" of a later run may be its build's."""
+    """Whether an outcome may be about this intent: the "failed" of a later run may be about its
+    build.
+    """
     return intent is not None and intent.run_id == record["run"]
 
 

@@ -1,4 +1,4 @@
-"""The append-only journal: what no registry can tell the next run.
+"""The append-only journal: it tells the next run what no registry can.
 
 One write per record, so what was recorded survives the death of the process. What must survive the
 death of the machine is awaited: `intent` returns when it is on the disk, and with it everything
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state.compaction import compacted
-from releasekit.state.history import SCHEMA, Entry, History, Intent, Run, encode, fold
+from releasekit.state.history import SCHEMA, History, HistoryEntry, Intent, Run, encode, fold
 from releasekit.state.logfile import LogFile, refuse_longer
 from releasekit.state.trace import Trace, read_trace
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Artifact, Outcome, Package, PackageId
 
-__all__ = ["Entry", "History", "Intent", "Journal", "Log", "Run", "read"]
+__all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
 
 FILENAME = "journal.jsonl"
 # A release of 1,000 packages takes about 2 MB. It is read as a whole, and takes several times its
@@ -41,7 +41,7 @@ class Log(Protocol):
         ...
 
     def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
-        """Put `shorter` of all these bytes in their place, durably and in one step."""
+        """Replace all these bytes by what `shorter` makes of them, durably and in one step."""
         ...
 
     def append(self, line: Callable[[int], bytes]) -> None:
@@ -53,7 +53,7 @@ class Log(Protocol):
         ...
 
     async def persist(self, files: Sequence[Path]) -> None:
-        """Return when these files, written by somebody else, are durable, names included."""
+        """Return when these files, which were written by others, are durable, names included."""
         ...
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Journal:
     """The journal of one run. `history` is what the earlier ones left, without a torn tail.
 
     `redact` takes the secrets out of reasons and errors. `clock` counts seconds. A journal of more
-    than `compact_above` bytes is made shorter first, where that halves it.
+    than `compact_above` bytes is shortened first, if that halves it.
     """
 
     compact_above: ClassVar[int] = 8 * 1024 * 1024
@@ -123,7 +123,9 @@ class Journal:
         )
 
     def planned(self, pending: Mapping[PackageId, Collection[PackageId]]) -> None:
-        """What there is something to do for, and what of that each waits for: for `doctor`."""
+        """The packages with something left to do, and which of them each one waits for: for
+        `doctor`.
+        """
         needs = {str(package): sorted(map(str, on)) for package, on in pending.items()}
         self._append("planned", needs=needs)
 
@@ -149,8 +151,8 @@ class Journal:
     ) -> None:
         """Returns when the files, which lie in the state directory, are durable and recorded.
 
-        The record itself may wait for the next fsync: until an upload begins nothing is lost with
-        it but time, and `intent` makes everything before it durable.
+        The record itself may wait for the next fsync: until an upload begins, losing it costs
+        nothing but time, and `intent` makes everything before it durable.
         """
         await self._log.persist([artifact.path for artifact in artifacts])
         self._append_for(
@@ -216,29 +218,29 @@ class Journal:
         return encode(record)
 
 
-def read(state_directory: Path) -> History:
+def read_history(state_directory: Path) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
     return fold(_bytes_in(state_directory), state_directory=state_directory, where=FILENAME)
 
 
-def read_last(state_directory: Path) -> tuple[Run, Trace] | None:
-    """The last run and how far it came; None when there is none. Changes nothing."""
+def read_with_trace(state_directory: Path) -> tuple[History, tuple[Run, Trace] | None]:
+    """What the journal says, and how far the last run came if there was one. Changes nothing."""
     data = _bytes_in(state_directory)
     history = fold(data, state_directory=state_directory, where=FILENAME)
     run = history.last_run()
-    return None if run is None else (run, read_trace(data[: history.intact], run.id))
+    return history, None if run is None else (run, read_trace(data[: history.intact], run.id))
 
 
 def _bytes_in(state_directory: Path) -> bytes:
     path = state_directory / FILENAME
     try:
-        data = durable.read(path, max_bytes=MAX_BYTES + 1)
+        data = durable.read_file(path, max_bytes=MAX_BYTES + 1)
     except FileNotFoundError:
         return b""
     except OSError as error:
         raise StateError(
             f"{path}: cannot be read: {error.strerror}",
-            hint="It is written by releasekit alone: move away what is there.",
+            hint="Only releasekit writes it: move away what is there.",
         ) from error
     refuse_longer(len(data), MAX_BYTES, path)
     return data

@@ -1,9 +1,10 @@
-"""The one order in which locks are taken, of files as well as of one process; refused otherwise.
+"""The one order in which all locks are taken, those of files and those inside one process; any
+other is refused.
 
 A holder is whatever runs in one context: a task, the tasks it starts, and the threads it waits for.
-No holder asks for a lock that stands before one it has, so no two can wait for each other; that is
-proved of this very list in `proofs/LockOrder.v`. Locks inside of which no other is ever taken can
-be part of no circle, and are not listed.
+No holder asks for a lock that comes before one it has, so no two can wait for each other;
+`proofs/LockOrder.v` proves that for this very list. Locks under which no other lock is ever taken
+cannot be part of a cycle, and are not listed.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Kind(IntEnum):
     """First come those that are held longest. Several of one kind are taken in name order."""
 
     ECOSYSTEM = auto()  # a file, for the length of a run
-    UPLOAD_TURN = auto()  # of one process: who goes out together with whom
+    UPLOAD_TURN = auto()  # of one process: which packages go out together
     DIRECTORY = auto()  # a file, with a turn of one process before it
     PINS = auto()  # a set of manifests, while they are not what they were
     WHEEL = auto()  # of one process: built once for all that need it
     ENVIRONMENT = auto()  # of one process: made once
-    JOURNAL_SYNC = auto()  # of one process: one fsync for all who wait
+    JOURNAL_SYNC = auto()  # of one process: one fsync for all that wait
     JOURNAL = auto()  # a file, for one write
     JOURNAL_DESCRIPTOR = auto()  # of one process: it may be exchanged
 
@@ -42,7 +43,7 @@ class Kind(IntEnum):
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Hold:
-    """A lock that is held, or about to be, until `release` or until nobody knows of it any more."""
+    """A lock that is held, or about to be, until `release` or until nothing refers to it."""
 
     kind: Kind
     name: str
@@ -61,7 +62,8 @@ _held: ContextVar[tuple[ReferenceType[Hold], ...]] = ContextVar("held", default=
 
 
 def take(kind: Kind, name: str = "") -> Hold:
-    """Say so before waiting for a lock. Raises RuntimeError when it stands before one that is held.
+    """Call it before waiting for a lock. Raises RuntimeError when that lock comes before one that
+    is held.
 
     The caller keeps the answer for as long as it has the lock.
     """
@@ -85,7 +87,7 @@ def taking(kind: Kind, name: str = "") -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def turn(kind: Kind, name: str, lock: asyncio.Lock) -> AsyncIterator[None]:
-    """Hold `lock` of this process in its place of the order."""
+    """Hold `lock`, one of this process, in its place in the order."""
     with taking(kind, name):
         async with lock:
             yield

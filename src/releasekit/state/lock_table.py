@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def lock_table(
     state_directory: Path, ecosystems: Sequence[str], *, registries: Iterable[Path]
 ) -> list[str]:
-    """A line for each kind; changes nothing. `registries` are static directories."""
+    """A title, and a line for each kind; changes nothing. `registries` are static directories."""
     backups = pins.backups(state_directory, ecosystems)
     held = {
         Kind.ECOSYSTEM: _ecosystems(state_directory, ecosystems),
@@ -23,11 +23,12 @@ def lock_table(
         Kind.PINS: (f"a set of manifests, kept in {backup}" for backup in backups),
         Kind.JOURNAL: iter([_file(state_directory / journal.FILENAME)]),
     }
-    return [
-        f"{int(kind)}. {kind}: "
+    lines = [
+        f"  {int(kind)}. {kind}: "
         + ("; ".join(held[kind]) or "none" if kind in held else "inside one process")
         for kind in Kind
     ]
+    return ["locks, in the order in which they are taken:", *lines]
 
 
 def _ecosystems(state_directory: Path, ecosystems: Iterable[str]) -> Iterator[str]:

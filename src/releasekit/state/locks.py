@@ -1,8 +1,8 @@
 """One run per ecosystem of a workspace: an flock(2) per ecosystem, taken in name order.
 
-The kernel drops a lock when the last process that inherited its descriptor is gone, so nothing is
-ever stale and nothing times out. What the file says about its holder is for messages only. The file
-is never deleted: two processes could then hold locks on two files of one name (`proofs/`).
+The kernel drops a lock when the last process that inherited its descriptor is gone, so no lock is
+ever stale and none times out. What the file says about its holder is only for messages. The file is
+never deleted: two processes could then hold locks on two files of one name (`proofs/`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from releasekit.state.lock_order import Kind
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-    from types import TracebackType
 
     from releasekit.state.lock_order import Hold
 
@@ -39,7 +38,7 @@ PAUSE_S = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who took a lock, as its file tells. `started` is UTC in ISO 8601."""
+    """Who took a lock, according to its file. `started` is UTC in ISO 8601."""
 
     pid: int
     host: str
@@ -92,12 +91,7 @@ class Locks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -118,7 +112,7 @@ def acquire(state_directory: Path, ecosystems: Collection[str]) -> Locks:
 
 
 def is_ecosystem(name: str) -> bool:
-    """Whether `name` can be one, and so a part of a file's name."""
+    """Whether `name` can be an ecosystem's, and so part of a file name."""
     return re.fullmatch(r"[a-z0-9-]+", name) is not None
 
 
@@ -138,10 +132,10 @@ def is_held(path: Path) -> bool:
 
 
 def holder(path: Path) -> Holder | None:
-    """Who took the lock last and has not given it back in order; None when nobody can tell."""
+    """Who took the lock last and has not released it in order; None when that is unknown."""
     try:
         # Windows locks are mandatory: the text may be out of reach while the lock is held.
-        fields = json.loads(durable.read(path))
+        fields = json.loads(durable.read_file(path))
         return Holder(
             pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
         )
@@ -150,7 +144,7 @@ def holder(path: Path) -> Holder | None:
 
 
 def has_ended(holder: Holder) -> bool:
-    """Whether the process is surely gone: then it is a child of it that still holds the lock."""
+    """Whether the process is certain to be gone: then one of its children still holds the lock."""
     # Signal 0 asks whether a process is there; on Windows it is Ctrl-C.
     if sys.platform == "win32" or holder.host != socket.gethostname():
         return False

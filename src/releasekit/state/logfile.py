@@ -1,8 +1,9 @@
-"""An append-only file of lines, shared by processes, with one fsync for all who wait.
+"""An append-only file of lines, shared by processes, with one fsync for all that wait.
 
-Every change happens under flock(2) on the file itself and in one write(2): nobody sees half a line
-of a living process, and half a line of a dead one is cut off before the next is added. To make the
-file shorter another one is put in its place, which everybody notices before the next change.
+Every change happens under flock(2) on the file itself and in one write(2): no reader sees half a
+line of a living process, and half a line of a dead one is cut off before the next is added. To
+shorten the file, another one is put in its place, which every process notices before its next
+change.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class LogFile:
             self._end = self._durable = size
 
     def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
-        """See `journal.Log`. Where an open file cannot be replaced, all stays as it is."""
+        """See `journal.Log`. Where an open file cannot be replaced, everything stays as it is."""
         if sys.platform == "win32":
             return
         temporary = self._path.with_name(f".{self._path.name}.tmp")
@@ -63,7 +64,7 @@ class LogFile:
                 fewer = shorter(data)
                 if fewer == data:
                     return
-                # Only who holds the lock of the file in place uses that name.
+                # Only the holder of the lock on the file in place uses that name.
                 durable.replace(self._path, fewer, temporary=temporary)
             self._reopen()
             self._end = self._durable = len(fewer)
@@ -81,7 +82,7 @@ class LogFile:
             self._end = size + len(data)
 
     async def sync(self) -> None:
-        """See `journal.Log`. Whoever gets the turn does it for all who wait behind."""
+        """See `journal.Log`. The first in turn does it for all that wait behind it."""
         wanted = self._end
         async with turn(Kind.JOURNAL_SYNC, str(self._path), self._turn):
             if self._durable >= wanted:
@@ -113,7 +114,7 @@ class LogFile:
         try:
             os.fsync(self._descriptor)
         except OSError as error:
-            # A second fsync would succeed, and claim what is lost.
+            # A second fsync would succeed, and vouch for what is lost.
             # https://www.usenix.org/conference/atc20/presentation/rebello
             self._failure = error
             raise
@@ -135,7 +136,7 @@ class LogFile:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """The lock of the file that is in place now."""
+        """Hold the lock on the file that is in place now."""
         while True:
             with taking(Kind.JOURNAL, str(self._path)), exclusive(self._descriptor):
                 if self._in_place():
@@ -145,7 +146,7 @@ class LogFile:
 
     @contextlib.contextmanager
     def _exchanging(self) -> Iterator[None]:
-        """Nobody else uses, closes or replaces the descriptor meanwhile."""
+        """Nothing else uses, closes or replaces the descriptor meanwhile."""
         with taking(Kind.JOURNAL_DESCRIPTOR, str(self._path)), self._open:
             yield
 
@@ -153,7 +154,7 @@ class LogFile:
         try:
             there = self._path.lstat()
         except FileNotFoundError:
-            return True  # taken away by hand: what is written goes with it
+            return True  # removed by hand: what is written goes with it
         ours = os.fstat(self._descriptor)
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
@@ -189,8 +190,8 @@ class LogFile:
         except OSError as error:
             raise JournalUnwritable(
                 f"{self._path}: cannot be written: {error.strerror or error}",
-                hint="What is published stays so. Make room or set the permissions right, and run "
-                "it again: it goes on from there.",
+                hint="What is published stays published. Make room or correct the permissions, and "
+                "run it again: it goes on from there.",
             ) from error
 
 

@@ -1,9 +1,9 @@
-"""Manifests pinned for the length of a build, and given back to the byte whatever happens.
+"""Manifests pinned for the length of a build, and restored byte for byte whatever happens.
 
 Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
-Giving back looks at hashes first: what somebody edited meanwhile is never overwritten. Each
-ecosystem has its own backups, so a run that recovers under its lock cannot undo what a run of
-another ecosystem is building from.
+Restoring compares hashes first: what somebody edited meanwhile is never overwritten. Each ecosystem
+has its own backups, so a run that recovers under its lock cannot undo what a run of another
+ecosystem is building from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from releasekit.state.lock_order import Kind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
 State = Literal["original", "pinned", "edited"]
 _HINT: Final = "Building with pinned versions keeps the originals there."
@@ -33,7 +32,7 @@ _HINT: Final = "Building with pinned versions keeps the originals there."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """One manifest as it was. `pinned` is the sha256 (hex) of what it is for the time being."""
+    """One manifest as it was. `pinned` is the sha256 (hex) of its pinned bytes."""
 
     path: Path
     data: bytes
@@ -89,19 +88,14 @@ class EphemeralPin:
             if self._hold is not None:
                 self._hold.release()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 def recover(state_directory: Path, ecosystems: Collection[str], *, root: Path) -> tuple[Path, ...]:
-    """Undo what a killed run left pinned; its locks are held. The manifests of its backups.
+    """Restore what a killed run left pinned, and return those manifests; its locks are held.
 
-    Raises StateError, after giving back all it can, when a manifest was edited since.
+    Raises StateError, after restoring all it can, when a manifest was edited since.
     """
     recovered: list[Path] = []
     problems: list[StateError] = []
@@ -149,7 +143,7 @@ def give_back(backup: Path, *, root: Path) -> tuple[Path, ...]:
 def load(backup: Path, root: Path) -> tuple[Original, ...]:
     """Raises StateError when the backup is damaged, or names a file outside `root`."""
     try:
-        digest, _, body = durable.read(backup).partition(b"\n")
+        digest, _, body = durable.read_file(backup).partition(b"\n")
     except OSError as error:
         raise _unusable(backup, error.strerror) from error
     if digest != _sha256(body).encode():
@@ -168,7 +162,7 @@ def _unusable(backup: Path, reason: str | None) -> StateError:
 
 
 def state_of(original: Original) -> State:
-    """What is at the manifest's place now; "edited" covers a file that is gone or elsewhere."""
+    """What is in the manifest's place now; "edited" covers a file that is gone or elsewhere."""
     if original.path.resolve() != original.path:
         return "edited"
     try:
@@ -191,7 +185,7 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
         path=path,
         data=data,
         pinned=_sha256(pinned),
-        attributes=durable.Attributes.of(status),
+        attributes=durable.Attributes.from_status(status),
         times_ns=(status.st_atime_ns, status.st_mtime_ns),
     )
 
@@ -199,7 +193,7 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
 def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
     with state_errors(_HINT):
         durable.make_directory(directory)
-        # A killed run may have made these without coming as far as this.
+        # A killed run may have made these without getting this far.
         for parent in (directory, *directory.parents[:2]):
             durable.fsync_directory(parent.parent)
     paths = {original.path for original in originals}
@@ -245,12 +239,12 @@ def _restore(original: Original) -> bool:
 
 def _differs(original: Original) -> bool:
     status = original.path.stat()
-    mode_and_time = durable.Attributes.of(status).mode, status.st_mtime_ns
+    mode_and_time = durable.Attributes.from_status(status).mode, status.st_mtime_ns
     return mode_and_time != (original.attributes.mode, original.times_ns[1])
 
 
 def _temporary(path: Path) -> Path:
-    """The same name in every run, so that the next one can remove what a kill has left."""
+    """The same name in every run, so that the next one can remove what a killed run left."""
     return path.with_name(f".{path.name}.releasekit")
 
 

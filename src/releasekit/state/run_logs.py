@@ -1,4 +1,4 @@
-"""Where each run keeps its logs: a directory of its own, and how long those stay."""
+"""Where each run keeps its logs, in a directory of its own, and how long those are kept."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 # The run that is about to begin is one of them.
 KEPT: Final = 10
-_HINT: Final = "It is written by releasekit alone: move away what is there."
+_HINT: Final = "Only releasekit writes it: move away what is there."
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 
 def name_of(run_id: str, began: datetime) -> str:
-    """The name of the run's directory: by name is by time. `began` is UTC."""
+    """The name of the run's directory; names sort by time. `began` is UTC."""
     return f"{began:%Y%m%dT%H%M%SZ}-{run_id[:8]}"
 
 
-def make(state_directory: Path, run: str) -> Path:
-    """The directory of this name, and the state directory around it, made where they are missing.
+def make_directory(state_directory: Path, run: str) -> Path:
+    """Make the directory of this name, and the state directory around it, where they are missing.
 
-    Raises StateError where they cannot be, a link being in the way for instance.
+    Raises StateError where that is impossible, because of a link in the way for instance.
     """
     make_state_directory(state_directory)
     directory = state_directory / "logs" / run
@@ -37,7 +37,8 @@ def make(state_directory: Path, run: str) -> Path:
 
 
 def remove_old(state_directory: Path) -> None:
-    """All but the last ones, the one that is about to begin included; called under the locks.
+    """Remove all but the last ones, counting the one that is about to begin; called under the
+    locks.
 
     Whatever else lies there stays. Raises StateError for a link in the place of the directory.
     """

@@ -1,6 +1,6 @@
-"""What the last run was doing when it was last heard of: its part of the journal, told in lines.
+"""What the last run was doing when it was last heard of: its part of the journal, as lines of text.
 
-Only `doctor` asks for it, so the fold that every plan waits for knows nothing of it.
+Only `doctor` needs it, so the fold that every plan waits for does not include it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DONE: Final = frozenset(outcome.value for outcome in Outcome if outcome.done)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One at a phase of a package. `took_s` counts up to the last record for one without an end."""
+    """An attempt at a phase of a package. Without an end, `took_s` counts up to the last record."""
 
     node: str
     number: object = 1
@@ -43,7 +43,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Trace:
-    """`needs` are the packages that the run was to publish, and what of those each waits for."""
+    """`needs` are the packages the run was to publish, and which of them each one waits for."""
 
     lasted_s: float = 0.0
     needs: dict[str, list[str]] = field(default_factory=dict)
@@ -52,7 +52,9 @@ class Trace:
     outcomes: dict[str, str] = field(default_factory=dict)
 
     def waiting(self) -> Iterator[str]:
-        """What has neither come to its end nor is at work, and why, as far as the journal tells."""
+        """The packages that have not ended and are not at work, and why, as far as the journal
+        says.
+        """
         at_work = {attempt.package for attempt in self.at_work}
         last = {attempt.package: attempt for attempt in self.ended}
         for package, needs in self.needs.items():
@@ -69,7 +71,7 @@ class Trace:
 
 
 def read_trace(data: bytes, run_id: str) -> Trace:
-    """Of one run, out of a journal that `history.fold` reads without an error."""
+    """The trace of one run, from a journal that `history.fold` reads without an error."""
     trace = Trace()
     began_s = 0.0
     started: dict[str, tuple[object, float]] = {}

@@ -60,7 +60,7 @@ def code(text: str) -> str:
 
 
 def link(text: str, url: str) -> str:
-    """`text`, leading to `url` if that is a plain web address."""
+    """`text` as a link to `url`, if that is a plain web address."""
     shown = markdown(text)
     return f'<a href="{url.translate(_MARKDOWN)}">{shown}</a>' if _LINK.fullmatch(url) else shown
 
@@ -88,7 +88,7 @@ def mermaid(text: str) -> str:
 def log_line(text: str) -> str:
     """For a line of a CI log: the runner finds no command in it.
 
-    It takes "::" at the start of a line and "##[" anywhere:
+    It looks for "::" at the start of a line and "##[" anywhere:
     https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
     """
     line = visible(text).replace("##[", "# #[")

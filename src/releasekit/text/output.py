@@ -1,4 +1,4 @@
-"""What a run prints to, which may go away before the run ends."""
+"""What a run prints to, which may disappear before the run ends."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class _Unfailing(io.FileIO):
 
 def ignore_write_errors(stream: TextIO | None) -> TextIO:
     """The same file, but what cannot be written is dropped: a closed pipe, a terminal that is gone
-    or a full disk must not end a release. None, for a descriptor that was closed before the start,
-    becomes the null device, and that before another file can get its number.
+    or a full disk must not end a release. None stands for a descriptor that was closed before the
+    start; it becomes the null device before another file can get its number.
     """
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")

@@ -1,7 +1,7 @@
 """TOML as text, for edits that leave everything else as it is.
 
-tomlkit tells where a string stands and how it is spelled; all but the edits is cut from the text
-as it was, and what comes out has to say what was meant.
+tomlkit finds where a string is and how it is spelled; everything but the edits is copied from the
+text as it was, and the result is parsed to check that it says what was meant.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from releasekit.errors import PlanError
 # The keys, and the index in an array, that lead to a value.
 Where = tuple[str | int, ...]
 Span = tuple[int, int]
-# Given the text and where in it a string stands, quotes included: what to write, and over what.
+# Given the text and the place of a string in it, quotes included: what to write, and where.
 Edit = Callable[[str, Span], tuple[Span, str]]
 
 
-def parse(text: str) -> dict[str, Any]:
-    """Floats stay text: of two documents that say `nan`, none would equal the other."""
+def parse_toml(text: str) -> dict[str, Any]:
+    """Floats stay text, because `nan` does not equal itself and documents are compared."""
     return tomllib.loads(text.removeprefix("\ufeff"), parse_float=str)
 
 
 def value_at(document: object, where: Where) -> Any:
-    """None where there is nothing."""
+    """The value there, or None."""
     for key in where:
         document = document.get(key) if isinstance(document, dict) else None
     return document
@@ -40,24 +40,24 @@ def changed(
 ) -> str:
     """`text` with these edits of strings in it.
 
-    Raises PlanError, about the manifest `of` a package, when it does not say `wanted` then.
+    Raises PlanError, about the manifest `of` a package, if the result does not say `wanted`.
     """
     found = _spans(text, tuple(edits))
     edited = _spliced(text, (edits[where](text, span) for where, span in found.items()))
     try:
-        said = parse(edited)
+        said = parse_toml(edited)
     except tomllib.TOMLDecodeError:
         said = {}
     if said != wanted:
         raise PlanError(
             f"{of}: its dependencies cannot be pinned the way they are written",
-            hint="Write them plainly, or their versions by hand.",
+            hint="Write them in plain form, or write their versions by hand.",
         )
     return edited
 
 
 def _spans(text: str, wheres: Sequence[Where]) -> dict[Where, Span]:
-    """Start and end of the strings at `wheres`; without those for which that cannot be told."""
+    """Start and end of the strings at `wheres`, leaving out those that cannot be found."""
     whole = text.removeprefix("\ufeff")
     mark = "mark"
     while mark in whole:
@@ -83,10 +83,10 @@ def _spans(text: str, wheres: Sequence[Where]) -> dict[Where, Span]:
 
 
 def _place(text: str, written: str, start: int, end: int) -> int | None:
-    """Where in `text` that stands which is at `start` of what tomlkit has written.
+    """Where in `text` to find what is at `start` of the text that tomlkit has written.
 
-    It moves the `[[tables]]` of an array together, whole, where others stand between them. So the
-    least of what stands before is looked for that tells one place from all others.
+    It moves the `[[tables]]` of an array together, as they are, if others are between them. So this
+    looks for the shortest stretch of text before it that occurs only once.
     https://github.com/python-poetry/tomlkit/pull/601
     """
 

@@ -6,7 +6,7 @@ import pytest
 
 from releasekit.ecosystems.cargo.pin import pin
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import parse
+from releasekit.text.toml_text import parse_toml
 
 VERSIONS = {"core": "1.2.3", "text": "0.4.0", "web": "2.0.0-rc.1"}
 PACKAGE = '[package]\nname = "web"\nversion = "2.0.0-rc.1"\n'
@@ -79,7 +79,7 @@ def test_byte_order_marks_line_ends_and_odd_strings_are_kept() -> None:
     )
     after = pin(text, VERSIONS)
     assert after.replace('version = "1.2.3", ', "").replace('version = "0.4.0", ', "") == text
-    assert parse(after)["dependencies"]["text"] == {"version": "0.4.0", "path": "../text"}
+    assert parse_toml(after)["dependencies"]["text"] == {"version": "0.4.0", "path": "../text"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "exact", "none"])

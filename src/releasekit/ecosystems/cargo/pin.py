@@ -16,7 +16,7 @@ from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
+from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -59,7 +59,7 @@ def pin(
     exact: exactly the planned one. A development dependency without a version stays so: cargo
     strips it. Of `[workspace.dependencies]`, those in `shared` are needed by what is published.
     """
-    document = parse(manifest)
+    document = parse_toml(manifest)
     owner = _owner(document)
     edits: dict[Where, Edit] = {}
     for entry in list(_path_dependencies(document, shared)):

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import Edit, Span, Where, changed, parse, value_at
+from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def pin(manifest: str, versions: Mapping[str, str], mode: Mode = "auto") -> str:
     """
     if mode == "none":
         return manifest
-    document = parse(manifest)
+    document = parse_toml(manifest)
     own = canonicalize_name(document["project"]["name"])
     edits: dict[Where, Edit] = {}
     for where, requirements in _lists(document):
@@ -79,7 +79,7 @@ def _edit(version: str, manifest: str, span: Span) -> tuple[Span, str]:
     inner = literal[len(quote) : -len(quote)]
     if quote[0] == '"' and "\\" in inner.partition(";")[0]:
         # Escapes before the marker: rare enough to be spelled anew, as JSON, which is TOML too.
-        text = _with_version(parse(f"text = {literal}")["text"], version)
+        text = _with_version(parse_toml(f"text = {literal}")["text"], version)
         return span, json.dumps(text, ensure_ascii=False)
     return span, f"{quote}{_with_version(inner, version)}{quote}"
 

@@ -51,7 +51,7 @@ class Logs:
         # No name of a package holds a "+", so no two packages share a file.
         name = package.name.replace("/", "+").replace(":", "+")
         number = f"+{call}" if call else ""
-        directory = run_logs.make(self.state_directory, self.run)
+        directory = run_logs.make_directory(self.state_directory, self.run)
         path = directory / f"{kind}-{package.ecosystem}-{name}{number}.log"
         path.unlink(missing_ok=True)
         return Log(path, self.redact)

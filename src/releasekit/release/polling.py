@@ -1,0 +1,134 @@
+"""What a registry shows of a package: asked once, or until it shows all of our bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
+from releasekit.plan.decision import compare, mismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Artifact
+    from releasekit.release.events import Events
+    from releasekit.release.life import PackageRun
+
+BY_HAND = "It is published, and no later run does this again: do the rest of it by hand."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polling:
+    """How a registry is asked whether it shows a package: with pauses that grow from the first to
+    the longest. It is asked for `ambiguity_window_s` when the upload ended without an answer, and
+    once more, for `last_poll_s`, when the run is being ended.
+    """
+
+    first_pause_s: float = 0.25
+    longest_pause_s: float = 5.0
+    ambiguity_window_s: float = 20.0
+    last_poll_s: float = 0.75
+
+
+POLLING = Polling()
+
+
+class Lookups:
+    """Asks the registries, and keeps `published` and `visible` of each run up to date."""
+
+    def __init__(
+        self, targets: Mapping[str, Target], *, polling: Polling, patience_s: float, events: Events
+    ) -> None:
+        self._targets = targets
+        self._polling = polling
+        self._patience_s = patience_s
+        self._events = events
+
+    async def confirm(self, run: PackageRun) -> None:
+        """Ask the registry until it shows all our bytes.
+
+        Raises DigestMismatch when it shows other bytes, and Undecided when it does not show ours
+        within the time for a package (`task-timeout`; less when the upload's own answer was lost).
+        """
+        try:
+            with self._events.span("confirm", run):
+                await self._poll(run)
+        except PackageError as error:
+            run.error = error
+            raise
+
+    async def _poll(self, run: PackageRun) -> None:
+        now_s, patience_s = self._events.now_s, self._patience_s
+        if run.ambiguity:
+            patience_s = min(patience_s, self._polling.ambiguity_window_s)
+        deadline, pause_s = now_s() + patience_s, self._polling.first_pause_s
+        while trouble := await self.poll_once(run):
+            if now_s() + pause_s > deadline:
+                registry = self._targets[run.id.ecosystem].registry
+                raise Undecided(
+                    f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
+                    f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
+                    hint="Run the same command again later: it asks the registry first.",
+                )
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, self._polling.longest_pause_s)
+
+    async def poll_once(self, run: PackageRun) -> str:
+        """One look at the registry: sets `run.visible`, or says what stands in the way."""
+        try:
+            missing = await self._look_up(run)
+        except Transient as error:
+            return str(error)
+        return f"{missing[0].filename} is not visible" if missing else ""
+
+    async def last_poll(self, run: PackageRun) -> None:
+        """For a package whose run is being ended before it could be confirmed."""
+        with contextlib.suppress(TimeoutError, PackageError):
+            async with asyncio.timeout(self._polling.last_poll_s):
+                await self.poll_once(run)
+
+    async def is_published(self, run: PackageRun) -> bool:
+        """A registry may refuse what it has: npmjs answers 403 to a version that is there."""
+        try:
+            await self._look_up(run)
+        except DigestMismatch as error:
+            run.error = error
+            raise
+        except Transient as silence:
+            if run.planned.begun and not run.ambiguity:
+                run.ambiguity = f"an earlier run had begun to upload it, and now: {silence}"
+        except PackageError:
+            pass  # the upload's own error tells more
+        return run.visible
+
+    async def _look_up(self, run: PackageRun) -> list[Artifact]:
+        """Ask once, and return the files of ours that the registry does not show."""
+        target = self._targets[run.id.ecosystem]
+        run.published = await target.registry.lookup(run.planned.package)
+        missing = missing_artifacts(run)
+        run.visible = not missing
+        if run.visible:
+            run.pending_follow_up = _pending_follow_up(target, run)
+        return missing
+
+
+def missing_artifacts(run: PackageRun) -> list[Artifact]:
+    """Files of ours that the last answer does not show; raises DigestMismatch for other bytes."""
+    comparison = compare(run.artifacts, run.published)
+    if comparison.differing:
+        raise DigestMismatch(mismatch(run.artifacts, run.published, comparison.differing[0]))
+    return [artifact for artifact in run.artifacts if artifact.filename in comparison.missing]
+
+
+def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
+    """What has to follow if this run published it; after an earlier run it is not done again."""
+    if target.follow_up is None or not (run.sent or run.ambiguity):
+        return None
+    due = target.follow_up.due(run.planned.package)
+    if not due:
+        return None
+    return BuildFailed(f"{due} did not run to the end, because this run ended", hint=BY_HAND)
