@@ -25,7 +25,7 @@ from releasekit.ecosystems.pypi import DECLARATION, Options
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
-from releasekit.ecosystems.shared.logs import Logs
+from releasekit.state.run_logs import Logs
 from releasekit.host.process import Processes
 
 if TYPE_CHECKING:

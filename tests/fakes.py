@@ -14,7 +14,6 @@ from releasekit.config.config import Config
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
-from releasekit.ecosystems.shared.logs import Logs
 from releasekit.errors import BuildFailed, MissingCredentials
 from releasekit.host.scrub import ToolVariables
 from releasekit.model import (
@@ -35,6 +34,7 @@ from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Journal
+from releasekit.state.run_logs import Logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

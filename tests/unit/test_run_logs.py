@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.shared.logs import Logs
 from releasekit.errors import BuildFailed, StateError
 from releasekit.model import PackageId
 from releasekit.state import run_logs
+from releasekit.state.run_logs import Logs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,6 @@ from releasekit.config.choice import consulted
 from releasekit.config.values import Directory
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.shared.logs import Logs
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
 from releasekit.host.process import Processes
@@ -34,6 +33,7 @@ from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
+from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:

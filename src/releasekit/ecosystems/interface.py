@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.aio import Group
-    from releasekit.ecosystems.shared.logs import Logs
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
+    from releasekit.state.run_logs import Logs
 
 
 class Workspace(Protocol):

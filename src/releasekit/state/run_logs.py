@@ -1,22 +1,71 @@
-"""Where each run keeps its logs, in a directory of its own, and how long those are kept."""
+"""What builds print: one log for each build of a run, what of it a failure shows, and how long the
+logs of a run are kept.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.errors import BuildFailed
 from releasekit.host import durable
+from releasekit.host.streams import last_lines
 from releasekit.state.directory import make_state_directory, state_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from pathlib import Path
+
+    from releasekit.errors import ReleasekitError
+    from releasekit.model import PackageId
 
 # The run that is about to begin is one of them.
 KEPT: Final = 10
 _HINT: Final = "Only releasekit writes it: move away what is there."
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One file. `redact` is for what a child wrote into it by itself."""
+
+    path: Path
+    redact: Callable[[str], str]
+
+    @property
+    def hint(self) -> str:
+        return f"The whole output is in {self.path}"
+
+    def failure(self, message: str, error: ReleasekitError) -> BuildFailed:
+        """A failed build, with the lines and the hint of `error` where it has any of its own."""
+        own = error.log if isinstance(error, BuildFailed) else ()
+        return BuildFailed(
+            message,
+            log=own or tuple(map(self.redact, last_lines(self.path))),
+            hint=error.hint or self.hint,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """The logs of one run, in a directory of its own that is made with the first of them."""
+
+    state_directory: Path
+    run: str
+    redact: Callable[[str], str]
+
+    def fresh(self, kind: str, package: PackageId, *, call: int = 0) -> Log:
+        """An empty log, named after what is done to the package and in which call of a tool."""
+        # No name of a package holds a "+", so no two packages share a file.
+        name = package.name.replace("/", "+").replace(":", "+")
+        number = f"+{call}" if call else ""
+        directory = make_directory(self.state_directory, self.run)
+        path = directory / f"{kind}-{package.ecosystem}-{name}{number}.log"
+        path.unlink(missing_ok=True)
+        return Log(path, self.redact)
 
 
 def name_of(run_id: str, began: datetime) -> str:

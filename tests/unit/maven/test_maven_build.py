@@ -11,9 +11,9 @@ from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.build import collect, not_built
 from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.signing import Signer
-from releasekit.ecosystems.shared.logs import Log
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
+from releasekit.state.run_logs import Log
 from unit.maven.poms import gav, modules, packages, write
 from unit.maven.releases import built
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.metadata import Crate
-    from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact
+    from releasekit.state.run_logs import Log, Logs
 
 # After so many calls that each lost another crate, no single crate is to blame.
 MAX_CALLS: Final = 20

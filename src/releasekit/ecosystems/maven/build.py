@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
-    from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
+    from releasekit.state.run_logs import Log, Logs
 
 PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"

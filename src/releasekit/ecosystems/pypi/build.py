@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.ecosystems.shared.logs import Log, Logs
     from releasekit.model import Artifact
+    from releasekit.state.run_logs import Log, Logs
 
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
 MAX_ROUNDS: Final = 5
