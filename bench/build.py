@@ -25,8 +25,8 @@ from releasekit.ecosystems.pypi import DECLARATION, Options
 from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
-from releasekit.state.run_logs import Logs
 from releasekit.host.process import Processes
+from releasekit.state.run_logs import Logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
+
+    # The files of a package, or why there are none.
+    Built = tuple[Artifact, ...] | BuildFailed
+    # Where the files of a package go, and where an earlier build has left them.
+    Into = Callable[[Package], Path]
     from releasekit.state.run_logs import Logs
 
 
@@ -51,9 +56,7 @@ class Workspace(Protocol):
         """
         ...
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         """Build one batch; `into` tells where the files of a package go, and where those are that
         an earlier build has left.
 

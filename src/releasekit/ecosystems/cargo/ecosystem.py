@@ -15,16 +15,15 @@ from releasekit.ecosystems.shared.packages import batched
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.metadata import Crate
-    from releasekit.ecosystems.interface import Services
-    from releasekit.errors import BuildFailed
-    from releasekit.model import Artifact, Package
+    from releasekit.ecosystems.interface import Built, Into, Services
+    from releasekit.model import Package
 
 # What is read in its output, whatever a configuration file says.
 # https://doc.rust-lang.org/cargo/reference/config.html#term
@@ -83,9 +82,7 @@ class CargoWorkspace:
         """One for each cargo workspace."""
         return batched(packages, lambda package: self.crates[package.id.name].workspace)
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         directories = {package.id.name: into(package) for package in packages}
         packager = await self._packager()
         built = await packager.package(directories)

@@ -13,16 +13,16 @@ from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.batch import Lookup
     from releasekit.ecosystems.go.discover import Module
-    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.host.process import Processes
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Package, PackageId
 
 
 class Go:
@@ -76,9 +76,7 @@ class GoWorkspace:
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [packages] if packages else []
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         try:
             async with artifacts.scratch(self.processes.environment) as scratch:
                 sources = await self._sources(packages, scratch)

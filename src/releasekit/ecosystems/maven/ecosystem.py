@@ -17,14 +17,14 @@ from releasekit.ecosystems.shared.packages import batched
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Package, PackageId
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,7 @@ class MavenWorkspace:
         """One for each reactor."""
         return batched(packages, lambda package: self.projects[package.id.name].top)
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         config, options, services = self.maven.config, self.maven.options, self.maven.services
         builder = Builder(
             root=self.root,
@@ -87,9 +85,7 @@ class MavenWorkspace:
             built = {package.id: each for package, each in zip(packages, signed, strict=True)}
         return built
 
-    async def _sign(
-        self, signer: Signer, package: Package, built: tuple[Artifact, ...] | BuildFailed
-    ) -> tuple[Artifact, ...] | BuildFailed:
+    async def _sign(self, signer: Signer, package: Package, built: Built) -> Built:
         if isinstance(built, BuildFailed):
             return built
         try:

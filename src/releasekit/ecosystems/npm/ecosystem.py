@@ -16,15 +16,15 @@ from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.npm.workspace import Tool
-    from releasekit.model import Artifact, Package, PackageId, PlannedPackage
+    from releasekit.model import Package, PackageId, PlannedPackage
 
 
 # How many packages a note names.
@@ -96,9 +96,7 @@ class NpmWorkspace:
         """Singly: one process packs them all, and what is packed can leave at once."""
         return [[package] for package in packages]
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return {package.id: await self._build(package, into(package)) for package in packages}
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
@@ -137,7 +135,7 @@ class NpmWorkspace:
     def _following(self, package: Package) -> tuple[str, ...]:
         return () if self.npm.options.ignore_scripts else self.by_name[package.id.name].following
 
-    async def _build(self, package: Package, into: Path) -> tuple[Artifact, ...] | BuildFailed:
+    async def _build(self, package: Package, into: Path) -> Built:
         log = self.npm.logs.fresh("build", package.id)
         try:
             with staged(into) as partial:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.ecosystems.pypi.pin import Mode
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Package, PackageId
 
 
 class PyPI(Resource):
@@ -125,14 +125,10 @@ class PyPIWorkspace:
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [[package] for package in packages]
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return {package.id: await self._build(package, into) for package in packages}
 
-    async def _build(
-        self, package: Package, into: Callable[[Package], Path]
-    ) -> tuple[Artifact, ...] | BuildFailed:
+    async def _build(self, package: Package, into: Into) -> Built:
         # Read again: what discovery saw is not pinned.
         document = manifest.read_pyproject(package.manifest)
         project = replace(
