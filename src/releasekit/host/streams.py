@@ -21,15 +21,17 @@ MAX_OUTPUT: Final = 16 * 1024 * 1024
 MAX_LOG: Final = 64 * 1024 * 1024
 
 
-def last_lines(log: Path) -> tuple[str, ...]:
+def last_lines(
+    log: Path, *, most: int = TAIL_LINES, max_bytes: int = TAIL_BYTES
+) -> tuple[str, ...]:
     """The end of what a child itself wrote to `log`: not redacted, empty if it wrote nothing."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - max_bytes))
             lines = file.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return ()
-    return tuple(lines[-TAIL_LINES:])
+    return tuple(lines[-most:])
 
 
 class Stream(asyncio.Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
 from releasekit.graph import reachable
+from releasekit.host.streams import TAIL_LINES, last_lines
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 # After so many calls that each lost another crate, no single crate is to blame.
 MAX_CALLS: Final = 20
-TAIL_BYTES: Final = 256 * 1024
-TAIL_LINES: Final = 40
+# How much of its output is read to find out which crate it was.
+_READ_BYTES: Final = 256 * 1024
+_READ_LINES: Final = 10_000
 
 # How cargo says which package it is at, and which it cannot find.
 # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
@@ -156,7 +157,7 @@ class Packager:
         """Change the batch for the next call: without the crate that broke this one, or with those
         that were missing.
         """
-        tail = _tail(log.path)
+        tail = last_lines(log.path, most=_READ_LINES, max_bytes=_READ_BYTES)
         text = "\n".join(tail)
         members = {*batch.left, *batch.beside}
         missing = self._missing(text) - members
@@ -218,9 +219,3 @@ class Packager:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
         # The one digest that cargo's indexes know.
         return (digested(directory / filename, "sha256"),)
-
-
-def _tail(log: Path) -> tuple[str, ...]:
-    with log.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-        return tuple(file.read().decode(errors="replace").splitlines())

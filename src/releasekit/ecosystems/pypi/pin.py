@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from releasekit.errors import PlanError
+from releasekit.ecosystems.shared.packages import conflict
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def _lists(document: Mapping[str, Any]) -> Iterator[tuple[Where, list[str]]]:
 
 def _refuse_conflict(own: str, wanted: Requirement, version: str) -> None:
     if not wanted.specifier.contains(version, prereleases=True):
-        raise PlanError(
-            f"pypi:{own} requires {str(wanted)!r}, but the workspace has {wanted.name} {version}",
-            hint="Widen the requirement, or release the version it asks for first.",
-        )
+        raise conflict(f"pypi:{own}", repr(str(wanted)), wanted.name, version)
 
 
 def _needs_pin(wanted: Requirement, version: str, mode: Mode) -> bool:
