@@ -36,7 +36,7 @@ class Proxy:
         self.url = f"{url.rstrip('/')}/"
         self._server = Server(require_safe(self.url, name="go-proxy"), Answers(), config, services)
 
-    async def read(self, package: Package) -> dict[str, str]:
+    async def digests_of(self, package: Package) -> dict[str, str]:
         """File → digest, of those files it has; the first request makes it fetch the version."""
         _, info, mod, zipped = release.filenames(package.version)
         answer = await self._get(self.address(package, info), package)

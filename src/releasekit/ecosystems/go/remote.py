@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -72,13 +74,32 @@ class Remote:
             "LC_ALL": "C",
             "LANGUAGE": "C",
         }
+        self._clock = itertools.count()
+        self._turn = asyncio.Lock()
+        self._looked_at = -1
+        self._seen: dict[str, str] | PackageError = {}
 
     async def tags(self) -> dict[str, str]:
-        """Tag → the object it names; raises Transient, Denied or Rejected."""
+        """Tag → the object it names. One look, or its error (Transient, Denied or Rejected), serves
+        everybody who asked before it began.
+        """
+        asked = next(self._clock)
+        async with self._turn:
+            if self._looked_at < asked:
+                # Whoever is about to ask in this very moment is served too.
+                await asyncio.sleep(0)
+                looked_at = next(self._clock)
+                self._seen = await self._look()
+                self._looked_at = looked_at
+            if isinstance(self._seen, PackageError):
+                raise self._seen
+            return self._seen
+
+    async def _look(self) -> dict[str, str] | PackageError:
         try:
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
-            raise explain(error, f"git remote {self._name}", writing=False) from error
+            return explain(error, f"git remote {self._name}", writing=False)
         pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
         return {
             ref.removeprefix("refs/tags/"): oid for oid, ref in pairs if not ref.endswith("^{}")
