@@ -89,7 +89,8 @@ class Batch:
     async def _published(self, module: Module, committed: Mapping[str, bytes]) -> dict[str, bytes]:
         """go.mod and go.sum as they will be published."""
         mod, go_sum = _parsed(committed, str(module.manifest))
-        needed, versions = self._closure(module), self._versions()
+        versions = self._versions()
+        needed = self._needed(module, versions)
         known = edit.known_sums(go_sum)
         sums = {path: await self._sums_of(path, module, known) for path in needed}
         built = [self._built.get(path) or self._stored_module(path) for path in needed]
@@ -113,11 +114,8 @@ class Batch:
             if not module.unpublishable
         }
 
-    def _closure(self, module: Module) -> list[str]:
+    def _needed(self, module: Module, versions: Mapping[str, str]) -> list[str]:
         """The in-repo modules it needs, directly or not, sorted."""
-        if not self.edits:
-            return []
-        versions = self._versions()
 
         def required(path: str) -> list[str]:
             return [need.path for need in self.modules[path].mod.requires if need.path in versions]

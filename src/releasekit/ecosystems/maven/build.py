@@ -138,10 +138,10 @@ class Builder:
 
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
     """What was deployed of one package, the POM first; nothing when it was not."""
-    found = staging / layout.directory(package)
-    if not (found / layout.pom(package)).is_file():
+    found = staging / layout.version_directory(package)
+    if not (found / layout.pom_name(package)).is_file():
         return ()
-    pom = layout.pom(package)
+    pom = layout.pom_name(package)
     names = sorted(
         (path.name for path in found.iterdir() if not layout.is_checksum(path.name)),
         key=lambda name: (name != pom, name),
@@ -156,7 +156,7 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
     """Why a package is not among what was deployed, from what mvn said last."""
     if failure is None:
         return BuildFailed(
-            f"{package.id}: the build deployed no {layout.pom(package)}",
+            f"{package.id}: the build deployed no {layout.pom_name(package)}",
             hint=f"A profile or a plugin may skip its deployment. {log.hint}",
         )
     reasons = {
@@ -164,7 +164,7 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
         for line in failure.log
         if (match := _ERROR.search(line[:_MAX_LINE]))
     }
-    why = reasons.get(layout.split(package)[1])
+    why = reasons.get(layout.group_and_artifact(package)[1])
     if why is not None:
         text = f"could not be built: {why[:_MAX_REASON]}"
     elif reasons:

@@ -29,16 +29,15 @@ def _configured(root: Path, top: Path) -> list[str]:
 
     https://maven.apache.org/configure.html#mvn-maven-config-file
     """
-    for directory in (top, *top.parents):
-        if (directory / ".mvn").is_dir():
-            path = directory / ".mvn" / "maven.config"
+    levels = [each for each in (top, *top.parents) if each.is_relative_to(root)]
+    for settings in (level / ".mvn" for level in levels):
+        if settings.is_dir():
+            path = settings / "maven.config"
             if not path.is_file():
                 return []
             return read_parsed(
                 path, _words, complaint="is not a list of arguments", max_bytes=MAX_BYTES
             )
-        if directory == root:
-            break
     return []
 
 
