@@ -54,9 +54,7 @@ class Proxy:
             try:
                 found[zipped] = await asyncio.to_thread(module_zip.hash_of_zip, zip_data.content)
             except ValueError as error:
-                raise Rejected(
-                    f"{package.id} {package.version}: {zip_data.url}: {error}"
-                ) from error
+                raise Rejected(f"{package}: {zip_data.url}: {error}") from error
         return found
 
     def address(self, package: Package, filename: str) -> str:
@@ -81,7 +79,7 @@ class Proxy:
         response = await self._server.read(httpx.URL(url))
         if response.status_code in {404, 410}:
             return None
-        return self._server.explain(response, f"{package.id} {package.version}: {url}")
+        return self._server.explain(response, f"{package}: {url}")
 
 
 def _info(answer: httpx.Response, package: Package) -> bytes:
@@ -90,6 +88,4 @@ def _info(answer: httpx.Response, package: Package) -> bytes:
         document = json.loads(answer.content)
         return release.info(str(document["Version"]), str(document["Time"]))
     except (ValueError, LookupError, TypeError) as error:
-        raise Transient(
-            f"{package.id} {package.version}: {answer.url}: not what a module proxy says"
-        ) from error
+        raise Transient(f"{package}: {answer.url}: not what a module proxy says") from error

@@ -76,15 +76,14 @@ class TagRegistry:
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
             package = next(iter(release))
-            await self._push(missing, what=f"{package.id} {package.version}")
+            await self._push(missing, what=f"{package}")
 
     async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
         """Raises Rejected for one that the go command would not find."""
         bundle = await asyncio.to_thread(_read, artifact, package)
         if bundle.name != self._tag(package):
             raise Rejected(
-                f"{package.id} {package.version}: its tag is to be {self._tag(package)}, and was "
-                f"built as {bundle.name}"
+                f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}"
             )
         if not paths.is_at(package.id.name, self._where(package)):
             raise Rejected(
@@ -107,7 +106,7 @@ class TagRegistry:
     def _where(self, package: Package) -> PurePosixPath:
         if self._top is None:
             raise Rejected(
-                f"{package.id} {package.version}: {package.directory} is in no git repository, and "
+                f"{package}: {package.directory} is in no git repository, and "
                 "a Go module is published by a tag"
             )
         return path_in_repository(package.directory, self._top)
@@ -125,4 +124,4 @@ def _read(artifact: Artifact, package: Package) -> Bundle:
     try:
         return Bundle.from_bytes(data)
     except ValueError as error:
-        raise Rejected(f"{package.id} {package.version}: {artifact.path}: {error}") from error
+        raise Rejected(f"{package}: {artifact.path}: {error}") from error
