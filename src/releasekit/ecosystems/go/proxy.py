@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.go import module_zip, paths, release
+from releasekit.ecosystems.go import edit, module_zip, paths, release
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Rejected, Transient
@@ -65,14 +65,10 @@ class Proxy:
         version = package.version
         url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
         answer = await self._get(url, package)
+        sums = edit.known_sums(answer.text if answer is not None else "")
+        known = sums.get((package.id.name, version))
         _, _, mod, zipped = release.filenames(version)
-        names = {version: zipped, f"{version}/go.mod": mod}
-        found = {}
-        for line in answer.text.splitlines() if answer is not None else ():
-            words = line.split(" ")
-            if len(words) == 3 and words[0] == package.id.name and words[1] in names:
-                found[names[words[1]]] = words[2]
-        return found
+        return {mod: known.mod, zipped: known.zip} if known else {}
 
     async def _get(self, url: str, package: Package) -> httpx.Response | None:
         """None where it has nothing there: 404 and 410 say so."""

@@ -19,20 +19,15 @@ METADATA: Final = "maven-metadata.xml"
 # sha1 comes last: it says that all else is there. Maven looks for it first.
 # https://maven.apache.org/resolver/about-checksums.html
 ALGORITHMS: Final = ("md5", "sha256", "sha512", "sha1")
+# Packagings whose main artifact is a jar; any other one is taken for an extension.
 # https://maven.apache.org/ref/3.9.9/maven-core/artifact-handlers.html, and the packagings of
-# widely used plugins; any other one is taken for an extension.
-_EXTENSIONS: Final = {
-    "pom": "",
-    "jar": "jar",
-    "maven-plugin": "jar",
-    "maven-archetype": "jar",
-    "ejb": "jar",
-    "bundle": "jar",
-    "eclipse-plugin": "jar",
-    "takari-jar": "jar",
-    "takari-maven-plugin": "jar",
-    "test-jar": "jar",
-}
+# widely used plugins.
+_JARS: Final = frozenset(
+    (
+        *("jar", "maven-plugin", "maven-archetype", "ejb", "bundle", "eclipse-plugin"),
+        *("takari-jar", "takari-maven-plugin", "test-jar"),
+    )
+)
 
 
 def group_and_artifact(package: Package) -> tuple[str, str]:
@@ -72,12 +67,12 @@ def pom_name(package: Package) -> str:
 
 def main_names(package: Package) -> tuple[str, ...]:
     """The main artifact by its possible names; nothing for a project that is only a POM."""
-    packaging = package.packaging
-    extension = _EXTENSIONS.get(packaging, packaging)
-    if not extension:
+    if package.packaging == "pom":
         return ()
-    names = dict.fromkeys((extension, *(() if packaging in _EXTENSIONS else ("jar",))))
-    return tuple(f"{prefix(package)}.{each}" for each in names)
+    extensions = dict.fromkeys(
+        ("jar",) if package.packaging in _JARS else (package.packaging, "jar")
+    )
+    return tuple(f"{prefix(package)}.{extension}" for extension in extensions)
 
 
 def usual_names(package: Package) -> tuple[str, ...]:

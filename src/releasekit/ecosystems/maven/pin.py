@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.ecosystems.shared.packages import conflict
 from releasekit.errors import PlanError
 
 if TYPE_CHECKING:
@@ -47,26 +48,19 @@ def filled_in(data: bytes, project: PomProject) -> bytes:
     """The POM of `project` so that it can be read without the workspace: coordinates without
     expressions, and nothing that is set from outside.
 
-    Maven deploys POMs as they are, so that whoever used one with a parent of version ${revision}
-    would look for a version of that very name.
+    Maven deploys POMs as they are: the users of one whose parent has the version ${revision} would
+    look for a version of that very name.
     """
     for name in (*CI_FRIENDLY, *project.overrides):
         value = project.resolve(f"${{{name}}}")
         if "${" not in value:
             data = data.replace(f"${{{name}}}".encode(), escape(value).encode())
     read = parse_pom(parse_document(data), project.pom.path)
-    values = {"groupId": project.group, "artifactId": project.artifact, "version": project.version}
-    if project.parent is not None:
-        above = project.parent
-        values |= {
-            "parent/groupId": above.group,
-            "parent/artifactId": above.artifact,
-            "parent/version": above.version,
-        }
+    model = project.model()
     edits = [
-        (span, values[where])
-        for where, span in read.spans.items()
-        if where in values and b"${" in data[span[0] : span[1]]
+        ((start, end), model[path])
+        for path, (start, end) in read.spans.items()
+        if b"${" in data[start:end] and "${" not in model[path]
     ]
     return _edited(data, edits)
 
@@ -83,8 +77,5 @@ def _refuse_conflict(project: PomProject, reference: Reference, wanted: str, ver
     except ValueError as error:
         raise PlanError(f"maven:{project.name}: {reference.artifact}: {error}") from error
     if not fits:
-        raise PlanError(
-            f"maven:{project.name} requires {reference.artifact} {wanted}, but the workspace has "
-            f"{reference.artifact} {version}",
-            hint="Widen the range, or release the version it asks for first.",
-        )
+        requirement = f"{reference.artifact} {wanted}"
+        raise conflict(f"maven:{project.name}", requirement, reference.artifact, version)

@@ -6,7 +6,7 @@ https://maven.apache.org/ref/3.9.9/maven-model/maven.html
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.maven.document import read_document
 from releasekit.errors import ConfigError
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # What a reference is for; "managed" says which version others would get, "import" brings a BOM.
 Use = Literal["dependency", "managed", "import", "plugin"]
+_COORDINATES: Final = (
+    *("groupId", "artifactId", "version"),
+    *("parent.groupId", "parent.artifactId", "parent.version"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +112,11 @@ def parse_pom(root: Element, path: Path) -> Pom:
         skip=skip,
         skip_inherited=inherited,
         spans={
-            "/".join(where): (found.start, found.end)
-            for where in _COORDINATES
-            if (found := root.child(*where)) is not None
+            path: (found.start, found.end)
+            for path in _COORDINATES
+            if (found := root.child(*path.split("."))) is not None
         },
     )
-
-
-_COORDINATES = (
-    ("groupId",),
-    ("artifactId",),
-    ("version",),
-    ("parent", "groupId"),
-    ("parent", "artifactId"),
-    ("parent", "version"),
-)
 
 
 def _parent(root: Element) -> Parent | None:

@@ -83,7 +83,7 @@ class PomProject:
     def _value(self, name: str) -> str | None:
         if name in self.overrides:
             return self.overrides[name]
-        model = self._model()
+        model = self.model()
         for prefix in ("project.", "pom."):
             if name.startswith(prefix) and name.removeprefix(prefix) in model:
                 return model[name.removeprefix(prefix)]
@@ -91,17 +91,16 @@ class PomProject:
             return self.properties[name]
         return model.get(name)
 
-    def _model(self) -> dict[str, str]:
-        pom, parent = self.pom, self.pom.parent
-        inherited = (
-            {
-                "parent.groupId": parent.group,
-                "parent.artifactId": parent.artifact,
-                "parent.version": self.parent.version if self.parent else parent.version,
+    def model(self) -> dict[str, str]:
+        """What `${project.…}` stands for; the coordinates are unresolved until they are set."""
+        pom, inherited = self.pom, {}
+        if pom.parent is not None:
+            above = self.parent or pom.parent
+            inherited = {
+                "parent.groupId": above.group,
+                "parent.artifactId": above.artifact,
+                "parent.version": above.version,
             }
-            if parent
-            else {}
-        )
         return {
             "groupId": self.group or pom.group or inherited.get("parent.groupId", ""),
             "artifactId": self.artifact or pom.artifact,
@@ -218,27 +217,19 @@ class _Reactor:
         return None
 
     def _complete(self, project: PomProject) -> None:
-        pom, above = project.pom, project.pom.parent
-        parent = project.parent
-        written = {
-            "groupId": pom.group or (parent.group if parent else above.group if above else ""),
-            "artifactId": pom.artifact,
-            "version": pom.version
-            or (parent.version if parent else above.version if above else ""),
-        }
-        for tag, text in written.items():
-            value = project.resolve(text)
+        model = project.model()
+        for tag in ("groupId", "artifactId", "version"):
+            value = model[tag] = project.resolve(model[tag])
             if not _COORDINATE.fullmatch(value) or ".." in value:
                 raise ConfigError(
-                    f"{pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
+                    f"{project.pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
                     hint="What the files of the workspace do not define can be set in "
                     'releasekit.toml: [maven] properties = { name = "value" }.'
                     if "${" in value
                     else "Letters, digits, and _ . + - are what it may hold.",
                 )
-            written[tag] = value
-        project.group, project.artifact = written["groupId"], written["artifactId"]
-        project.version = written["version"]
+        project.group, project.artifact = model["groupId"], model["artifactId"]
+        project.version = model["version"]
 
 
 def _pom_at(path: Path) -> Path | None:
