@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go.versions import parse_version
 from releasekit.errors import PlanError
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -44,36 +45,29 @@ def go_mod(
     Everything else is kept to the byte.
     """
     edits = [
-        (require.at.start, require.at.end, versions[require.path])
+        ((require.at.start, require.at.end), versions[require.path])
         for require in mod.requires
         if require.path in versions and require.version != versions[require.path]
     ]
     dropped = {(replaced.path, replaced.target) for replaced in local}
     lines = {each.line.start for each in mod.replaces if (each.path, each.target) in dropped}
-    edits += [(start, end, "") for start, end in _removed(mod, lines)]
-    pieces, position = [], 0
-    for start, end, new in sorted(edits):
-        pieces += [mod.text[position:start], new]
-        position = end
-    text = "".join([*pieces, mod.text[position:]])
+    edits += [(span, "") for span in _removed(mod, lines)]
     missing = sorted(set(needed) - {require.path for require in mod.requires})
-    return _with_requirements(text, {path: versions[path] for path in missing})
+    return _with_requirements(spliced(mod.text, edits), {path: versions[path] for path in missing})
 
 
-def _removed(mod: GoMod, starts: set[int]) -> list[tuple[int, int]]:
+def _removed(mod: GoMod, starts: set[int]) -> set[tuple[int, int]]:
     """The spans of these lines; of a block that only has such lines, the whole."""
     blocks: dict[tuple[int, int], set[int]] = {}
     for line in mod.lines:
         if line.block is not None:
             blocks.setdefault(line.block, set()).add(line.start)
     whole = {block for block, lines in blocks.items() if lines <= starts}
-    return sorted(
-        {
-            line.block if line.block in whole else (line.start, line.end)
-            for line in mod.lines
-            if line.start in starts
-        }
-    )
+    return {
+        line.block if line.block in whole else (line.start, line.end)
+        for line in mod.lines
+        if line.start in starts
+    }
 
 
 def _with_requirements(text: str, versions: Mapping[str, str]) -> str:

@@ -50,7 +50,11 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     troubles: list[str] = []
     folded: dict[str, str] = {}
     for name, file in files.items():
-        if _is_vendored(name, go) or _is_below(name, nested) or name == ".hg_archival.txt":
+        if (
+            _is_vendored(name, go)
+            or nested.intersection(_levels(name)[:-1])
+            or name == ".hg_archival.txt"
+        ):
             continue
         trouble = paths.trouble_with_file(name) or _collision(name, folded)
         if not trouble and name != "go.mod" and name.lower() == "go.mod":
@@ -80,9 +84,10 @@ def _size_troubles(sizes: Mapping[str, int]) -> list[str]:
     return [over, *large] if total > MAX_ZIP_BYTES else large
 
 
-def _is_below(name: str, directories: set[str]) -> bool:
+def _levels(name: str) -> list[str]:
+    """A path and the directories above it, from the top."""
     parts = name.split("/")
-    return any("/".join(parts[:depth]) in directories for depth in range(1, len(parts)))
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _is_vendored(name: str, go: str) -> bool:
@@ -109,9 +114,7 @@ def _language(go: str) -> tuple[int, int]:
 
 def _collision(name: str, folded: dict[str, str]) -> str:
     """Two paths that some file system takes for one; parents count as well."""
-    parts = name.split("/")
-    for depth in range(1, len(parts) + 1):
-        path = "/".join(parts[:depth])
+    for path in _levels(name):
         other = folded.setdefault(_fold(path), path)
         if other != path:
             return f"differs from {other} in case only"

@@ -47,7 +47,7 @@ _PASSING: Final = re.compile(
 # `remote: …` is the server's own message; the rest of its lines tells what git made of it.
 _TELLING: Final = (
     re.compile(r"^remote: *(?=\S)(?!error: *$)"),
-    re.compile(r"^(?:fatal|error|ssh): "),
+    re.compile(r"^(?=(?:fatal|error|ssh): )"),
     re.compile(r"^!.*(?=\[(?:remote )?rejected\])"),
 )
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
@@ -150,10 +150,5 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
 
 def _telling(log: Sequence[str]) -> list[str]:
     """The lines that say why, each once, the server's own words first."""
-    found = [
-        pattern.sub("", line) if pattern is not _TELLING[1] else line
-        for pattern in _TELLING
-        for line in log
-        if pattern.search(line)
-    ]
+    found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
     return list(dict.fromkeys(found))[:3] or [*log[-2:]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.maven import layout, versions
-from releasekit.ecosystems.maven.document import Element, parse_document
+from releasekit.ecosystems.maven.document import parse_document
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,7 +36,11 @@ _PAGE: Final = """\
 
 def listed_versions(page: bytes) -> tuple[str, ...]:
     """The versions a page names, in its order; raises ValueError for what is no such page."""
-    return tuple(version.text.strip() for version in _versioning(page).all("versions", "version"))
+    root = parse_document(page)
+    if root.tag != "metadata":
+        raise ValueError(f"its root is <{root.tag}>, not <metadata>")
+    named = root.all("versioning", "versions", "version")
+    return tuple(version.text.strip() for version in named)
 
 
 def merged_page(page: bytes | None, package: Package, *, now: datetime) -> bytes | None:
@@ -64,10 +68,3 @@ def new_page(package: Package, found: Collection[str], *, now: datetime) -> byte
         versions="\n".join(f"      <version>{escape(each)}</version>" for each in ordered),
         updated=f"{now:%Y%m%d%H%M%S}",
     ).encode()
-
-
-def _versioning(page: bytes) -> Element:
-    root = parse_document(page)
-    if root.tag != "metadata":
-        raise ValueError(f"its root is <{root.tag}>, not <metadata>")
-    return root.child("versioning") or Element("versioning")

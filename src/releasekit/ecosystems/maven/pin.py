@@ -10,15 +10,15 @@ from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.errors import PlanError
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from releasekit.ecosystems.maven.pom import Reference
     from releasekit.ecosystems.maven.workspace import PomProject
 
 Mode = Literal["auto", "exact", "none"]
-Edit = tuple[tuple[int, int], str]
 
 # https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
 CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
@@ -33,15 +33,15 @@ def pin(manifest: str, project: PomProject, planned: Mapping[str, str], mode: Mo
     if mode == "none":
         return manifest
     data = manifest.encode()
-    edits: list[Edit] = []
+    edits: list[tuple[tuple[int, int], bytes]] = []
     for reference in parse_pom(parse_document(data), project.pom.path).references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):
             _refuse_conflict(project, reference, wanted, planned[name])
             if mode == "exact" and wanted != f"[{planned[name]}]":
-                edits.append((reference.span, planned[name]))
-    return _edited(data, edits).decode()
+                edits.append((reference.span, escape(planned[name]).encode()))
+    return spliced(data, edits).decode()
 
 
 def filled_in(data: bytes, project: PomProject) -> bytes:
@@ -58,17 +58,11 @@ def filled_in(data: bytes, project: PomProject) -> bytes:
     read = parse_pom(parse_document(data), project.pom.path)
     model = project.model()
     edits = [
-        ((start, end), model[path])
+        ((start, end), escape(model[path]).encode())
         for path, (start, end) in read.spans.items()
         if b"${" in data[start:end] and "${" not in model[path]
     ]
-    return _edited(data, edits)
-
-
-def _edited(data: bytes, edits: Iterable[Edit]) -> bytes:
-    for (start, end), value in sorted(edits, reverse=True):
-        data = data[:start] + escape(value).encode() + data[end:]
-    return data
+    return spliced(data, edits)
 
 
 def _refuse_conflict(project: PomProject, reference: Reference, wanted: str, version: str) -> None:

@@ -106,7 +106,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
         parent=parent,
         properties=_properties(root),
         modules=tuple(
-            module.text.strip() for module in root.all("modules", "module") if module.text.strip()
+            filter(None, (module.text.strip() for module in root.all("modules", "module")))
         ),
         references=tuple(_references(root)),
         skip=skip,
@@ -139,7 +139,9 @@ def _properties(root: Element) -> dict[str, str]:
 
 def _references(root: Element) -> Iterator[Reference]:
     for element in root.all("dependencies", "dependency"):
-        yield _dependency(element)
+        hidden = element.value("scope") in {"test", "provided", "system"}
+        optional = element.value("optional") == "true"
+        yield _reference(element, "dependency", needed=not optional and not hidden)
     for element in root.all("dependencyManagement", "dependencies", "dependency"):
         imported = element.value("scope") == "import"
         yield _reference(element, "import" if imported else "managed", needed=imported)
@@ -149,12 +151,6 @@ def _references(root: Element) -> Iterator[Reference]:
             yield _reference(inner, "plugin", needed=False)
     for element in root.all("build", "extensions", "extension"):
         yield _reference(element, "plugin", needed=False)
-
-
-def _dependency(element: Element) -> Reference:
-    optional = element.value("optional") == "true"
-    hidden = element.value("scope") in {"test", "provided", "system"}
-    return _reference(element, "dependency", needed=not optional and not hidden)
 
 
 def _reference(element: Element, use: Use, *, needed: bool) -> Reference:

@@ -18,10 +18,8 @@ MAX_BYTES: Final = 64 * 1024
 
 def overrides(root: Path, top: Path, options: Options) -> dict[str, str]:
     """Of `.mvn/maven.config`, then of `[maven] args`, then of `[maven] properties`."""
-    found: dict[str, str] = {}
-    for arguments in (_configured(root, top), options.args):
-        found.update(_defined(arguments))
-    return {**found, **options.properties}
+    configured = dict(_defined(_configured(root, top)))
+    return {**configured, **dict(_defined(options.args)), **options.properties}
 
 
 def _configured(root: Path, top: Path) -> list[str]:

@@ -143,23 +143,21 @@ class _Reactor:
         self._top = top
         self._overrides = settings.overrides(root, top, options)
         self._poms: dict[Path, Pom] = {}
+        self._by_key: dict[tuple[str, str], Path] = {}
         self._projects: dict[Path, PomProject] = {}
 
     def projects(self) -> list[PomProject]:
         pending = [self._top / "pom.xml"]
-        listed: list[Path] = []
+        listed: dict[Path, Pom] = {}
         while pending:
             path = pending.pop(0)
-            pom = self._read(path)
-            listed.append(path)
+            if path not in listed:
+                listed[path] = self._read(path)
+                pending += self._modules(listed[path])
             if len(listed) > MAX_PROJECTS:
                 raise ConfigError(f"{self._top}: more than {MAX_PROJECTS} modules")
-            for module in self._modules(pom):
-                if module in listed or module in pending:
-                    continue
-                pending.append(module)
-        by_key = {self._poms[path].key: path for path in listed}
-        return [self._project(path, by_key, 0) for path in listed]
+        self._by_key = {pom.key: path for path, pom in listed.items()}
+        return [self._project(path, 0) for path in listed]
 
     def _read(self, path: Path) -> Pom:
         if path not in self._poms:
@@ -177,29 +175,25 @@ class _Reactor:
                 raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
 
-    def _project(
-        self, path: Path, by_key: Mapping[tuple[str, str], Path], depth: int
-    ) -> PomProject:
+    def _project(self, path: Path, depth: int) -> PomProject:
         if depth > MAX_PARENTS:
             raise ConfigError(f"{path}: its parents never come to an end")
         if path not in self._projects:
             pom = self._read(path)
             project = PomProject(pom=pom, top=self._top, overrides=self._overrides)
-            project.parent = self._parent(pom, by_key, depth)
+            project.parent = self._parent(pom, depth)
             above = project.parent.properties if project.parent else {}
             project.properties = {**above, **pom.properties}
             self._complete(project)
             self._projects[path] = project
         return self._projects[path]
 
-    def _parent(
-        self, pom: Pom, by_key: Mapping[tuple[str, str], Path], depth: int
-    ) -> PomProject | None:
+    def _parent(self, pom: Pom, depth: int) -> PomProject | None:
         """Where Maven finds it: at the relative path, else among the modules."""
         wanted = pom.parent
         if wanted is None:
             return None
-        candidates = [by_key.get((wanted.group, wanted.artifact))]
+        candidates = [self._by_key.get((wanted.group, wanted.artifact))]
         if wanted.relative_path:
             candidates.insert(0, _pom_at(pom.path.parent / wanted.relative_path))
         for candidate in candidates:
@@ -208,7 +202,7 @@ class _Reactor:
             found = self._read(path)
             if path == pom.path or found.artifact != wanted.artifact:
                 continue
-            parent = self._project(path, by_key, depth + 1)
+            parent = self._project(path, depth + 1)
             if (parent.group, parent.version) == (
                 parent.resolve(wanted.group),
                 parent.resolve(wanted.version),
