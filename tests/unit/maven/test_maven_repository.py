@@ -313,6 +313,24 @@ def test_a_directory_heals_metadata_that_is_none(root: Path) -> None:
     upload(Server(), root, artifacts, place=place)
     assert b"<version>1.0</version>" in page.read_bytes()
     assert page.read_bytes()[:100] == before[:100]
+    whole = page.read_bytes()
+    upload(Server(), root, artifacts, place=place)
+    assert page.read_bytes() == whole
+    published = lookup(Server(), root, place=place)
+    assert published is not None
+    assert published.complete
+    assert published.files.keys() == {"a-1.0.pom", "a-1.0.jar"}
+
+
+def test_a_file_without_a_checksum_is_not_shown_by_a_directory(root: Path) -> None:
+    place = f"dir:{root / 'served'}"
+    upload(Server(), root, built(root)[1:], place=place)
+    directory = root / "served" / "g" / "a" / "1.0"
+    published = lookup(Server(), root, place=place)
+    assert published is not None
+    assert not published.complete
+    (directory / "a-1.0.jar.sha1").unlink()
+    assert lookup(Server(), root, place=place) is None
 
 
 def test_a_directory_shows_what_has_a_checksum(root: Path) -> None:
