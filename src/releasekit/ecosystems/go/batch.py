@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum become
-    what the release needs; `lookup` tells the hashes of what is published already, `into` where
-    the files of each are, or will be.
+    """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum are
+    changed to what the release needs; `lookup` finds the hashes of what is published already;
+    `into` says where the files of each are, or will be.
 
-    `_stored` is what a run that was cut off has built of this very commit: that is uploaded as it
+    `_stored` is what an interrupted run has built from this very commit, which is uploaded as it
     is.
     """
 
@@ -126,7 +126,7 @@ class Batch:
         self, path: str, module: Module, known: Mapping[tuple[str, str], Sums]
     ) -> Sums:
         """Of what this run publishes, or of what is published already: never of a tree that may
-        have changed since. `known` are those in the module's own go.sum.
+        have changed since then. `known` are those in the module's own go.sum.
         """
         if path in self._built:
             return self._built[path].sums
@@ -164,7 +164,7 @@ class Batch:
         return self._stored[path]
 
     def _refuse_changed(self, module: Module) -> None:
-        """Raises BuildFailed for a file of the module, and of none below it, that has changed."""
+        """Raises BuildFailed if a file of the module has changed; modules below it do not count."""
         below = [
             other.directory
             for other in self.modules.values()

@@ -25,7 +25,7 @@ class Sums:
 
 
 def check_requirements(mod: GoMod, versions: Mapping[str, str]) -> None:
-    """Raises PlanError for a requirement above the planned version: nobody could satisfy it."""
+    """Raises PlanError for a requirement above the planned version, which nothing satisfies."""
     for require in mod.requires:
         planned = versions.get(require.path)
         if planned is not None and parse_version(require.version) > parse_version(planned):
@@ -105,10 +105,10 @@ def known_sums(text: str) -> dict[tuple[str, str], Sums]:
 def raised_requirements(
     mod: GoMod, needed: Iterable[tuple[GoMod, str]], ours: Collection[str]
 ) -> dict[str, tuple[str, Sums | None]]:
-    """Modules of others that one of the `needed` modules (go.mod and go.sum) requires at a higher
-    version than this go.mod does: the version that counts for both, and its hashes.
+    """Modules from elsewhere that one of the `needed` modules (go.mod and go.sum) requires at a
+    higher version than this go.mod: that version, which counts for both, and its hashes.
 
-    The go command builds nothing before go.mod says so. https://go.dev/ref/mod#minimal-version-selection
+    The go command builds nothing until go.mod says so. https://go.dev/ref/mod#minimal-version-selection
     """
     versions = {require.path: require.version for require in mod.requires}
     raised: dict[str, tuple[str, Sums | None]] = {}

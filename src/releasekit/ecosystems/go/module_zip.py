@@ -91,7 +91,7 @@ def _levels(name: str) -> list[str]:
 
 
 def _is_vendored(name: str, go: str) -> bool:
-    """With the mistake that go.mod files before 1.24 keep, for the sake of old hashes.
+    """Go repeats an old mistake for go.mod files before 1.24, so that hashes stay the same.
 
     https://go.dev/issue/37397
     """
@@ -113,7 +113,7 @@ def _language(go: str) -> tuple[int, int]:
 
 
 def _collision(name: str, folded: dict[str, str]) -> str:
-    """Two paths that some file system takes for one; parents count as well."""
+    """Why a file system that ignores case cannot hold it; directories above it count too."""
     for path in _levels(name):
         other = folded.setdefault(_fold(path), path)
         if other != path:

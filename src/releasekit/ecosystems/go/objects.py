@@ -114,7 +114,7 @@ class Bundle:
 
 
 def write_loose(objects: Iterable[Object], directory: Path) -> None:
-    """Write them, one file each, to a directory of objects that git is told of."""
+    """Write them, one file each, to a directory that git is told to look for objects in."""
     for each in objects:
         path = directory / each.id[:2] / each.id[2:]
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ def split_major(path: str) -> tuple[str, str]:
 
 
 def trouble_with_path(path: str) -> str:
-    """Why nobody could require a module of this path; empty when somebody could."""
+    """Why no module could be required by this path; empty if one could."""
     elements = path.split("/")
     if "." not in elements[0]:
         return f"the first element of its module path {path!r} has no dot, so nobody can fetch it"
@@ -52,7 +52,7 @@ def trouble_with_path(path: str) -> str:
 
 
 def trouble_with_version(path: str, version: str) -> str:
-    """What to write instead, where path and version do not go together; empty where they do."""
+    """What to write instead if path and version do not fit together; empty if they do."""
     if not is_release_version(version):
         return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
     major = parse_version(version).release[0]

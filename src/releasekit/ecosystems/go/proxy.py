@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 OFFICIAL: Final = "https://proxy.golang.org/"
-# Tells the hashes of what the official proxy serves, for ever, without a download.
+# Has the hashes of all that the official proxy serves, so that nothing is downloaded.
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"
 
 
 class Proxy:
-    """One GOPROXY. A version is asked for once its tag is pushed and not before: that nothing is
-    there is remembered by proxies, for up to half an hour. https://proxy.golang.org
+    """One GOPROXY. A version is asked for only after its tag is pushed: proxies remember for up to
+    half an hour that a version does not exist. https://proxy.golang.org
     """
 
     def __init__(self, url: str, config: Config, services: Services) -> None:
@@ -37,7 +37,7 @@ class Proxy:
         self._server = Server(require_safe(self.url, name="go-proxy"), Answers(), config, services)
 
     async def digests_of(self, package: Package) -> dict[str, str]:
-        """File → digest, of those files it has; the first request makes it fetch the version."""
+        """Digests by name of the files it has; the first request makes it fetch the version."""
         _, info, mod, zipped = release.filenames(package.version)
         answer = await self._get(self.address(package, info), package)
         if answer is None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModule:
-    """What others need to know of a release. `manifests` are go.mod and go.sum, by name, `tag` is
-    the id of its tag, and `commit` the commit it was made from.
+    """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name,
+    `tag` is the id of its tag, and `commit` the commit it was made from.
     """
 
     sums: Sums
@@ -42,12 +42,12 @@ class BuiltModule:
     commit: str
 
     def is_what(self, published: Published | None) -> bool:
-        """Whether nothing else is published, or about to be."""
+        """Whether this is what is published, or nothing is yet."""
         return published is None or f"git:{self.tag}" in published.files.values()
 
 
 def read_built(directory: Path, version: str) -> BuiltModule | None:
-    """The module whose files lie there, of whatever run; None when they are not whole."""
+    """The module whose files an earlier run left there; None if they are incomplete or damaged."""
     bundle, _, mod, zipped = (directory / name for name in filenames(version))
     try:
         found = Bundle.from_bytes(bundle.read_bytes())
@@ -125,8 +125,8 @@ def _contents(module: Module, manifests: Mapping[str, bytes], sources: Sources) 
 def _release_commit(
     module: Module, manifests: Mapping[str, bytes], sources: Sources
 ) -> list[Object]:
-    """A commit on top of HEAD with the go.mod and go.sum that are published, and what it is made
-    of; nothing where HEAD has them so already.
+    """A commit on top of HEAD with the go.mod and go.sum that are published, after the objects it
+    is made of; empty if HEAD has the same go.mod and go.sum.
     """
     where, head = sources.path_of(module), sources.head
     listed = sources.trees[where]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
 
 TIMEOUT_S: Final = 300.0
-# What git needs to find the credentials and settings of whoever started us. None of it is secret;
-# no build gets it.
+# What git needs to find the user's credentials and settings. None of it is secret, and no build
+# gets it.
 _PASSED: Final = (
     "SSH_AUTH_SOCK",
     "SSH_ASKPASS",
@@ -67,7 +67,7 @@ class Remote:
         self._processes = services.processes
         given = {name: services.environment.get(name) for name in _PASSED}
         self._environment = {name: value for name, value in given.items() if value} | {
-            # Nobody is there to answer.
+            # There is nobody to answer a prompt.
             "GIT_TERMINAL_PROMPT": "0",
             "GCM_INTERACTIVE": "never",
             # Messages are told apart by their words.
@@ -80,13 +80,13 @@ class Remote:
         self._seen: dict[str, str] | PackageError = {}
 
     async def tags(self) -> dict[str, str]:
-        """Tag → the object it names. One look, or its error (Transient, Denied or Rejected), serves
-        everybody who asked before it began.
+        """Tag → the object it names. One look at the remote answers all calls made before it began,
+        also with an error: Transient, Denied or Rejected.
         """
         asked = next(self._clock)
         async with self._turn:
             if self._looked_at < asked:
-                # Whoever is about to ask in this very moment is served too.
+                # Other tasks that are about to ask get this answer too.
                 await asyncio.sleep(0)
                 looked_at = next(self._clock)
                 self._seen = await self._look()
@@ -132,7 +132,7 @@ class Remote:
 
 
 def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
-    """What a failed git command means; its messages are all it tells."""
+    """What a failed git command means, which only its messages tell."""
     log = [line[:_MAX_LINE] for line in error.log]
     text = "\n".join([*log, str(error)])
     words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(log)) or str(error)))
@@ -142,13 +142,13 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
     if _PASSING.search(text):
-        # curl may send a request again whose answer was lost: that a tag is there by now says
-        # nothing about whose it is.
+        # If an answer is lost, curl may repeat the request; so a tag that exists by now may be
+        # ours.
         return Transient(message, ambiguous=writing and "error: 429" not in text)
     return Rejected(message)
 
 
 def _telling(log: Sequence[str]) -> list[str]:
-    """The lines that say why, each once, the server's own words first."""
+    """The lines that give the reason, each once, the server's own words first."""
     found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
     return list(dict.fromkeys(found))[:3] or [*log[-2:]]

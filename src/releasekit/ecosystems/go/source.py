@@ -1,5 +1,5 @@
 """What git has committed: the trees that modules are published from. The working tree, its index
-and its branches are only ever looked at.
+and its branches are read, and never changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIMEOUT_S: Final = 300.0
 # As the go command calls it, so that the bytes are the same on every machine.
 # https://github.com/golang/go/blob/master/src/cmd/go/internal/modfetch/codehost/git.go
 _AS_GO: Final = ("-c", "core.autocrlf=input", "-c", "core.eol=lf")
-# Otherwise `git status` writes what it learned of the working tree to the index.
+# Otherwise `git status` writes what it learns about the working tree to the index.
 _READING: Final = {"GIT_OPTIONAL_LOCKS": "0"}
 _ATTRIBUTES: Final = "* -export-subst -export-ignore\n"
 _ROOT: Final = PurePosixPath()
@@ -76,8 +76,8 @@ class Sources:
 async def opened_sources(
     root: Path, directories: Iterable[Path], processes: Processes
 ) -> AsyncIterator[Sources]:
-    """What the modules in these directories are published from. Raises BuildFailed, also where
-    nothing is committed: a tag has nothing to name then.
+    """What the modules in these directories are published from. Raises BuildFailed, also if nothing
+    is committed: a tag would have nothing to point to.
     """
     if processes.which("git") is None:
         raise BuildFailed("git is not installed; Go modules are published from a commit")
@@ -184,7 +184,7 @@ async def _trees(
 def _archived(
     trees: Mapping[PurePosixPath, Tree], directories: Collection[PurePosixPath]
 ) -> list[str]:
-    """These directories and the root's LICENSE; nothing named where that is everything."""
+    """These directories and the root's LICENSE; empty if that is the whole repository."""
     if _ROOT in directories:
         return []
     licence = {"LICENSE"} & trees[_ROOT].keys()
@@ -192,7 +192,7 @@ def _archived(
 
 
 async def _archive(git: _Git, head: Head, names: Sequence[str]) -> Path:
-    """Git runs in a repository of its own, which sees the objects of the user's: only that way can
+    """Git runs in a repository of its own, which sees the objects of the user's: only there can
     attributes be overruled, as the go command does. https://go.dev/issue/27153
     """
     bare = git.directory

@@ -1,4 +1,4 @@
-"""Versions as Go writes them, `v1.2.3`, and where that of a module is written: go.mod has no place
+"""Versions as Go writes them, `v1.2.3`, and where to find that of a module: go.mod has no place
 for it. https://go.dev/ref/mod#versions
 """
 
@@ -55,8 +55,8 @@ def version_of(module: str, directory: Path, root: Path, options: Options) -> st
 
 
 def refuse_unknown(options: Options, known: set[str]) -> None:
-    """Raises ConfigError for an entry of `versions` that names no module: a typo must not make a
-    module private.
+    """Raises ConfigError for an entry of `versions` that names no module: a typo must not leave a
+    module unpublished.
     """
     for key in options.versions:
         if key not in known:

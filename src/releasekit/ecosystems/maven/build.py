@@ -68,7 +68,7 @@ class Builder:
             await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
 
     def _prepare(self, top: Path, copy: Path, work: Path) -> None:
-        """A copy of the reactor whose POMs say all there is to say.
+        """A copy of the reactor whose POMs leave nothing open.
 
         No `target` of an earlier build gets into a release, and none is left in the tree.
         """
@@ -133,7 +133,7 @@ class Builder:
 
 
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
-    """What was deployed of one package, the POM first; nothing when it was not."""
+    """The deployed files of one package, the POM first; empty if it was not deployed."""
     found, pom = staging / layout.version_directory(package), layout.pom_name(package)
     if not (found / pom).is_file():
         return ()
@@ -146,7 +146,7 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
 
 
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
-    """Why a package is not among what was deployed, from what mvn said last."""
+    """Why a package was not deployed, from the last lines of mvn."""
     if failure is None:
         return BuildFailed(
             f"{package.id}: the build deployed no {layout.pom_name(package)}",

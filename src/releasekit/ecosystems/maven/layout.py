@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 METADATA: Final = "maven-metadata.xml"
-# sha1 comes last: it says that all else is there. Maven looks for it first.
+# sha1 comes last, to prove that the others are there. Maven looks for it first.
 # https://maven.apache.org/resolver/about-checksums.html
 ALGORITHMS: Final = ("md5", "sha256", "sha512", "sha1")
 # Packagings whose main artifact is a jar; any other one is taken for an extension.

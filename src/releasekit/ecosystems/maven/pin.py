@@ -1,4 +1,4 @@
-"""In-repo versions of a POM: checked, pinned on request, and what is left open filled in."""
+"""In-repo versions of a POM: checked, pinned on request, and filled in where left open."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
 
 
 def pin(manifest: str, project: PomProject, planned: Mapping[str, str], mode: Mode = "auto") -> str:
-    """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if so
-    asked; what has no version takes its own from a parent, which is exact.
+    """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if `mode`
+    says so; a reference without a version gets one from a parent, which is exact.
 
     Raises PlanError for a range that excludes the planned version.
     """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
-# What the deployment of an unfinished run is found by again, in the state directory.
+# Where the state directory keeps the deployment of an unfinished run.
 RECORD: Final = "maven-deployment.json"
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
 
@@ -74,7 +74,7 @@ class Portal:
         self._state = config.state_directory
         self._polling = polling
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
-        # It is open to all, and not where the credentials are for.
+        # It is public, and the credentials are not for it.
         repository = Server(where, ANSWERS, config, services)
         self.lookup = Reader(repository, None, config.state_directory).lookup
 
@@ -82,10 +82,10 @@ class Portal:
         await self.deploy({package: artifacts})
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
-        """Upload one bundle, have it checked, publish it; a later call goes on where one ended.
+        """Upload one bundle, have it checked, publish it; a later call continues an unfinished one.
 
-        Unless it is automatic, nothing is published before all of it has been checked, and that
-        by one request: a bundle whose answer got lost is left behind and does no harm.
+        Unless publishing is automatic, nothing is published before all of it has been checked, and
+        then by one request: a bundle whose answer was lost stays unpublished and does no harm.
         """
         wanted = bundle.release_digest(release)
         known = self._recorded(wanted)
@@ -163,7 +163,7 @@ class Portal:
         return self._server.document(response, f"deployment {identifier}")
 
     async def _refused(self, identifier: str) -> Rejected:
-        """With the portal's own words, after which the deployment is of no use to anybody."""
+        """With the portal's own words; the deployment is deleted, as nothing can come of it."""
         answer = await self._ask(identifier) or {}
         errors = answer.get("errors")
         found = errors.items() if isinstance(errors, dict) else ()

@@ -46,10 +46,10 @@ class Repository:
         self._slots = asyncio.Semaphore(config.concurrency)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        """The POM goes last of the files, and its checksums last of all, after the metadata: so
-        they say that everything is there, however often and wherever this is interrupted.
+        """The POM is the last of the files to be sent, and its checksums come last of all, after
+        the metadata: they prove that the rest is there, wherever an upload was interrupted.
 
-        What is there already is not sent again, as a mere file server would replace it.
+        What is there already is not sent again, because a plain file server would replace it.
         """
         held = await self._reader.held(package, [artifact.filename for artifact in artifacts])
         pom = layout.pom_name(package)
@@ -79,7 +79,7 @@ class Repository:
         path = layout.artifact_directory(package) / layout.METADATA
         known = await self._reader.get(package, path)
         try:
-            # Beside the loop: it holds every version there ever was.
+            # In a thread, because the page lists every version there has ever been.
             page = await asyncio.to_thread(
                 metadata.merged_page, known, package, now=datetime.now(UTC)
             )
@@ -90,7 +90,7 @@ class Repository:
             ) from error
         if page is not None:
             await self._put(package, path, page, replace=True)
-        # Also when it names the version already: whoever wrote it may have come no further.
+        # Even if it names the version already: the run that wrote it may have got no further.
         page = page or known or b""
         await self._put_checksums(package, path, digests(io.BytesIO(page), *layout.ALGORITHMS))
 
