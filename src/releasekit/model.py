@@ -68,6 +68,9 @@ class Package:
     inherits: tuple[Path, ...] = ()
     packaging: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.id} {self.version}"
+
     @property
     def manifests(self) -> tuple[Path, ...]:
         """Everything that says what it requires."""

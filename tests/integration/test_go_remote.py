@@ -19,13 +19,12 @@ from integration.servers import PASSWORD, USERNAME, free_port, recorded
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
-from releasekit.errors import BuildFailed, Denied, PackageError, Rejected, Transient
+from releasekit.errors import BuildFailed, Denied, Transient
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.decision import compare
 from releasekit.state.directory import built_directory
-from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -195,71 +194,3 @@ def test_an_answer_that_is_lost_is_ambiguous_and_the_remote_knows(place: Place) 
     before = place.forge.tags()
     place.run(publish)
     assert place.forge.tags() == before
-
-
-@pytest.mark.parametrize("name", ["core", "lone"])
-def test_a_tag_is_never_moved(place: Place, name: str) -> None:
-    """R17: nothing goes out with it; alone, the lookup shows whose it is."""
-    git(place.forge.bare, "tag", f"{name}/v1.0.0", "main")
-    theirs = git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip()
-
-    async def use(target: Target, packages: list[Package]) -> Published | None:
-        artifacts = await built(target, packages)
-        with pytest.raises(Rejected, match=f"has {name}/v1.0.0 by now, and not ours"):
-            await deploy(target, packages, artifacts)
-        mine = next(it for it in packages if short(it) == name)
-        await target.registry.upload(mine, artifacts[name])
-        found = await target.registry.lookup(mine)
-        assert compare(artifacts[name], found).differing
-        return found
-
-    shown = place.run(use)
-    assert shown is not None
-    assert set(shown.files.values()) == {f"git:{theirs}"}
-    assert list(place.forge.tags()) == [f"{name}/v1.0.0"]
-    assert git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip() == theirs
-
-
-def test_what_an_earlier_run_built_is_pushed_as_it_is(place: Place) -> None:
-    """R18: the bundle alone carries the tag and its commit; nothing is built again."""
-    artifacts = place.run(built)
-
-    async def use(target: Target, packages: list[Package]) -> None:
-        for package in sorted(packages, key=lambda it: len(it.dependencies)):
-            name = short(package)
-            await target.registry.upload(package, artifacts[name])
-            published = await target.registry.lookup(package)
-            assert compare(artifacts[name], published) == compare((), None)
-
-    place.run(use)
-    git(place.forge.bare, "fsck", "--strict")
-
-
-def test_a_damaged_bundle_is_not_pushed(place: Place) -> None:
-    artifacts = place.run(built)["core"]
-    artifacts[0].path.write_bytes(b"# v2 git bundle\n")
-
-    async def use(target: Target, packages: list[Package]) -> None:
-        await target.registry.upload(packages[0], artifacts[:1])
-
-    with pytest.raises(PackageError, match="not what was built"):
-        place.run(use)
-    whole = fakes.artifact(artifacts[0].path, b"# v2 git bundle\n")
-
-    async def again(target: Target, packages: list[Package]) -> None:
-        await target.registry.upload(packages[0], [whole])
-
-    with pytest.raises(Rejected, match="not a bundle"):
-        place.run(again)
-
-
-def test_a_module_that_go_would_not_find_is_not_tagged(place: Place) -> None:
-    (place.root / "lone" / "go.mod").write_text("module github.com/acme/mono/elsewhere\n")
-    git(place.root, "commit", "--all", "--quiet", "--message", "Rename")
-
-    async def use(target: Target, packages: list[Package]) -> None:
-        artifacts = await built(target, packages)
-        await target.registry.upload(packages[1], artifacts["elsewhere"])
-
-    with pytest.raises(Rejected, match="would not look for it in lone"):
-        place.run(use)

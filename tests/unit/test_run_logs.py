@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.errors import BuildFailed, StateError
+from releasekit.host.streams import last_lines
 from releasekit.model import PackageId
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
@@ -126,3 +127,26 @@ def test_a_failure_shows_the_end_of_the_log_and_where_it_is(tmp_path: Path) -> N
     assert error.hint == f"The whole output is in {log.path}"
     error = log.failure("it failed", BuildFailed("ended", log=("its own",), hint="do this"))
     assert (error.log, error.hint) == (("its own",), "do this")
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "shown"),
+    [
+        (100, ("first", "token secret-canary", "last")),
+        (31, ("first", "token secret-canary", "last")),
+        (30, ("token secret-canary", "last")),
+        (25, ("token secret-canary", "last")),
+        (24, ("last",)),
+        (5, ("last",)),
+        (4, ()),
+    ],
+)
+def test_the_end_of_a_log_is_whole_lines(
+    tmp_path: Path, max_bytes: int, shown: tuple[str, ...]
+) -> None:
+    """Half a secret would not be found."""
+    log = tmp_path / "build.log"
+    log.write_text("first\ntoken secret-canary\nlast\n")
+    assert last_lines(log, max_bytes=max_bytes) == shown
+    assert last_lines(log, max_bytes=max_bytes, most=1) == shown[-1:]
+    assert last_lines(tmp_path / "none.log") == ()

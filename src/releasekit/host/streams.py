@@ -24,14 +24,18 @@ MAX_LOG: Final = 64 * 1024 * 1024
 def last_lines(
     log: Path, *, most: int = TAIL_LINES, max_bytes: int = TAIL_BYTES
 ) -> tuple[str, ...]:
-    """The end of what a child itself wrote to `log`: not redacted, empty if it wrote nothing."""
+    """The end of what a child itself wrote to `log`: whole lines, so that no part of a secret goes
+    unnoticed; not redacted, empty if it wrote nothing.
+    """
     try:
         with log.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - max_bytes))
-            lines = file.read().decode(errors="replace").splitlines()
+            skipped = os.fstat(file.fileno()).st_size - max_bytes
+            file.seek(max(0, skipped - 1))
+            data = file.read()
     except FileNotFoundError:
         return ()
-    return tuple(lines[-most:])
+    data = data.partition(b"\n")[2] if skipped > 0 else data
+    return tuple(data.decode(errors="replace").splitlines()[-most:])
 
 
 class Stream(asyncio.Protocol):

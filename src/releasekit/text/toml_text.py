@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tomlkit
 
 from releasekit.errors import PlanError
+from releasekit.text.splice import spliced
 
 # The keys, and the index in an array, that lead to a value.
 Where = tuple[str | int, ...]
@@ -43,7 +44,7 @@ def changed(
     Raises PlanError, about the manifest `of` a package, if the result does not say `wanted`.
     """
     found = _spans(text, tuple(edits))
-    edited = _spliced(text, (edits[where](text, span) for where, span in found.items()))
+    edited = spliced(text, (edits[where](text, span) for where, span in found.items()))
     try:
         said = parse_toml(edited)
     except tomllib.TOMLDecodeError:
@@ -97,11 +98,3 @@ def _place(text: str, written: str, start: int, end: int) -> int | None:
     before = bisect_left(range(start), True, key=tells)
     place = text.find(written[start - before : end])
     return None if place < 0 else place + before
-
-
-def _spliced(text: str, edits: Iterable[tuple[Span, str]]) -> str:
-    pieces, done = [], 0
-    for (start, end), new in sorted(edits):
-        pieces += [text[done:start], new]
-        done = end
-    return "".join([*pieces, text[done:]])

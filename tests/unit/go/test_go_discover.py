@@ -132,7 +132,7 @@ def test_versions_come_from_the_nearest_place(tmp_path: Path) -> None:
 def test_a_version_file_may_be_of_many_kinds(tmp_path: Path, text: str, version: str) -> None:
     path = tmp_path / "VERSION"
     path.write_text(text)
-    assert versions.in_file(path) == version
+    assert versions.read_version(path) == version
 
 
 @pytest.mark.parametrize("text", [f'version = "1.1.{"1" * 200_000}', f"v1.2.3-{'1.' * 200_000}"])
@@ -141,7 +141,7 @@ def test_no_version_file_takes_long(tmp_path: Path, text: str) -> None:
     path = tmp_path / "VERSION"
     path.write_text(text)
     with pytest.raises(ConfigError, match="holds no version"):
-        versions.in_file(path)
+        versions.read_version(path)
 
 
 def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
@@ -154,6 +154,7 @@ def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
     ("module", "options", "reason"),
     [
         ("a.b/m", Options(), "nothing tells its version"),
+        ("a.b/m", Options(version_file="VERSION"), "nothing tells its version"),
         ("a.b/m", Options(version="1.0.0", private=(".",)), "private names it"),
         ("a.b/m", Options(version="1.0.0", private=("a.b/*",)), "private names it"),
         ("example", ONE, "no dot"),

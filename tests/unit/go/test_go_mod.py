@@ -77,7 +77,7 @@ def test_what_is_no_go_mod_is_one_clear_message(text: str, message: str) -> None
 
 def test_a_go_work_lists_directories() -> None:
     text = "go 1.22\n\nuse ./a\nuse (\n\t./b // later\n\t`./c d`\n)\nreplace x.y/z => ./z\n"
-    assert gomod.used(text, "go.work") == ("./a", "./b", "./c d")
+    assert gomod.used_directories(text, "go.work") == ("./a", "./b", "./c d")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -86,7 +86,7 @@ def test_a_released_go_mod_differs_where_it_has_to(newline: str) -> None:
     found = mod(TEXT.replace("\n", newline))
     versions = {CORE: "v1.1.0", TEXT_PATH: "v1.0.0", "github.com/acme/mono/io": "v1.0.0"}
     local = [it for it in found.replaces if it.target.startswith("..")]
-    made = edit.released(found, versions, missing=["github.com/acme/mono/io"], local=local)
+    made = edit.go_mod(found, versions, needed=["github.com/acme/mono/io"], local=local)
     wanted = (
         TEXT.replace("core v0.0.0", "core v1.1.0")
         .replace(f"replace {CORE} => ../core\n", "")
@@ -95,17 +95,17 @@ def test_a_released_go_mod_differs_where_it_has_to(newline: str) -> None:
     )
     assert made == wanted.replace("\n", newline)
     again = mod(made)
-    assert edit.released(again, versions, missing=[], local=[]) == made
+    assert edit.go_mod(again, versions, needed=[], local=[]) == made
 
 
 def test_a_block_of_replacements_goes_with_the_last_of_them() -> None:
     text = "module a.b/c\n\nreplace (\n\ta.b/d => ../d\n\ta.b/e => ../e\n)\n"
     found = mod(text)
-    assert edit.released(found, {}, missing=[], local=found.replaces) == "module a.b/c\n\n"
+    assert edit.go_mod(found, {}, needed=[], local=found.replaces) == "module a.b/c\n\n"
 
 
 def test_a_last_line_without_an_end_gets_one() -> None:
-    made = edit.released(mod("module a.b/c"), {"a.b/d": "v1.0.0"}, missing=["a.b/d"], local=[])
+    made = edit.go_mod(mod("module a.b/c"), {"a.b/d": "v1.0.0"}, needed=["a.b/d"], local=[])
     assert made == "module a.b/c\n\nrequire (\n\ta.b/d v1.0.0 // indirect\n)\n"
 
 
@@ -116,10 +116,10 @@ def test_a_last_line_without_an_end_gets_one() -> None:
 def test_a_requirement_is_a_lower_bound(planned: str, fits: bool) -> None:
     versions = {TEXT_PATH: planned}
     if fits:
-        edit.check(mod(), versions)
+        edit.check_requirements(mod(), versions)
     else:
         with pytest.raises(PlanError, match=rf"requires {TEXT_PATH} v1.0.0, but .* has {planned}"):
-            edit.check(mod(), versions)
+            edit.check_requirements(mod(), versions)
 
 
 def test_hashes_are_added_in_the_order_of_go() -> None:
@@ -156,5 +156,5 @@ def test_no_edit_takes_long() -> None:
     requires = "\ta.b/d v1.0.0\n" * count
     replaces = "replace a.b/d => ./d\n" * count
     found = mod(f"module a.b/c\nrequire (\n{requires})\n{replaces}")
-    made = edit.released(found, {"a.b/d": "v1.0.1"}, missing=[], local=found.replaces)
+    made = edit.go_mod(found, {"a.b/d": "v1.0.1"}, needed=[], local=found.replaces)
     assert made == f"module a.b/c\nrequire (\n{requires.replace('1.0.0', '1.0.1')})\n"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.go import objects
-from releasekit.ecosystems.go.objects import Bundle, Entry, Object, Signature
+from releasekit.ecosystems.go.objects import Bundle, Object, Signature, TreeEntry
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ BY = Signature("Änne", "a@example.invalid", 1_700_000_000)
 
 def release(parent: str = "1" * 40) -> Bundle:
     blob = Object("blob", b"module a.b/c\n" * 100)
-    root = objects.tree({"go.mod": Entry(objects.FILE_MODE, blob.id)})
-    commit = objects.commit(root.id, parent, BY, "Release")
-    return Bundle("v1.0.0", parent, (blob, root, commit, objects.tag("v1.0.0", commit.id, BY, "m")))
+    root = objects.tree_object({"go.mod": TreeEntry(objects.FILE_MODE, blob.id)})
+    commit = objects.commit_object(root.id, parent, BY, "Release")
+    return Bundle(
+        "v1.0.0", parent, (blob, root, commit, objects.tag_object("v1.0.0", commit.id, BY, "m"))
+    )
 
 
 def test_git_takes_what_is_made(tmp_path: Path) -> None:
@@ -34,8 +36,8 @@ def test_git_takes_what_is_made(tmp_path: Path) -> None:
     for line in filter(None, listing.split("\0")):
         facts, name = line.split("\t")
         mode, _, oid = facts.split(" ")
-        entries[name] = Entry(mode.lstrip("0"), oid)
-    assert objects.tree(entries).id == git(tmp_path, "rev-parse", "HEAD^{tree}").strip()
+        entries[name] = TreeEntry(mode.lstrip("0"), oid)
+    assert objects.tree_object(entries).id == git(tmp_path, "rev-parse", "HEAD^{tree}").strip()
 
     bundle = release(git(tmp_path, "rev-parse", "HEAD").strip())
     path = tmp_path / ".git" / "v1.bundle"
@@ -49,7 +51,7 @@ def test_git_takes_what_is_made(tmp_path: Path) -> None:
 
 def test_a_bundle_is_read_back() -> None:
     bundle = release()
-    assert Bundle.of(bundle.to_bytes()) == bundle
+    assert Bundle.from_bytes(bundle.to_bytes()) == bundle
     assert bundle.to_bytes() == release().to_bytes()
 
 
@@ -65,11 +67,11 @@ def test_a_bundle_is_read_back() -> None:
 def test_a_damaged_bundle_is_a_value_error(damage: object) -> None:
     assert callable(damage)
     with pytest.raises(ValueError, match=r"bundle|pack|tag"):
-        Bundle.of(damage(release().to_bytes()))
+        Bundle.from_bytes(damage(release().to_bytes()))
 
 
 def test_loose_objects_lie_where_git_looks(tmp_path: Path) -> None:
     blob = Object("blob", b"x")
-    objects.store([blob], tmp_path)
+    objects.write_loose([blob], tmp_path)
     stored = (tmp_path / blob.id[:2] / blob.id[2:]).read_bytes()
     assert zlib.decompress(stored) == b"blob 1\0x"

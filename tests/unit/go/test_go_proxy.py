@@ -31,7 +31,7 @@ PACKAGE = Package(
 BASE = "github.com/!acme/core/@v/v1.0.0"
 INFO = b'{"Version":"v1.0.0","Time":"2026-01-02T03:04:05Z","Origin":{"VCS":"git"}}'
 MOD = b"module github.com/Acme/core\n"
-ZIP = module_zip.write({"github.com/Acme/core@v1.0.0/go.mod": MOD}, time_s=0)
+ZIP = module_zip.zip_bytes({"github.com/Acme/core@v1.0.0/go.mod": MOD}, time_s=0)
 
 
 def read(
@@ -54,7 +54,7 @@ def read(
                 credentials=Credentials(taken, mask=lambda _: None),
                 logs=fakes.logs(config.state_directory),
             )
-            return await Proxy(url, config, services).read(PACKAGE)
+            return await Proxy(url, config, services).digests_of(PACKAGE)
 
     return asyncio.run(main())
 

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from releasekit.ecosystems.go.remote import explain
-from releasekit.ecosystems.go.shared import Shared
+import fakes
+from releasekit.ecosystems.go.remote import Remote, explain
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.host.process import Completed
 
 
 @pytest.mark.parametrize(
@@ -54,37 +57,46 @@ def test_what_git_says_is_told_apart(
         assert not reading.ambiguous
 
 
-def test_one_call_answers_everybody_who_had_asked_before() -> None:
-    calls = 0
+class Git:
+    """Lists one tag more with each call; a `failure` instead of the first."""
 
-    async def call() -> int:
-        nonlocal calls
-        calls += 1
+    def __init__(self, failure: str = "") -> None:
+        self.calls = 0
+        self.failure = failure
+
+    async def run(self, argv: list[str], *, env: dict[str, str], **_: object) -> Completed:
+        assert argv == ["git", "ls-remote", "--tags", "origin"]
+        assert env["GIT_TERMINAL_PROMPT"] == "0"
+        assert env["SSH_AUTH_SOCK"] == "/agent"
+        self.calls += 1
         await asyncio.sleep(0)
-        return calls
+        if self.failure and self.calls == 1:
+            raise CommandFailed("`git ls-remote` ended with 128", log=(self.failure,))
+        lines = [f"{number}\trefs/tags/v{number}" for number in range(self.calls)]
+        lines += ["From origin", "9\trefs/tags/v0^{}"]
+        return Completed(stdout="\n".join(lines), tail=(), duration_s=0.0)
 
+
+def remote(git: Git) -> Remote:
+    services = fakes.services(fakes.config(Path("/repository")), git)
+    given = replace(services, environment={"SSH_AUTH_SOCK": "/agent", "HOME": "/home"})
+    return Remote("origin", Path("/repository"), given)
+
+
+def test_one_look_answers_everybody_who_had_asked_before() -> None:
     async def main() -> None:
-        shared = Shared(call)
-        assert await asyncio.gather(*(shared.get() for _ in range(5))) == [1] * 5
-        assert await shared.get() == 2
+        there = remote(Git())
+        assert await asyncio.gather(*(there.tags() for _ in range(5))) == [{"v0": "0"}] * 5
+        assert await there.tags() == {"v0": "0", "v1": "1"}
 
     asyncio.run(main())
 
 
 def test_an_error_is_shared_too_and_not_kept() -> None:
-    calls = 0
-
-    async def call() -> int:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise Transient("down")
-        return calls
-
     async def main() -> None:
-        shared = Shared(call)
-        answers = await asyncio.gather(*(shared.get() for _ in range(3)), return_exceptions=True)
+        there = remote(Git("ssh: Connection refused"))
+        answers = await asyncio.gather(*(there.tags() for _ in range(3)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [Transient] * 3
-        assert await shared.get() == 2
+        assert await there.tags() == {"v0": "0", "v1": "1"}
 
     asyncio.run(main())

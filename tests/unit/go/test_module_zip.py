@@ -12,7 +12,7 @@ from releasekit.errors import BuildFailed
 
 def select(*names: str, go: str = "1.22", **more: File) -> list[str]:
     files = {name: File(size=1) for name in names} | more
-    return module_zip.select(files, go=go, module="a.b/c")
+    return module_zip.select_files(files, go=go, module="a.b/c")
 
 
 def test_other_modules_and_irregular_files_stay_out() -> None:
@@ -75,14 +75,14 @@ def test_the_hash_is_that_of_go() -> None:
     contents = {"hello/abc": b"data for hello/abc", "hello/xyz": b"data for hello/xyz"}
     assert module_zip.hash1(contents).startswith("h1:")
     assert len(module_zip.hash1(contents)) == 47
-    zipped = module_zip.write(dict(reversed(contents.items())), time_s=1_700_000_000)
+    zipped = module_zip.zip_bytes(dict(reversed(contents.items())), time_s=1_700_000_000)
     assert module_zip.hash_of_zip(zipped) == module_zip.hash1(contents)
 
 
 def test_the_same_files_make_the_same_bytes() -> None:
     contents = {"m@v1.0.0/go.mod": b"module m\n"}
-    assert module_zip.write(contents, time_s=0) == module_zip.write(contents, time_s=0)
-    with zipfile.ZipFile(io.BytesIO(module_zip.write(contents, time_s=0))) as archive:
+    assert module_zip.zip_bytes(contents, time_s=0) == module_zip.zip_bytes(contents, time_s=0)
+    with zipfile.ZipFile(io.BytesIO(module_zip.zip_bytes(contents, time_s=0))) as archive:
         assert archive.infolist()[0].date_time == (1980, 1, 1, 0, 0, 0)
 
 
@@ -91,4 +91,4 @@ def test_what_is_no_zip_is_a_value_error(monkeypatch: pytest.MonkeyPatch) -> Non
         module_zip.hash_of_zip(b"<html>")
     monkeypatch.setattr(module_zip, "MAX_ZIP_BYTES", 3)
     with pytest.raises(ValueError, match="larger"):
-        module_zip.hash_of_zip(module_zip.write({"a": b"1234"}, time_s=0))
+        module_zip.hash_of_zip(module_zip.zip_bytes({"a": b"1234"}, time_s=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -20,9 +21,10 @@ from releasekit.http.credentials import Credentials, snapshot
 from unit.maven.poms import gav, write
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Artifact, Package
 
@@ -60,7 +62,33 @@ class Server:
 
     @property
     def puts(self) -> list[str]:
-        return [it.url.path for it in self.requests if it.method == "PUT"]
+        return [request.url.path for request in self.requests if request.method == "PUT"]
+
+
+def settings(root: Path, *, place: str = URL, **changes: object) -> Config:
+    made = fakes.config(
+        root.resolve(),
+        registries=fakes.registries(maven=place),
+        ecosystem_inputs=(Inputs(username="ci"),),
+        **changes,
+    )
+    made.state_directory.mkdir(exist_ok=True)
+    return made
+
+
+@asynccontextmanager
+async def services(
+    server: Server, config: Config, environ: Mapping[str, str] = LOGIN
+) -> AsyncIterator[Services]:
+    taken = snapshot(environ)
+    credentials = Credentials(taken, mask=lambda _: None)
+    transport = httpx.MockTransport(server)
+    async with (
+        http_client(transport=transport) as http,
+        Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
+    ):
+        logs = fakes.logs(config.state_directory)
+        yield Services(taken.environment, http, processes, credentials, logs)
 
 
 def using(
@@ -68,31 +96,15 @@ def using(
     root: Path,
     use: Callable[[Target, Package], Awaitable[T]],
     *,
-    place: str = URL,
     environ: Mapping[str, str] = LOGIN,
     **changes: object,
 ) -> T:
-    """With the one package of the workspace, g:a 1.0."""
-
-    settings = fakes.config(
-        root.resolve(),
-        registries=fakes.registries(maven=place),
-        ecosystem_inputs=(Inputs(username="ci"),),
-        **changes,
-    )
-    settings.state_directory.mkdir(exist_ok=True)
+    """With the one package of the workspace, g:a 1.0; `place` is the registry."""
+    config = settings(root, **changes)  # type: ignore[arg-type]
 
     async def main() -> T:
-        taken = snapshot(environ)
-        credentials = Credentials(taken, mask=lambda _: None)
-        transport = httpx.MockTransport(server)
-        async with (
-            http_client(transport=transport) as http,
-            Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
-        ):
-            logs = fakes.logs(settings.state_directory)
-            services = Services(taken.environment, http, processes, credentials, logs)
-            found = await discovery(ECOSYSTEMS["maven"], settings, services).discover(settings.root)
+        async with services(server, config, environ) as given:
+            found = await discovery(ECOSYSTEMS["maven"], config, given).discover(config.root)
             (package,) = found.workspace.packages
             return await use(found, package)
 

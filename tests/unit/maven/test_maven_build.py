@@ -14,7 +14,7 @@ from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
 from releasekit.state.run_logs import Log
-from unit.maven.poms import gav, modules, packages, write
+from unit.maven.poms import child, gav, modules, needs, packages, write
 from unit.maven.releases import built
 
 if TYPE_CHECKING:
@@ -74,7 +74,11 @@ def test_only_what_maven_deployed_is_collected_the_pom_first(tmp_path: Path) -> 
     for name in ("a-1.0.jar", "a-1.0.jar.sha1", "a-1.0-sources.jar", "a-1.0.pom"):
         (staged / name).write_bytes(b"x")
     artifacts = collect(package, tmp_path / "staged", tmp_path / "into")
-    assert [it.filename for it in artifacts] == ["a-1.0.pom", "a-1.0-sources.jar", "a-1.0.jar"]
+    assert [artifact.filename for artifact in artifacts] == [
+        "a-1.0.pom",
+        "a-1.0-sources.jar",
+        "a-1.0.jar",
+    ]
     assert artifacts[0].digests.keys() == {"md5", "sha1", "sha256", "sha512"}
     assert artifacts[0].path.parent == tmp_path / "into"
 
@@ -123,7 +127,7 @@ def test_the_projects_own_wrapper_gets_every_option(tmp_path: Path) -> None:
         sign=True,
     )
     results = build(tmp_path.resolve(), {"PATH": "/usr/bin:/bin"}, options)
-    assert all(isinstance(it, BuildFailed) for it in results.values())
+    assert all(isinstance(result, BuildFailed) for result in results.values())
     arguments = (tmp_path / "arguments").read_text().splitlines()
     for wanted in ("--fail-at-end", "-Prelease", "-Drevision=2", "-DskipTests", "verify"):
         assert wanted in arguments
@@ -132,6 +136,97 @@ def test_the_projects_own_wrapper_gets_every_option(tmp_path: Path) -> None:
     assert "--projects" not in arguments
     assert "target" not in (tmp_path / "seen").read_text().split()
     assert not (tmp_path / ".releasekit" / "work" / "maven").exists()
+
+
+DEPLOYS = """
+for argument in "$@"; do
+  case $argument in -DaltDeploymentRepository=*) into=${argument#*file://} ;; esac
+done
+mkdir -p "$into/g/a/1.0" "$into/g/b/1.0"
+cp a/pom.xml "$into/g/a/1.0/a-1.0.pom"
+cp b/pom.xml "$into/g/b/1.0/b-1.0.pom"
+echo "$@" >&2
+"""
+SIGNS = """
+while [ "$1" != --output ]; do shift; done
+echo signature > "$2"
+"""
+
+
+def a_reactor(root: Path, version: str = "${revision}") -> None:
+    """One of two, whose POMs take their version from a property."""
+    revision = "<properties><revision>1.0</revision></properties>"
+    write(root / "r" / "pom.xml", gav("top", version) + modules("a", "b") + revision)
+    for name in ("a", "b"):
+        write(root / "r" / name / "pom.xml", child(name, version))
+    write(root / "other" / "pom.xml", gav("other"))
+
+
+def build_some(
+    root: Path, names: tuple[str, ...], **options: object
+) -> dict[str, tuple[Artifact, ...] | BuildFailed]:
+    table = Options(reactors=("r", "other"), **options)  # type: ignore[arg-type]
+
+    async def main() -> dict[str, tuple[Artifact, ...] | BuildFailed]:
+        environment = {"PATH": f"{root}:/usr/bin:/bin"}
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
+            config = fakes.config(root)
+            workspace = await Maven(config, table, fakes.services(config, processes)).discover(root)
+            assert len(workspace.batches(workspace.packages)) == 2
+            wanted = [package for package in workspace.packages if package.id.name in names]
+            results = await workspace.build(wanted, lambda package: root / "into" / package.id.name)
+            return {package.name: result for package, result in results.items()}
+
+    return asyncio.run(main())
+
+
+def test_what_maven_deploys_is_signed_and_needs_no_workspace(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    a_reactor(root)
+    program(root / "mvn", f'{DEPLOYS}echo "$@" > {root}/arguments')
+    program(root / "gpg", SIGNS)
+    results = build_some(root, ("g:a", "g:b"), sign="KEY")
+    artifacts = results["g:a"]
+    assert not isinstance(artifacts, BuildFailed)
+    assert [artifact.filename for artifact in artifacts] == ["a-1.0.pom", "a-1.0.pom.asc"]
+    assert "${revision}" not in artifacts[0].path.read_text()
+    assert "<version>1.0</version>" in artifacts[0].path.read_text()
+    assert "--projects g:a,g:b --also-make" in (root / "arguments").read_text()
+
+
+def test_a_maven_that_fails_may_have_built_some_of_it(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    a_reactor(root, "1.0")
+    program(
+        root / "mvn", f"{DEPLOYS}rm -r $into/g/b; echo '[ERROR] broken on project b: why'\nexit 1"
+    )
+    program(root / "gpg", SIGNS)
+    results = build_some(root, ("g:a", "g:b"), sign=True)
+    assert not isinstance(results["g:a"], BuildFailed)
+    assert "g:b: could not be built: why" in str(results["g:b"])
+
+
+def test_one_that_cannot_be_signed_fails(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    a_reactor(root)
+    program(root / "mvn", DEPLOYS)
+    program(root / "gpg", "exit 2")
+    assert "gpg did not sign" in str(build_some(root, ("g:a",), sign=True)["g:a"])
+    assert not isinstance(build_some(root, ("g:a",))["g:a"], BuildFailed)
+
+
+def test_a_workspace_pins_the_manifest_of_a_project(tmp_path: Path) -> None:
+    """R24"""
+    root = tmp_path.resolve()
+    write(root / "pom.xml", gav("top") + modules("a", "b"))
+    write(root / "a" / "pom.xml", gav("a", "1.1"))
+    manifest = write(root / "b" / "pom.xml", gav("b") + needs("a", "[1.0,2.0)")).read_text()
+    maven = Maven(
+        fakes.config(root, pin="exact"), Options(), fakes.services(fakes.config(root), None)
+    )
+    workspace = asyncio.run(maven.discover(root))
+    pinned = workspace.pin(manifest, {"g:a": "1.1"})
+    assert pinned == manifest.replace("[1.0,2.0)", "1.1")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
+from releasekit.ecosystems.maven import workspace
 from releasekit.errors import ConfigError
 from unit.maven.poms import child, edges, gav, modules, needs, packages, projects, write
 
@@ -230,3 +231,64 @@ def test_a_pom_in_another_encoding_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pom.xml").write_bytes("<project><name>é</name></project>".encode("latin-1"))
     with pytest.raises(ConfigError, match="UTF-8"):
         packages(tmp_path)
+
+
+def test_what_a_plugin_needs_goes_out_before_what_uses_it(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b", "c", "a"))
+    for name in ("a", "b"):
+        write(tmp_path / name / "pom.xml", gav(name))
+    plugin = f"<plugin>{gav('elsewhere', '3')}{needs('a', '1.0')}</plugin>"
+    extension = f"<extension>{gav('b')}</extension>"
+    write(
+        tmp_path / "c" / "pom.xml",
+        f"{gav('c')}<build><plugins>{plugin}</plugins><extensions>{extension}</extensions></build>",
+    )
+    found = packages(tmp_path)
+    assert list(found) == ["top", "a", "b", "c"]
+    assert edges(found["c"]) == {"a": "order", "b": "order"}
+
+
+@pytest.mark.parametrize(
+    ("artifact", "where"),
+    [
+        ("top", ""),
+        ("top", "<relativePath>../../outside/pom.xml</relativePath>"),
+        ("corporate", ""),
+    ],
+)
+def test_another_parent_is_not_the_one_that_lies_here(
+    tmp_path: Path, artifact: str, where: str
+) -> None:
+    root = tmp_path / "workspace"
+    write(tmp_path / "outside" / "pom.xml", gav("top", "0.9"))
+    write(root / "pom.xml", gav("top") + modules("a"))
+    parent = f"<parent>{gav(artifact, '0.9')}{where}</parent>"
+    write(root / "a" / "pom.xml", f"{parent}<artifactId>a</artifactId>")
+    assert projects(root)["a"].parent is None
+    assert projects(root)["a"].version == "0.9"
+
+
+def test_arguments_that_a_shell_would_refuse_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("a"))
+    (tmp_path / ".mvn").mkdir()
+    (tmp_path / ".mvn" / "maven.config").write_text('-Drevision="1')
+    with pytest.raises(ConfigError, match=r"maven.config.*not a list of arguments"):
+        projects(tmp_path)
+
+
+def test_a_workspace_has_only_so_many_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "MAX_PROJECTS", 1)
+    write(tmp_path / "pom.xml", gav("top") + modules("a"))
+    write(tmp_path / "a" / "pom.xml", gav("a"))
+    with pytest.raises(ConfigError, match="more than 1 modules"):
+        projects(tmp_path)
+
+
+def test_a_property_that_grows_is_refused(tmp_path: Path) -> None:
+    """R51"""
+    grows = "".join(f"<p{n}>{f'${{p{n + 1}}}' * 300}</p{n}>" for n in range(9))
+    write(tmp_path / "pom.xml", gav("a", "${p0}") + f"<properties>{grows}<p9>x</p9></properties>")
+    with pytest.raises(ConfigError, match="never comes to an end"):
+        projects(tmp_path)

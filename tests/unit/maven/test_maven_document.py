@@ -31,3 +31,9 @@ def test_no_namespace_takes_long() -> None:
     elements = "<b/>" * 10_000
     root = document.parse_document(f'<a xmlns="{"u" * LONG}">{elements}</a>'.encode())
     assert {child.tag for child in root.children} == {"b"}
+
+
+def test_a_file_has_only_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "MAX_BYTES", 3)
+    with pytest.raises(ValueError, match="more than 3 bytes"):
+        document.parse_document(b"<a/>")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import zipfile
 from io import BytesIO
@@ -8,22 +9,19 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import bundle, portal
+from releasekit.ecosystems.maven import Options, bundle, portal
+from releasekit.ecosystems.maven.portal import Polling, Portal
 from releasekit.errors import PackageError, Rejected, Transient
-from unit.maven.releases import Server, built, using, workspace
+from releasekit.model import Package, PackageId
+from unit.maven.releases import Server, built, services, settings, using, workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Artifact, Package
+    from releasekit.model import Artifact
 
 API = "/api/v1/publisher"
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portal, "_FIRST_PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -46,22 +44,26 @@ def server(*states: str, **more: object) -> Server:
 
 
 def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: object) -> None:
-    async def use(target: Target, package: Package) -> None:
-        assert target.deployment is not None
-        await target.registry.upload(package, artifacts)
-
-    using(
-        there,
-        root,
-        use,
-        place="https://central.sonatype.com",
-        max_retries=0,
-        ecosystem_tables={"maven": table},
+    config = settings(root, place=portal.CENTRAL, max_retries=0)
+    package = Package(
+        id=PackageId("maven", "g:a"), version="1.0", directory=root, manifest=root / "pom.xml"
     )
+
+    async def main() -> None:
+        async with services(there, config) as given:
+            registry = Portal(
+                *(portal.CENTRAL, Options.from_table(table)),
+                config=config,
+                services=given,
+                polling=Polling(first_pause_s=0.0),
+            )
+            await registry.upload(package, artifacts)
+
+    asyncio.run(main())
 
 
 def paths(there: Server) -> list[str]:
-    return [f"{it.method} {it.url.path.removeprefix(API)}" for it in there.requests]
+    return [f"{request.method} {request.url.path.removeprefix(API)}" for request in there.requests]
 
 
 def test_checked_and_then_published(root: Path) -> None:
@@ -178,12 +180,13 @@ def test_what_is_published_is_looked_for_in_the_repository(root: Path) -> None:
     there.files = {"/maven2/g/a/1.0/a-1.0.pom": b"x", "/maven2/g/a/1.0/a-1.0.jar": b"y"}
 
     async def use(target: Target, package: Package) -> None:
+        assert isinstance(target.deployment, Portal)
         target.registry.check_credentials()
         published = await target.registry.lookup(package)
         assert published is not None
         assert published.complete
         assert target.registry.url == "https://central.sonatype.com"
 
-    using(there, root, use, place="https://central.sonatype.com")
-    assert {it.url.host for it in there.requests} == {"repo1.maven.org"}
-    assert all("Authorization" not in it.headers for it in there.requests)
+    using(there, root, use, place=portal.CENTRAL)
+    assert {request.url.host for request in there.requests} == {"repo1.maven.org"}
+    assert all("Authorization" not in request.headers for request in there.requests)

@@ -56,7 +56,11 @@ def test_the_checksums_of_the_pom_come_last(root: Path) -> None:
     assert server.puts.index(METADATA) < server.puts.index(f"{POM}.md5")
     assert server.puts[-1] == f"{POM}.sha1"
     assert len(server.puts) == len(set(server.puts)) == 3 * 5
-    sent = next(it for it in server.requests if it.url.path == JAR and it.method == "PUT")
+    sent = next(
+        request
+        for request in server.requests
+        if request.url.path == JAR and request.method == "PUT"
+    )
     pair = base64.b64encode(b"ci:hunter2-password").decode()
     assert sent.headers["Authorization"] == f"Basic {pair}"
     assert sent.headers["If-None-Match"] == "*"
@@ -90,7 +94,7 @@ def test_what_was_built_here_tells_which_files_there_are(root: Path) -> None:
     def asked() -> set[str]:
         server = Server()
         assert lookup(server, root) is None
-        return {it.url.path.rpartition("/")[2] for it in server.requests}
+        return {request.url.path.rpartition("/")[2] for request in server.requests}
 
     both = {"a-1.0-sources.jar.sha1", "a-1.0-javadoc.jar.sha1"}
     assert asked() >= both
@@ -203,6 +207,23 @@ def test_what_a_refusal_means(
     assert POM not in server.files
 
 
+def test_a_repository_that_takes_no_upload_is_not_asked_either(root: Path) -> None:
+    names = ["a-1.0.pom", "a-1.0.jar", *(f"a-1.0-{number}.jar" for number in range(4))]
+    server, artifacts = Server(), built(root, *names)
+    for name in names:
+        server.answer("PUT", f"{HOME}/1.0/{name}", httpx.Response(503))
+
+    async def use(target: Target, package: Package) -> None:
+        with pytest.raises(Transient, match="503"):
+            await target.registry.upload(package, artifacts)
+        asked = len(server.requests)
+        with pytest.raises(Transient, match="is down: 5 requests in a row failed"):
+            await target.registry.lookup(package)
+        assert len(server.requests) == asked
+
+    using(server, root, use, max_retries=0)
+
+
 def test_a_final_error_tells_more_than_a_passing_one(root: Path) -> None:
     server = Server()
     server.answer("PUT", JAR, httpx.Response(503))
@@ -258,6 +279,17 @@ def test_credentials_are_checked_before_anything_is_sent(root: Path) -> None:
         using(Server(), root, use, environ={})
 
 
+def test_reading_needs_no_credentials(root: Path) -> None:
+    server = Server()
+
+    async def use(target: Target, package: Package) -> None:
+        assert await target.registry.lookup(package) is None
+
+    using(server, root, use, environ={})
+    assert server.requests
+    assert all("Authorization" not in request.headers for request in server.requests)
+
+
 def test_a_file_of_another_name_is_no_part_of_the_release(root: Path) -> None:
     with pytest.raises(PackageError, match="not the name"):
         upload(Server(), root, built(root, "b-1.0.jar"))
@@ -281,6 +313,24 @@ def test_a_directory_heals_metadata_that_is_none(root: Path) -> None:
     upload(Server(), root, artifacts, place=place)
     assert b"<version>1.0</version>" in page.read_bytes()
     assert page.read_bytes()[:100] == before[:100]
+    whole = page.read_bytes()
+    upload(Server(), root, artifacts, place=place)
+    assert page.read_bytes() == whole
+    published = lookup(Server(), root, place=place)
+    assert published is not None
+    assert published.complete
+    assert published.files.keys() == {"a-1.0.pom", "a-1.0.jar"}
+
+
+def test_a_file_without_a_checksum_is_not_shown_by_a_directory(root: Path) -> None:
+    place = f"dir:{root / 'served'}"
+    upload(Server(), root, built(root)[1:], place=place)
+    directory = root / "served" / "g" / "a" / "1.0"
+    published = lookup(Server(), root, place=place)
+    assert published is not None
+    assert not published.complete
+    (directory / "a-1.0.jar.sha1").unlink()
+    assert lookup(Server(), root, place=place) is None
 
 
 def test_a_directory_shows_what_has_a_checksum(root: Path) -> None:

@@ -20,7 +20,6 @@ from processes import IMPATIENT
 from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.errors import BuildFailed, ConfigError
-from releasekit.host import streams
 from releasekit.host.process import PATIENCE, Patience, Processes
 from releasekit.model import Action, PlannedPackage
 from releasekit.state.directory import built_directory
@@ -350,12 +349,6 @@ def test_a_cancelled_build_ends_its_process(tmp_path: Path) -> None:
             assert isinstance(result, tuple)
 
     asyncio.run(main())
-
-
-def test_a_long_log_is_shown_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "TAIL_BYTES", 6)
-    error = failure(built(workspace(tmp_path, a="fails"))["@acme/a"])
-    assert error.log == ("anary",)
 
 
 def test_options_are_checked() -> None:

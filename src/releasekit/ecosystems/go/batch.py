@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
-from releasekit.ecosystems.go.release import BuiltModule
-from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared.artifacts import staged
 from releasekit.errors import BuildFailed, PackageError
 from releasekit.graph import reachable
@@ -19,31 +16,25 @@ from releasekit.model import Artifact
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.gomod import GoMod
-    from releasekit.ecosystems.go.release import ModuleFiles
-    from releasekit.ecosystems.go.source import Archive, Trees
+    from releasekit.ecosystems.go.release import BuiltModule
+    from releasekit.ecosystems.go.source import Sources
     from releasekit.model import Package, PackageId, Published
 
-    Built = dict[PackageId, tuple[Artifact, ...] | BuildFailed]
     Lookup = Callable[[Package], Awaitable[Published | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """HEAD, and the Go files of the working tree that differ from it."""
-
-    trees: Trees
-    archive: Archive
-    changed: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum become
-    what the release needs; `lookup` tells the hashes of what is published already, `into` where
-    the files of each are, or will be.
+    """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum are
+    changed to what the release needs; `lookup` finds the hashes of what is published already;
+    `into` says where the files of each are, or will be.
+
+    `_stored` is what an interrupted run has built from this very commit, which is uploaded as it
+    is.
     """
 
     sources: Sources
@@ -53,60 +44,67 @@ class Batch:
     lookup: Lookup
     into: Callable[[Package], Path]
     _built: dict[str, BuiltModule] = field(default_factory=dict)
+    _failed: set[str] = field(default_factory=set)
+    _stored: dict[str, BuiltModule | None] = field(default_factory=dict)
 
-    async def build(self, packages: Sequence[Package]) -> Built:
-        built: Built = {}
-        batch = {package.id.name for package in packages}
+    async def build(
+        self, packages: Sequence[Package]
+    ) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        built: dict[PackageId, tuple[Artifact, ...] | BuildFailed] = {}
         for package in packages:
-            name = package.id.name
             try:
-                files = await self._release(self.modules[name], batch)
-                built[package.id] = await asyncio.to_thread(_write, files, self.into(package))
+                built[package.id] = await self._build(package)
             except BuildFailed as error:
+                self._failed.add(package.id.name)
                 built[package.id] = error
-            else:
-                self._built[name] = BuiltModule.of(files)
         return built
 
-    async def _release(self, module: Module, batch: set[str]) -> ModuleFiles:
-        top = self.sources.trees.head.top
-        where = path_in_repository(module.directory, top)
-        self._refuse_changed(module, where)
-        self._remember_stored(module, batch)
-        sums = {
-            path: await self._sums(path, module, where, batch) for path in self._closure(module)
+    async def _build(self, package: Package) -> tuple[Artifact, ...]:
+        module = self.modules[package.id.name]
+        self._refuse_changed(module)
+        manifests = self._committed(module)
+        if self.edits:
+            manifests = await self._published(module, manifests)
+        built, files = await asyncio.to_thread(
+            release.build_module, module, manifests, self.sources
+        )
+        artifacts = await asyncio.to_thread(_write, built, files, self.into(package))
+        self._built[module.path] = built
+        return artifacts
+
+    def _committed(self, module: Module) -> dict[str, bytes]:
+        """Its go.mod, and its go.sum if it has one, as HEAD has them."""
+        where = self.sources.path_of(module)
+        found = {
+            name: self.sources.archive.read(str(where / name)) for name in ("go.mod", "go.sum")
         }
+        manifests = {name: data for name, data in found.items() if data is not None}
+        if "go.mod" not in manifests:
+            raise BuildFailed(
+                f"go:{module.path}: HEAD has no {where / 'go.mod'}",
+                hint="Commit it: a Go module is published from a commit.",
+            )
+        return manifests
+
+    async def _published(self, module: Module, committed: Mapping[str, bytes]) -> dict[str, bytes]:
+        """go.mod and go.sum as they will be published."""
+        mod, go_sum = _parsed(committed, str(module.manifest))
         versions = self._versions()
-        needed = [self._manifests(path) for path in sums if path in self._built]
-        for path, (version, hashes) in edit.raised(module.mod, needed, versions).items():
+        needed = self._needed(module, versions)
+        known = edit.known_sums(go_sum)
+        sums = {path: await self._sums_of(path, module, known) for path in needed}
+        built = [self._built.get(path) or self._stored_module(path) for path in needed]
+        others = [_parsed(other.manifests, "go.mod") for other in built if other is not None]
+        for path, (version, hashes) in edit.raised_requirements(mod, others, versions).items():
             versions[path] = version
             if hashes is not None:
                 sums[path] = hashes
         local = discover.local_replaces(module, self.modules)
-        edits = release.Edits(
-            wanted=self.edits,
-            versions=versions,
-            local=frozenset((replaced.path, replaced.target) for replaced in local),
-        )
-        made = release.manifests(module, self.sources.archive, where, sums=sums, exact=edits)
-        return await asyncio.to_thread(
-            release.module_files, module, made, self.sources.archive, self.sources.trees, where
-        )
-
-    def _manifests(self, path: str) -> tuple[GoMod, str]:
-        """go.mod and go.sum of a module as this run publishes them."""
-        made = self._built[path].manifests
-        return gomod.parse_mod(made.mod.decode(), path), (made.sum or b"").decode()
-
-    def _remember_stored(self, module: Module, batch: set[str]) -> None:
-        """What a run that was cut off built of this very commit is uploaded as it is, and counts
-        as built here.
-        """
-        for path in set(self._closure(module)) - batch - self._built.keys():
-            package = self.packages[path]
-            stored = release.stored(self.into(package), package.version)
-            if stored is not None and stored.needs == self.sources.trees.head.commit:
-                self._built[path] = stored
+        published = {"go.mod": edit.go_mod(mod, versions, needed=needed, local=local).encode()}
+        if sums:
+            added = {(path, versions[path]): hashes for path, hashes in sums.items()}
+            published["go.sum"] = edit.go_sum(go_sum, added).encode()
+        return {**committed, **published}
 
     def _versions(self) -> dict[str, str]:
         """Of everything that is published from here, now or already."""
@@ -116,27 +114,25 @@ class Batch:
             if not module.unpublishable
         }
 
-    def _closure(self, module: Module) -> list[str]:
+    def _needed(self, module: Module, versions: Mapping[str, str]) -> list[str]:
         """The in-repo modules it needs, directly or not, sorted."""
-        if not self.edits:
-            return []
-        versions = self._versions()
 
         def required(path: str) -> list[str]:
             return [need.path for need in self.modules[path].mod.requires if need.path in versions]
 
         return sorted(reachable([module.path], required) - {module.path})
 
-    async def _sums(self, path: str, module: Module, where: PurePosixPath, batch: set[str]) -> Sums:
+    async def _sums_of(
+        self, path: str, module: Module, known: Mapping[tuple[str, str], Sums]
+    ) -> Sums:
         """Of what this run publishes, or of what is published already: never of a tree that may
-        have changed since.
+        have changed since then. `known` are those in the module's own go.sum.
         """
-        if path in batch and path in self._built:
+        if path in self._built:
             return self._built[path].sums
-        if path in batch:
+        if path in self._failed:
             raise BuildFailed(f"go:{module.path} needs go:{path}, which could not be built")
         package = self.packages[path]
-        known = edit.known_sums((self.sources.archive.read(str(where / "go.sum")) or b"").decode())
         if (path, package.version) in known:
             return known[path, package.version]
         try:
@@ -145,44 +141,60 @@ class Batch:
             raise BuildFailed(
                 f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
             ) from error
-        if path in self._built and self._built[path].is_what(published):
-            return self._built[path].sums
+        stored = self._stored_module(path)
+        if stored is not None and stored.is_what(published):
+            return stored.sums
         _, _, mod, zipped = release.filenames(package.version)
         files = published.files if published else {}
         if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
             raise BuildFailed(
                 f"go:{module.path} needs the hashes of {path} {package.version}, and neither its "
                 "go.sum nor a proxy has them",
-                hint=f"Run `go get {path}@{package.version}` in {where}, and commit go.sum.",
+                hint=f"Run `go get {path}@{package.version}` in {self.sources.path_of(module)}, "
+                "and commit go.sum.",
             )
         return Sums(zip=files[zipped], mod=files[mod])
 
-    def _refuse_changed(self, module: Module, where: PurePosixPath) -> None:
-        prefix = "" if where == PurePosixPath() else f"{where}/"
-        others = [
-            other.directory.relative_to(self.sources.trees.head.top).as_posix() + "/"
+    def _stored_module(self, path: str) -> BuiltModule | None:
+        if path not in self._stored:
+            package = self.packages[path]
+            stored = release.read_built(self.into(package), package.version)
+            ours = stored is not None and stored.commit == self.sources.head.commit
+            self._stored[path] = stored if ours else None
+        return self._stored[path]
+
+    def _refuse_changed(self, module: Module) -> None:
+        """Raises BuildFailed if a file of the module has changed; modules below it do not count."""
+        below = [
+            other.directory
             for other in self.modules.values()
-            if other.directory != module.directory
-            and other.directory.is_relative_to(module.directory)
+            if other is not module and other.directory.is_relative_to(module.directory)
         ]
         for name in self.sources.changed:
-            if name.startswith(prefix) and not name.startswith(tuple(others)):
+            path = self.sources.top / name
+            if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
                 raise BuildFailed(
                     f"go:{module.path}: {name} is not committed as it is",
                     hint="Commit or drop the change: a tag names what is committed.",
                 )
 
 
-def _write(module: ModuleFiles, into: Path) -> tuple[Artifact, ...]:
+def _parsed(manifests: Mapping[str, bytes], where: str) -> tuple[GoMod, str]:
+    """Its go.mod and go.sum."""
+    mod = gomod.parse_mod(manifests["go.mod"].decode(), where)
+    return mod, manifests.get("go.sum", b"").decode()
+
+
+def _write(module: BuiltModule, files: Mapping[str, bytes], into: Path) -> tuple[Artifact, ...]:
     with staged(into) as partial:
-        for name, data in module.files.items():
+        for name, data in files.items():
             (partial / name).write_bytes(data)
-    return tuple(_artifact(module, into / name, data) for name, data in module.files.items())
+    return tuple(_artifact(module, into / name, data) for name, data in files.items())
 
 
-def _artifact(module: ModuleFiles, path: Path, data: bytes) -> Artifact:
+def _artifact(module: BuiltModule, path: Path, data: bytes) -> Artifact:
     """`git` is the id of the tag, which pins all of them; `h1` what go.sum has."""
-    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.bundle.tag}
+    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.tag}
     h1 = {".zip": module.sums.zip, ".mod": module.sums.mod}.get(path.suffix)
     if h1 is not None:
         digests["h1"] = h1.removeprefix("h1:")

@@ -113,7 +113,7 @@ def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replac
 
 def check(module: Module, text: str, planned: Mapping[str, str], by: Mapping[str, Module]) -> None:
     """Raises PlanError for a go.mod that cannot be published with these versions."""
-    edit.check(gomod.parse_mod(text, str(module.manifest)), planned)
+    edit.check_requirements(gomod.parse_mod(text, str(module.manifest)), planned)
     local_replaces(module, by)
 
 
@@ -122,7 +122,10 @@ def _directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
     work = root / "go.work"
     listed = work.is_file()
     if listed:
-        found = [_used(root, work, use) for use in gomod.used(gomod.read_text(work), str(work))]
+        found = [
+            _used(root, work, use)
+            for use in gomod.used_directories(gomod.read_text(work), str(work))
+        ]
     else:
         found = sorted(_nested(root))
     modules: list[Path] = []
@@ -186,7 +189,7 @@ def _module(root: Path, directory: Path, options: Options) -> Module:
     private = _matches(where, options.private) or _matches(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)
-    version = "" if reason else versions.of(mod.module, directory, root, options)
+    version = "" if reason else versions.version_of(mod.module, directory, root, options)
     if not reason and not version:
         reason = (
             "nothing tells its version: write [go] version-file in releasekit.toml, or "

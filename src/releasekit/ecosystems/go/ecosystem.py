@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import discover, gomod, source
-from releasekit.ecosystems.go.batch import Batch, Sources
-from releasekit.ecosystems.shared import artifacts
+from releasekit.ecosystems.go import discover, gomod
+from releasekit.ecosystems.go.batch import Batch
+from releasekit.ecosystems.go.source import opened_sources
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
@@ -77,9 +76,9 @@ class GoWorkspace:
         return [packages] if packages else []
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        directories = [package.directory for package in packages]
         try:
-            async with artifacts.scratch(self.processes.environment) as scratch:
-                sources = await self._sources(packages, scratch)
+            async with opened_sources(self.root, directories, self.processes) as sources:
                 batch = Batch(
                     sources=sources,
                     modules=self.modules,
@@ -88,17 +87,6 @@ class GoWorkspace:
                     lookup=self.lookup,
                     into=into,
                 )
-                with contextlib.closing(sources.archive):
-                    return await batch.build(packages)
+                return await batch.build(packages)
         except BuildFailed as error:
             return {package.id: error for package in packages}
-
-    async def _sources(self, packages: Sequence[Package], scratch: Path) -> Sources:
-        if self.processes.which("git") is None:
-            raise BuildFailed("git is not installed; Go modules are published from a commit")
-        head = await source.head_of(self.root, self.processes)
-        wanted = {source.path_in_repository(package.directory, head.top) for package in packages}
-        trees = await source.Trees.of(head, wanted, self.processes)
-        there = sorted(wanted & trees.listed.keys())
-        archive = await source.archive(trees, there, scratch, self.processes)
-        return Sources(trees, archive, await source.changed(head, self.processes))

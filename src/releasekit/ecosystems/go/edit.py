@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go.versions import parse_version
 from releasekit.errors import PlanError
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -23,8 +24,8 @@ class Sums:
     mod: str
 
 
-def check(mod: GoMod, versions: Mapping[str, str]) -> None:
-    """Raises PlanError for a requirement above the planned version: nobody could satisfy it."""
+def check_requirements(mod: GoMod, versions: Mapping[str, str]) -> None:
+    """Raises PlanError for a requirement above the planned version, which nothing satisfies."""
     for require in mod.requires:
         planned = versions.get(require.path)
         if planned is not None and parse_version(require.version) > parse_version(planned):
@@ -35,45 +36,38 @@ def check(mod: GoMod, versions: Mapping[str, str]) -> None:
             )
 
 
-def released(
-    mod: GoMod, versions: Mapping[str, str], *, missing: Iterable[str], local: Iterable[Replace]
+def go_mod(
+    mod: GoMod, versions: Mapping[str, str], *, needed: Iterable[str], local: Iterable[Replace]
 ) -> str:
-    """The go.mod with every in-repo requirement at its planned version, with requirements on
-    `missing` in-repo modules added, and without the `local` replacements.
+    """The go.mod with its requirements at the planned `versions`, with requirements on the `needed`
+    modules that it does not name, and without the `local` replacements.
 
     Everything else is kept to the byte.
     """
     edits = [
-        (require.at.start, require.at.end, versions[require.path])
+        ((require.at.start, require.at.end), versions[require.path])
         for require in mod.requires
         if require.path in versions and require.version != versions[require.path]
     ]
-    edits += [
-        (start, end, "")
-        for start, end in _removed(mod, {replaced.line.start for replaced in local})
-    ]
-    pieces, position = [], 0
-    for start, end, new in sorted(edits):
-        pieces += [mod.text[position:start], new]
-        position = end
-    text = "".join([*pieces, mod.text[position:]])
-    return _with_requirements(text, {path: versions[path] for path in missing})
+    dropped = {(replaced.path, replaced.target) for replaced in local}
+    lines = {each.line.start for each in mod.replaces if (each.path, each.target) in dropped}
+    edits += [(span, "") for span in _removed(mod, lines)]
+    missing = sorted(set(needed) - {require.path for require in mod.requires})
+    return _with_requirements(spliced(mod.text, edits), {path: versions[path] for path in missing})
 
 
-def _removed(mod: GoMod, starts: set[int]) -> list[tuple[int, int]]:
+def _removed(mod: GoMod, starts: set[int]) -> set[tuple[int, int]]:
     """The spans of these lines; of a block that only has such lines, the whole."""
     blocks: dict[tuple[int, int], set[int]] = {}
     for line in mod.lines:
         if line.block is not None:
             blocks.setdefault(line.block, set()).add(line.start)
     whole = {block for block, lines in blocks.items() if lines <= starts}
-    return sorted(
-        {
-            line.block if line.block in whole else (line.start, line.end)
-            for line in mod.lines
-            if line.start in starts
-        }
-    )
+    return {
+        line.block if line.block in whole else (line.start, line.end)
+        for line in mod.lines
+        if line.start in starts
+    }
 
 
 def _with_requirements(text: str, versions: Mapping[str, str]) -> str:
@@ -88,10 +82,9 @@ def _with_requirements(text: str, versions: Mapping[str, str]) -> str:
 def go_sum(text: str, sums: Mapping[tuple[str, str], Sums]) -> str:
     """`text` with the hashes of these modules (path and version), in go's own order."""
     kept = []
-    for line in text.splitlines():
+    for line in filter(str.strip, text.splitlines()):
         words = line.split()
-        known = len(words) == 3 and (words[0], words[1].removesuffix("/go.mod")) in sums
-        if line.strip() and not known:
+        if len(words) != 3 or (words[0], words[1].removesuffix("/go.mod")) not in sums:
             kept.append(line)
     for (path, version), hashes in sums.items():
         kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
@@ -100,11 +93,8 @@ def go_sum(text: str, sums: Mapping[tuple[str, str], Sums]) -> str:
 
 def known_sums(text: str) -> dict[tuple[str, str], Sums]:
     """Modules (path and version) of which a go.sum has both hashes."""
-    found = {}
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) == 3:
-            found[words[0], words[1]] = words[2]
+    lines = (line.split() for line in text.splitlines())
+    found = {(words[0], words[1]): words[2] for words in lines if len(words) == 3}
     return {
         (path, version): Sums(value, found[path, f"{version}/go.mod"])
         for (path, version), value in found.items()
@@ -112,23 +102,25 @@ def known_sums(text: str) -> dict[tuple[str, str], Sums]:
     }
 
 
-def raised(
+def raised_requirements(
     mod: GoMod, needed: Iterable[tuple[GoMod, str]], ours: Collection[str]
 ) -> dict[str, tuple[str, Sums | None]]:
-    """Modules of others that one of the `needed` modules (go.mod and go.sum) requires at a higher
-    version than this go.mod does: the version that counts for both, and its hashes.
+    """Modules from elsewhere that one of the `needed` modules (go.mod and go.sum) requires at a
+    higher version than this go.mod: that version, which counts for both, and its hashes.
 
-    The go command builds nothing before go.mod says so. https://go.dev/ref/mod#minimal-version-selection
+    The go command builds nothing until go.mod says so. https://go.dev/ref/mod#minimal-version-selection
     """
-    versions = {need.path: need.version for need in mod.requires if need.path not in ours}
-    found: dict[str, tuple[str, Sums | None]] = {}
+    versions = {require.path: require.version for require in mod.requires}
+    raised: dict[str, tuple[str, Sums | None]] = {}
     for other, sums in needed:
         known = known_sums(sums)
-        for path, version in ((need.path, need.version) for need in other.requires):
-            if path in versions and parse_version(version) > parse_version(versions[path]):
+        for path, version in ((require.path, require.version) for require in other.requires):
+            if path not in versions or path in ours:
+                continue
+            if parse_version(version) > parse_version(versions[path]):
                 versions[path] = version
-                found[path] = (version, known.get((path, version)))
-    return found
+                raised[path] = version, known.get((path, version))
+    return raised
 
 
 def _order(line: str) -> tuple[str, Version, str]:

@@ -100,7 +100,7 @@ def parse_mod(text: str, where: str) -> GoMod:
     )
 
 
-def used(text: str, where: str) -> tuple[str, ...]:
+def used_directories(text: str, where: str) -> tuple[str, ...]:
     """The directories a go.work uses; raises ConfigError for what is no go.work."""
     return tuple(line.words[0] for line in _lines(text, where) if line.verb == "use" and line.words)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import re
 import time
 import zipfile
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from releasekit.ecosystems.go import paths
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
 MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
 _SHOWN: Final = 3
+_LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class File:
     regular: bool = True
 
 
-def select(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
+def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
     """Which files of its directory belong to a module, in their order.
 
     Names are relative to that directory; `go` is the version its go.mod names. Raises BuildFailed
@@ -48,7 +50,11 @@ def select(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
     troubles: list[str] = []
     folded: dict[str, str] = {}
     for name, file in files.items():
-        if _is_vendored(name, go) or _is_below(name, nested) or name == ".hg_archival.txt":
+        if (
+            _is_vendored(name, go)
+            or nested.intersection(_levels(name)[:-1])
+            or name == ".hg_archival.txt"
+        ):
             continue
         trouble = paths.trouble_with_file(name) or _collision(name, folded)
         if not trouble and name != "go.mod" and name.lower() == "go.mod":
@@ -57,7 +63,7 @@ def select(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
             troubles.append(f"{name}: {trouble}")
         elif file.regular:
             chosen.append(name)
-    _refuse_size(sum(files[name].size for name in chosen), files, chosen, troubles)
+    troubles += _size_troubles({name: files[name].size for name in chosen})
     if troubles:
         more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
         raise BuildFailed(
@@ -67,25 +73,25 @@ def select(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
     return chosen
 
 
-def _refuse_size(
-    total: int, files: Mapping[str, File], chosen: Iterable[str], troubles: list[str]
-) -> None:
-    if total > MAX_ZIP_BYTES:
-        troubles.append(f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed")
-    troubles += [
+def _size_troubles(sizes: Mapping[str, int]) -> list[str]:
+    total = sum(sizes.values())
+    over = f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed"
+    large = [
         f"{name}: larger than {MAX_GO_MOD_BYTES} bytes"
-        for name in chosen
-        if name in {"go.mod", "LICENSE"} and files[name].size > MAX_GO_MOD_BYTES
+        for name in ("go.mod", "LICENSE")
+        if sizes.get(name, 0) > MAX_GO_MOD_BYTES
     ]
+    return [over, *large] if total > MAX_ZIP_BYTES else large
 
 
-def _is_below(name: str, directories: set[str]) -> bool:
+def _levels(name: str) -> list[str]:
+    """A path and the directories above it, from the top."""
     parts = name.split("/")
-    return any("/".join(parts[:depth]) in directories for depth in range(1, len(parts)))
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _is_vendored(name: str, go: str) -> bool:
-    """With the mistake that go.mod files before 1.24 keep, for the sake of old hashes.
+    """Go repeats an old mistake for go.mod files before 1.24, so that hashes stay the same.
 
     https://go.dev/issue/37397
     """
@@ -102,20 +108,13 @@ def _is_vendored(name: str, go: str) -> bool:
 
 
 def _language(go: str) -> tuple[int, int]:
-    major, _, minor = go.partition(".")
-    digits = ""
-    for character in minor:
-        if not character.isdigit():
-            break
-        digits += character
-    return (int(major), int(digits or "0")) if major.isdigit() else (0, 0)
+    match = _LANGUAGE.match(go)
+    return (int(match[1]), int(match[2] or "0")) if match else (0, 0)
 
 
 def _collision(name: str, folded: dict[str, str]) -> str:
-    """Two paths that some file system takes for one; parents count as well."""
-    parts = name.split("/")
-    for depth in range(1, len(parts) + 1):
-        path = "/".join(parts[:depth])
+    """Why a file system that ignores case cannot hold it; directories above it count too."""
+    for path in _levels(name):
         other = folded.setdefault(_fold(path), path)
         if other != path:
             return f"differs from {other} in case only"
@@ -160,7 +159,7 @@ def go_sum_of(data: bytes) -> bytes | None:
         return None if root is None else archive.read(root)
 
 
-def write(contents: Mapping[str, bytes], *, time_s: int) -> bytes:
+def zip_bytes(contents: Mapping[str, bytes], *, time_s: int) -> bytes:
     """A zip of these files, full names; the same bytes for the same files and time."""
     buffer = io.BytesIO()
     # The epoch of the format.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 Kind = Literal["commit", "tree", "blob", "tag"]
@@ -40,7 +40,7 @@ class Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One line of a tree; `mode` as git stores it, without a leading zero."""
 
     mode: str
@@ -59,7 +59,7 @@ class Signature:
         return f"{self.name} <{self.email}> {self.time_s} +0000"
 
 
-def tree(entries: dict[str, Entry]) -> Object:
+def tree_object(entries: Mapping[str, TreeEntry]) -> Object:
     def order(name: str) -> bytes:
         # Directories sort as if their names ended in a slash.
         return f"{name}/".encode() if entries[name].mode == TREE_MODE else name.encode()
@@ -71,22 +71,22 @@ def tree(entries: dict[str, Entry]) -> Object:
     return Object("tree", content)
 
 
-def commit(root: str, parent: str, by: Signature, message: str) -> Object:
+def commit_object(root: str, parent: str, by: Signature, message: str) -> Object:
     text = f"tree {root}\nparent {parent}\nauthor {by}\ncommitter {by}\n\n{message}\n"
     return Object("commit", text.encode())
 
 
-def tag(name: str, on: str, by: Signature, message: str) -> Object:
+def tag_object(name: str, on: str, by: Signature, message: str) -> Object:
     text = f"object {on}\ntype commit\ntag {name}\ntagger {by}\n\n{message}\n"
     return Object("tag", text.encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A tag and the objects that whoever has the commit `needs` lacks."""
+    """A tag, and the objects it needs besides those of the commit `prerequisite`."""
 
     name: str
-    needs: str
+    prerequisite: str
     objects: Sequence[Object]
 
     @property
@@ -96,25 +96,25 @@ class Bundle:
 
     def to_bytes(self) -> bytes:
         """A file for `git fetch` and `git bundle unbundle`."""
-        head = f"-{self.needs} \n{self.tag} refs/tags/{self.name}\n\n"
+        head = f"-{self.prerequisite} \n{self.tag} refs/tags/{self.name}\n\n"
         return _SIGNATURE + head.encode() + _pack(self.objects)
 
     @classmethod
-    def of(cls, data: bytes) -> Bundle:
-        """Of a file that `to_bytes` made; raises ValueError for anything else."""
+    def from_bytes(cls, data: bytes) -> Bundle:
+        """From a file that `to_bytes` made; raises ValueError for anything else."""
         head, separator, pack = data.partition(b"\n\n")
         lines = head.removeprefix(_SIGNATURE).decode().splitlines()
         if not separator or not head.startswith(_SIGNATURE) or len(lines) != 2:
             raise ValueError("not a bundle of one tag")
-        needs, (oid, _, ref) = lines[0][1:].strip(), lines[1].partition(" ")
-        bundle = cls(ref.removeprefix("refs/tags/"), needs, tuple(_unpack(pack)))
+        prerequisite, (oid, _, ref) = lines[0][1:].strip(), lines[1].partition(" ")
+        bundle = cls(ref.removeprefix("refs/tags/"), prerequisite, tuple(_unpack(pack)))
         if bundle.tag != oid:
             raise ValueError(f"its tag is {bundle.tag}, not {oid}")
         return bundle
 
 
-def store(objects: Iterable[Object], directory: Path) -> None:
-    """Write them, loose, to a directory of objects that git is told of."""
+def write_loose(objects: Iterable[Object], directory: Path) -> None:
+    """Write them, one file each, to a directory that git is told to look for objects in."""
     for each in objects:
         path = directory / each.id[:2] / each.id[2:]
         path.parent.mkdir(parents=True, exist_ok=True)

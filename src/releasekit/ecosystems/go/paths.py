@@ -20,7 +20,7 @@ _RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?",
 _PUNCTUATION: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
 
 
-def split(path: str) -> tuple[str, str]:
+def split_major(path: str) -> tuple[str, str]:
     """The path without its major version suffix, and that suffix: "", "v2", "v3"…
 
     https://go.dev/ref/mod#major-version-suffixes
@@ -32,7 +32,7 @@ def split(path: str) -> tuple[str, str]:
 
 
 def trouble_with_path(path: str) -> str:
-    """Why nobody could require a module of this path; empty when somebody could."""
+    """Why no module could be required by this path; empty if one could."""
     elements = path.split("/")
     if "." not in elements[0]:
         return f"the first element of its module path {path!r} has no dot, so nobody can fetch it"
@@ -43,7 +43,7 @@ def trouble_with_path(path: str) -> str:
             return f"its module path {path!r} has an element {element!r} that Go does not allow"
         if _RESERVED.fullmatch(element):
             return f"its module path {path!r} has an element that Windows reserves, {element!r}"
-    suffix = split(path)[1]
+    suffix = split_major(path)[1]
     if suffix and not re.fullmatch(r"v[1-9][0-9]*", suffix):
         return f"its module path {path!r} ends in {suffix!r}, which is no major version"
     if suffix == "v1":
@@ -52,7 +52,7 @@ def trouble_with_path(path: str) -> str:
 
 
 def trouble_with_version(path: str, version: str) -> str:
-    """What to write instead, where path and version do not go together; empty where they do."""
+    """What to write instead if path and version do not fit together; empty if they do."""
     if not is_release_version(version):
         return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
     major = parse_version(version).release[0]
@@ -60,7 +60,7 @@ def trouble_with_version(path: str, version: str) -> str:
         if int(gopkg["major"]) == major:
             return ""
         return f"{version} does not belong to {path}; write a version of v{gopkg['major']}"
-    prefix, suffix = split(path)
+    prefix, suffix = split_major(path)
     wanted = f"v{major}" if major >= 2 else ""
     if suffix == wanted:
         return ""
@@ -75,7 +75,7 @@ def tag_prefix(path: str, directory: PurePosixPath) -> str:
     `directory` is relative to the root of the repository. A directory that is only there for the
     major version is not in the tag. https://go.dev/ref/mod#vcs-version
     """
-    suffix = split(path)[1]
+    suffix = split_major(path)[1]
     if suffix and directory.name == suffix:
         directory = directory.parent
     return "" if directory == PurePosixPath() else f"{directory}/"
@@ -83,7 +83,7 @@ def tag_prefix(path: str, directory: PurePosixPath) -> str:
 
 def is_at(path: str, directory: PurePosixPath) -> bool:
     """Whether the go command looks for a module of this path in this directory."""
-    base = split(path)[0]
+    base = split_major(path)[0]
     where = tag_prefix(path, directory).rstrip("/")
     return not where or base.endswith(f"/{where}")
 

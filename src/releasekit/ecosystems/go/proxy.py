@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.go import module_zip, paths, release
+from releasekit.ecosystems.go import edit, module_zip, paths, release
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Rejected, Transient
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 OFFICIAL: Final = "https://proxy.golang.org/"
-# Tells the hashes of what the official proxy serves, for ever, without a download.
+# Has the hashes of all that the official proxy serves, so that nothing is downloaded.
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"
 
 
 class Proxy:
-    """One GOPROXY. A version is asked for once its tag is pushed and not before: that nothing is
-    there is remembered by proxies, for up to half an hour. https://proxy.golang.org
+    """One GOPROXY. A version is asked for only after its tag is pushed: proxies remember for up to
+    half an hour that a version does not exist. https://proxy.golang.org
     """
 
     def __init__(self, url: str, config: Config, services: Services) -> None:
         self.url = f"{url.rstrip('/')}/"
         self._server = Server(require_safe(self.url, name="go-proxy"), Answers(), config, services)
 
-    async def read(self, package: Package) -> dict[str, str]:
-        """File → digest, of those files it has; the first request makes it fetch the version."""
+    async def digests_of(self, package: Package) -> dict[str, str]:
+        """Digests by name of the files it has; the first request makes it fetch the version."""
         _, info, mod, zipped = release.filenames(package.version)
         answer = await self._get(self.address(package, info), package)
         if answer is None:
@@ -54,9 +54,7 @@ class Proxy:
             try:
                 found[zipped] = await asyncio.to_thread(module_zip.hash_of_zip, zip_data.content)
             except ValueError as error:
-                raise Rejected(
-                    f"{package.id} {package.version}: {zip_data.url}: {error}"
-                ) from error
+                raise Rejected(f"{package}: {zip_data.url}: {error}") from error
         return found
 
     def address(self, package: Package, filename: str) -> str:
@@ -67,21 +65,17 @@ class Proxy:
         version = package.version
         url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
         answer = await self._get(url, package)
+        sums = edit.known_sums(answer.text if answer is not None else "")
+        known = sums.get((package.id.name, version))
         _, _, mod, zipped = release.filenames(version)
-        names = {version: zipped, f"{version}/go.mod": mod}
-        found = {}
-        for line in answer.text.splitlines() if answer is not None else ():
-            words = line.split(" ")
-            if len(words) == 3 and words[0] == package.id.name and words[1] in names:
-                found[names[words[1]]] = words[2]
-        return found
+        return {mod: known.mod, zipped: known.zip} if known else {}
 
     async def _get(self, url: str, package: Package) -> httpx.Response | None:
         """None where it has nothing there: 404 and 410 say so."""
         response = await self._server.read(httpx.URL(url))
         if response.status_code in {404, 410}:
             return None
-        return self._server.explain(response, f"{package.id} {package.version}: {url}")
+        return self._server.explain(response, f"{package}: {url}")
 
 
 def _info(answer: httpx.Response, package: Package) -> bytes:
@@ -90,6 +84,4 @@ def _info(answer: httpx.Response, package: Package) -> bytes:
         document = json.loads(answer.content)
         return release.info(str(document["Version"]), str(document["Time"]))
     except (ValueError, LookupError, TypeError) as error:
-        raise Transient(
-            f"{package.id} {package.version}: {answer.url}: not what a module proxy says"
-        ) from error
+        raise Transient(f"{package}: {answer.url}: not what a module proxy says") from error

@@ -10,7 +10,6 @@ from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
-from releasekit.ecosystems.go.shared import Shared
 from releasekit.ecosystems.go.source import path_in_repository, repository_of
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, Rejected
@@ -38,8 +37,6 @@ class TagRegistry:
         self._proxy = Proxy(url, config, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         self._remote = Remote(options.remote, self._top or config.root, services)
-        # One look at the remote answers for all modules that wait for one.
-        self._tags = Shared(self._remote.tags)
 
     def check_credentials(self) -> None:
         """Who may push is git's to know, and shows when it pushes."""
@@ -49,14 +46,14 @@ class TagRegistry:
             )
 
     async def lookup(self, package: Package) -> Published | None:
-        oid = (await self._tags.get()).get(self._tag(package))
+        oid = (await self._remote.tags()).get(self._tag(package))
         if oid is None:
             # Nothing is asked of a proxy that could remember the answer.
             return None
         names = filenames(package.version)
         if self._proxy is None:
             return Published(files=dict.fromkeys(names, f"git:{oid}"))
-        files = {names[0]: f"git:{oid}"} | await self._proxy.read(package)
+        files = {names[0]: f"git:{oid}"} | await self._proxy.digests_of(package)
         return Published(files=files, complete=len(files) == len(names), url=self._page(package))
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
@@ -71,7 +68,7 @@ class TagRegistry:
             # Without it, the tag is there; what a proxy still lacks it fetches by itself.
             if artifact.filename == filenames(package.version)[0]
         ]
-        there = await self._tags.get() if bundles else {}
+        there = await self._remote.tags() if bundles else {}
         moved = [tag.name for tag in bundles if there.get(tag.name, tag.tag) != tag.tag]
         if moved and len(release) > 1:
             raise Rejected(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
@@ -79,15 +76,14 @@ class TagRegistry:
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
             package = next(iter(release))
-            await self._push(missing, what=f"{package.id} {package.version}")
+            await self._push(missing, what=f"{package}")
 
     async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
         """Raises Rejected for one that the go command would not find."""
         bundle = await asyncio.to_thread(_read, artifact, package)
         if bundle.name != self._tag(package):
             raise Rejected(
-                f"{package.id} {package.version}: its tag is to be {self._tag(package)}, and was "
-                f"built as {bundle.name}"
+                f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}"
             )
         if not paths.is_at(package.id.name, self._where(package)):
             raise Rejected(
@@ -100,7 +96,7 @@ class TagRegistry:
     async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
         async with artifacts.scratch(self._processes.environment) as scratch:
             for bundle in bundles:
-                await asyncio.to_thread(objects.store, bundle.objects, scratch)
+                await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
 
@@ -110,7 +106,7 @@ class TagRegistry:
     def _where(self, package: Package) -> PurePosixPath:
         if self._top is None:
             raise Rejected(
-                f"{package.id} {package.version}: {package.directory} is in no git repository, and "
+                f"{package}: {package.directory} is in no git repository, and "
                 "a Go module is published by a tag"
             )
         return path_in_repository(package.directory, self._top)
@@ -126,6 +122,6 @@ def _read(artifact: Artifact, package: Package) -> Bundle:
     with contents.opened(artifact) as file:
         data = file.read()
     try:
-        return Bundle.of(data)
+        return Bundle.from_bytes(data)
     except ValueError as error:
-        raise Rejected(f"{package.id} {package.version}: {artifact.path}: {error}") from error
+        raise Rejected(f"{package}: {artifact.path}: {error}") from error

@@ -8,71 +8,57 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import edit, gomod, module_zip, paths
-from releasekit.ecosystems.go.objects import FILE_MODE, TREE_MODE, Bundle, Entry, Object
-from releasekit.ecosystems.go.objects import commit as commit_object
-from releasekit.ecosystems.go.objects import tag as tag_object
-from releasekit.ecosystems.go.objects import tree as tree_object
-from releasekit.errors import BuildFailed
+from releasekit.ecosystems.go import module_zip, paths
+from releasekit.ecosystems.go.edit import Sums
+from releasekit.ecosystems.go.objects import (
+    FILE_MODE,
+    TREE_MODE,
+    Bundle,
+    Object,
+    TreeEntry,
+    commit_object,
+    tag_object,
+    tree_object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.go.discover import Module
-    from releasekit.ecosystems.go.edit import Sums
-    from releasekit.ecosystems.go.source import Archive, Trees
+    from releasekit.ecosystems.go.source import Sources
     from releasekit.model import Published
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifests:
-    """go.mod and go.sum as they will be published; without go.sum, None."""
-
-    mod: bytes
-    sum: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleFiles:
-    """`files` maps the names that proxies give them to their bytes."""
-
-    files: Mapping[str, bytes]
-    sums: Sums
-    manifests: Manifests
-    bundle: Bundle
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModule:
-    """What others need to know of a release. `needs` is the commit it was made from."""
+    """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name,
+    `tag` is the id of its tag, and `commit` the commit it was made from.
+    """
 
     sums: Sums
-    manifests: Manifests
+    manifests: Mapping[str, bytes]
     tag: str
-    needs: str
-
-    @classmethod
-    def of(cls, module: ModuleFiles) -> BuiltModule:
-        tag, needs = module.bundle.tag, module.bundle.needs
-        return cls(sums=module.sums, manifests=module.manifests, tag=tag, needs=needs)
+    commit: str
 
     def is_what(self, published: Published | None) -> bool:
-        """Whether nothing else is published, or about to be."""
+        """Whether this is what is published, or nothing is yet."""
         return published is None or f"git:{self.tag}" in published.files.values()
 
 
-def stored(directory: Path, version: str) -> BuiltModule | None:
-    """The module whose files lie there, of whatever run; None when they are not whole."""
-    bundle, _, mod, zipped = filenames(version)
+def read_built(directory: Path, version: str) -> BuiltModule | None:
+    """The module whose files an earlier run left there; None if they are incomplete or damaged."""
+    bundle, _, mod, zipped = (directory / name for name in filenames(version))
     try:
-        found = Bundle.of((directory / bundle).read_bytes())
-        data, text = (directory / zipped).read_bytes(), (directory / mod).read_bytes()
-        sums = edit.Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash_of_mod(text))
+        found = Bundle.from_bytes(bundle.read_bytes())
+        data, manifests = zipped.read_bytes(), {"go.mod": mod.read_bytes()}
+        sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
     except (OSError, ValueError):
         return None
-    manifests = Manifests(mod=text, sum=module_zip.go_sum_of(data))
-    return BuiltModule(sums=sums, manifests=manifests, tag=found.tag, needs=found.needs)
+    go_sum = module_zip.go_sum_of(data)
+    if go_sum is not None:
+        manifests["go.sum"] = go_sum
+    return BuiltModule(sums=sums, manifests=manifests, tag=found.tag, commit=found.prerequisite)
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:
@@ -92,112 +78,75 @@ def info(version: str, moment: str) -> bytes:
     return json.dumps({"Version": version, "Time": moment}, separators=(",", ":")).encode()
 
 
-def manifests(
-    module: Module, source: Archive, where: PurePosixPath, *, sums: Mapping[str, Sums], exact: Edits
-) -> Manifests:
-    """`sums` are of the in-repo modules it needs, directly or not, at their planned versions.
-
-    Raises BuildFailed where HEAD has no go.mod of this module.
+def build_module(
+    module: Module, manifests: Mapping[str, bytes], sources: Sources
+) -> tuple[BuiltModule, dict[str, bytes]]:
+    """The release with these manifests, and its files by the names that proxies give them. Raises
+    BuildFailed.
     """
-    committed = source.read(str(where / "go.mod"))
-    if committed is None:
-        raise BuildFailed(
-            f"go:{module.path}: HEAD has no {where / 'go.mod'}",
-            hint="Commit it: a Go module is published from a commit.",
-        )
-    mod = gomod.parse_mod(committed.decode(), str(module.manifest))
-    go_sum = source.read(str(where / "go.sum"))
-    if not exact.wanted:
-        return Manifests(mod=committed, sum=go_sum)
-    named = {require.path for require in mod.requires}
-    local = [each for each in mod.replaces if (each.path, each.target) in exact.local]
-    text = edit.released(mod, exact.versions, missing=sorted(sums.keys() - named), local=local)
-    hashes = {(path, exact.versions[path]): each for path, each in sums.items()}
-    if not hashes:
-        return Manifests(mod=text.encode(), sum=go_sum)
-    complete = edit.go_sum((go_sum or b"").decode(), hashes)
-    return Manifests(mod=text.encode(), sum=complete.encode())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edits:
-    """What becomes of a go.mod: nothing unless `wanted`. `local` are the replacements to drop, as
-    (path, target).
-    """
-
-    wanted: bool
-    versions: Mapping[str, str]
-    local: frozenset[tuple[str, str]] = frozenset()
-
-
-def module_files(
-    module: Module, made: Manifests, source: Archive, trees: Trees, where: PurePosixPath
-) -> ModuleFiles:
-    """`where` is the module's directory in the repository. Raises BuildFailed."""
-    contents = _contents(module, made, source, where)
-    by = trees.head.by
-    zipped = module_zip.write(contents, time_s=by.time_s)
-    sums = edit.Sums(zip=module_zip.hash1(contents), mod=module_zip.hash_of_mod(made.mod))
+    where, by = sources.path_of(module), sources.head.by
+    contents = _contents(module, manifests, sources)
+    sums = Sums(zip=module_zip.hash1(contents), mod=module_zip.hash_of_mod(manifests["go.mod"]))
     name = tag_name(module.path, module.version, where)
-    objects = _release_commit(module, made, trees, where)
-    on = objects[-1].id if objects else trees.head.commit
+    objects = _release_commit(module, manifests, sources)
+    on = objects[-1].id if objects else sources.head.commit
     objects.append(tag_object(name, on, by, f"{module.path} {module.version}"))
-    bundle = Bundle(name, trees.head.commit, tuple(objects))
+    bundle = Bundle(name, sources.head.commit, tuple(objects))
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(by.time_s))
-    data = (bundle.to_bytes(), info(module.version, moment), made.mod, zipped)
-    files = dict(zip(filenames(module.version), data, strict=True))
-    return ModuleFiles(files=files, sums=sums, manifests=made, bundle=bundle)
+    files = (
+        bundle.to_bytes(),
+        info(module.version, moment),
+        manifests["go.mod"],
+        module_zip.zip_bytes(contents, time_s=by.time_s),
+    )
+    built = BuiltModule(sums=sums, manifests=manifests, tag=bundle.tag, commit=sources.head.commit)
+    return built, dict(zip(filenames(module.version), files, strict=True))
 
 
-def _contents(
-    module: Module, made: Manifests, source: Archive, where: PurePosixPath
-) -> dict[str, bytes]:
+def _contents(module: Module, manifests: Mapping[str, bytes], sources: Sources) -> dict[str, bytes]:
     """Every file of the module under its full name."""
-    changed = {"go.mod": made.mod} | ({} if made.sum is None else {"go.sum": made.sum})
-    files = source.below(where)
-    files |= {name: module_zip.File(size=len(data)) for name, data in changed.items()}
-    chosen = module_zip.select(files, go=module.mod.go, module=module.path)
+    where, archive = sources.path_of(module), sources.archive
+    files = archive.below(where)
+    files |= {name: module_zip.File(size=len(data)) for name, data in manifests.items()}
+    chosen = module_zip.select_files(files, go=module.mod.go, module=module.path)
     prefix = f"{module.path}@{module.version}/"
     contents = {}
     for name in chosen:
-        data = changed[name] if name in changed else source.read(str(where / name))
+        data = manifests[name] if name in manifests else archive.read(str(where / name))
         contents[prefix + name] = data or b""
     # The repository's licence is that of a module without one of its own.
     # https://go.dev/ref/mod#vcs-license
-    licence = source.read("LICENSE")
+    licence = archive.read("LICENSE")
     if where != PurePosixPath() and "LICENSE" not in files and licence is not None:
         contents[f"{prefix}LICENSE"] = licence
     return contents
 
 
 def _release_commit(
-    module: Module, made: Manifests, trees: Trees, where: PurePosixPath
+    module: Module, manifests: Mapping[str, bytes], sources: Sources
 ) -> list[Object]:
-    """A commit on top of HEAD with the go.mod and go.sum that are published, and what it is made
-    of; nothing where HEAD has them so already.
+    """A commit on top of HEAD with the go.mod and go.sum that are published, after the objects it
+    is made of; empty if HEAD has the same go.mod and go.sum.
     """
-    blobs = {"go.mod": Object("blob", made.mod)}
-    if made.sum is not None:
-        blobs["go.sum"] = Object("blob", made.sum)
-    listed = dict(trees.listed[where])
-    blobs = {
-        name: blob
+    where, head = sources.path_of(module), sources.head
+    listed = sources.trees[where]
+    blobs = {name: Object("blob", data) for name, data in manifests.items()}
+    changed = {
+        name: TreeEntry(FILE_MODE, blob.id)
         for name, blob in blobs.items()
         if name not in listed or listed[name].id != blob.id
     }
-    if not blobs:
+    if not changed:
         return []
-    objects = list(blobs.values())
-    entries = listed | {name: Entry(FILE_MODE, blob.id) for name, blob in blobs.items()}
-    objects.append(tree_object(entries))
+    objects = [blobs[name] for name in changed]
+    objects.append(tree_object({**listed, **changed}))
     for level in where.parents:
         name = where.relative_to(level).parts[0]
-        above = {**trees.listed[level], name: Entry(TREE_MODE, objects[-1].id)}
-        objects.append(tree_object(above))
+        below = TreeEntry(TREE_MODE, objects[-1].id)
+        objects.append(tree_object({**sources.trees[level], name: below}))
     message = (
         f"Release {module.path} {module.version}\n\n"
         "Its go.mod requires the versions it is released with; its go.sum has their hashes."
     )
-    head = trees.head
     objects.append(commit_object(objects[-1].id, head.commit, head.by, message))
     return objects

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
 
 TIMEOUT_S: Final = 300.0
-# What git needs to find the credentials and settings of whoever started us. None of it is secret;
-# no build gets it.
+# What git needs to find the user's credentials and settings. None of it is secret, and no build
+# gets it.
 _PASSED: Final = (
     "SSH_AUTH_SOCK",
     "SSH_ASKPASS",
@@ -45,7 +47,7 @@ _PASSING: Final = re.compile(
 # `remote: …` is the server's own message; the rest of its lines tells what git made of it.
 _TELLING: Final = (
     re.compile(r"^remote: *(?=\S)(?!error: *$)"),
-    re.compile(r"^(?:fatal|error|ssh): "),
+    re.compile(r"^(?=(?:fatal|error|ssh): )"),
     re.compile(r"^!.*(?=\[(?:remote )?rejected\])"),
 )
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
@@ -65,20 +67,39 @@ class Remote:
         self._processes = services.processes
         given = {name: services.environment.get(name) for name in _PASSED}
         self._environment = {name: value for name, value in given.items() if value} | {
-            # Nobody is there to answer.
+            # There is nobody to answer a prompt.
             "GIT_TERMINAL_PROMPT": "0",
             "GCM_INTERACTIVE": "never",
             # Messages are told apart by their words.
             "LC_ALL": "C",
             "LANGUAGE": "C",
         }
+        self._clock = itertools.count()
+        self._turn = asyncio.Lock()
+        self._looked_at = -1
+        self._seen: dict[str, str] | PackageError = {}
 
     async def tags(self) -> dict[str, str]:
-        """Tag → the object it names; raises Transient, Denied or Rejected."""
+        """Tag → the object it names. One look at the remote answers all calls made before it began,
+        also with an error: Transient, Denied or Rejected.
+        """
+        asked = next(self._clock)
+        async with self._turn:
+            if self._looked_at < asked:
+                # Other tasks that are about to ask get this answer too.
+                await asyncio.sleep(0)
+                looked_at = next(self._clock)
+                self._seen = await self._look()
+                self._looked_at = looked_at
+            if isinstance(self._seen, PackageError):
+                raise self._seen
+            return self._seen
+
+    async def _look(self) -> dict[str, str] | PackageError:
         try:
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
-            raise explain(error, f"git remote {self._name}", writing=False) from error
+            return explain(error, f"git remote {self._name}", writing=False)
         pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
         return {
             ref.removeprefix("refs/tags/"): oid for oid, ref in pairs if not ref.endswith("^{}")
@@ -111,7 +132,7 @@ class Remote:
 
 
 def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
-    """What a failed git command means; its messages are all it tells."""
+    """What a failed git command means, which only its messages tell."""
     log = [line[:_MAX_LINE] for line in error.log]
     text = "\n".join([*log, str(error)])
     words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(log)) or str(error)))
@@ -121,18 +142,13 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
     if _PASSING.search(text):
-        # curl may send a request again whose answer was lost: that a tag is there by now says
-        # nothing about whose it is.
+        # If an answer is lost, curl may repeat the request; so a tag that exists by now may be
+        # ours.
         return Transient(message, ambiguous=writing and "error: 429" not in text)
     return Rejected(message)
 
 
 def _telling(log: Sequence[str]) -> list[str]:
-    """The lines that say why, each once, the server's own words first."""
-    found = [
-        pattern.sub("", line) if pattern is not _TELLING[1] else line
-        for pattern in _TELLING
-        for line in log
-        if pattern.search(line)
-    ]
+    """The lines that give the reason, each once, the server's own words first."""
+    found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
     return list(dict.fromkeys(found))[:3] or [*log[-2:]]

@@ -1,30 +1,36 @@
 """What git has committed: the trees that modules are published from. The working tree, its index
-and its branches are only ever looked at.
+and its branches are read, and never changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go.module_zip import File
-from releasekit.ecosystems.go.objects import Entry, Signature, tree
+from releasekit.ecosystems.go.objects import Signature, TreeEntry, tree_object
+from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
+    from releasekit.ecosystems.go.discover import Module
     from releasekit.host.process import Processes
+
+    Tree = Mapping[str, TreeEntry]
 
 TIMEOUT_S: Final = 300.0
 # As the go command calls it, so that the bytes are the same on every machine.
 # https://github.com/golang/go/blob/master/src/cmd/go/internal/modfetch/codehost/git.go
 _AS_GO: Final = ("-c", "core.autocrlf=input", "-c", "core.eol=lf")
-# Otherwise `git status` writes to the index what it learned of the working tree.
+# Otherwise `git status` writes what it learns about the working tree to the index.
 _READING: Final = {"GIT_OPTIONAL_LOCKS": "0"}
 _ATTRIBUTES: Final = "* -export-subst -export-ignore\n"
+_ROOT: Final = PurePosixPath()
 
 
 def repository_of(directory: Path) -> Path | None:
@@ -44,80 +50,53 @@ def path_in_repository(directory: Path, top: Path) -> PurePosixPath:
 class Head:
     """The commit that is checked out. `objects` is where its repository keeps them."""
 
-    top: Path
     commit: str
     tree: str
     by: Signature
     objects: Path
 
 
-async def head_of(root: Path, processes: Processes) -> Head:
-    """Raises BuildFailed where nothing is committed: a tag has nothing to name then."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """HEAD of the repository at `top`: the entries of the modules' directories and of all those
+    above them, and the files. `changed` are Go files that are not as HEAD has them.
+    """
+
+    top: Path
+    head: Head
+    trees: Mapping[PurePosixPath, Tree]
+    archive: Archive
+    changed: Sequence[str]
+
+    def path_of(self, module: Module) -> PurePosixPath:
+        return path_in_repository(module.directory, self.top)
+
+
+@contextlib.asynccontextmanager
+async def opened_sources(
+    root: Path, directories: Iterable[Path], processes: Processes
+) -> AsyncIterator[Sources]:
+    """What the modules in these directories are published from. Raises BuildFailed, also if nothing
+    is committed: a tag would have nothing to point to.
+    """
+    if processes.which("git") is None:
+        raise BuildFailed("git is not installed; Go modules are published from a commit")
     top = repository_of(root)
     if top is None:
         raise BuildFailed(
             f"{root} is in no git repository, and a Go module is published from a commit",
             hint="Run `git init`, and commit what you want to publish.",
         )
-    form = "--format=%H%x00%T%x00%cn%x00%ce%x00%ct"
-    try:
-        shown = await _git(processes, top, "log", "-1", "--no-show-signature", form)
-        objects = await _git(processes, top, "rev-parse", "--git-path", "objects")
-    except CommandFailed as error:
-        raise BuildFailed(
-            f"{top}: git tells no commit to publish from: {error}", log=error.log
-        ) from error
-    commit, root_tree, name, email, time_s = shown.strip("\n").split("\0")
-    if len(commit) != 40:
-        raise BuildFailed(f"{top} names objects by SHA-256, which the go command cannot fetch")
-    by = Signature(name, email, int(time_s))
-    directory = (top / objects.rstrip("\n")).resolve()
-    return Head(top=top, commit=commit, tree=root_tree, by=by, objects=directory)
-
-
-async def changed(head: Head, processes: Processes) -> list[str]:
-    """Go files, from the repository's root, that are not as HEAD has them."""
-    wanted = ("*.go", "*go.mod", "*go.sum")
-    status = await _git(
-        processes,
-        head.top,
-        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--", *wanted),
-    )
-    return [line[3:] for line in status.split("\0") if line]
-
-
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """The entries of some directories of HEAD, the root among them."""
-
-    head: Head
-    listed: Mapping[PurePosixPath, Mapping[str, Entry]]
-
-    @classmethod
-    async def of(
-        cls, head: Head, directories: Collection[PurePosixPath], processes: Processes
-    ) -> Trees:
-        """Of `directories` and all directories above them."""
-        wanted = {level for each in directories for level in (each, *each.parents)} - {
-            PurePosixPath()
-        }
-        show = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
-        listing = await _git(processes, head.top, *show)
-        if wanted:
-            listing += await _git(
-                processes, head.top, *show, *(f"{each}/" for each in sorted(wanted))
-            )
-        listed: dict[PurePosixPath, dict[str, Entry]] = {PurePosixPath(): {}}
-        for line in listing.split("\0"):
-            facts, tab, name = line.partition("\t")
-            if tab:
-                path, (mode, _, oid) = PurePosixPath(name), facts.split(" ")
-                listed.setdefault(path.parent, {})[path.name] = Entry(mode.lstrip("0"), oid)
-        for level, entries in listed.items():
-            above = listed[level.parent].get(level.name)
-            if tree(entries).id != (above.id if above else head.tree):
-                raise BuildFailed(f"{head.top / level}: a file name there is not UTF-8; rename it")
-        return cls(head, listed)
+    git = _Git(processes, top)
+    head = await _head(git)
+    wanted = {path_in_repository(directory, top) for directory in directories}
+    trees = await _trees(git, head, wanted)
+    changed = await _changed(git)
+    async with scratch(processes.environment) as directory:
+        tar = await _archive(_Git(processes, directory), head, _archived(trees, wanted))
+        with tarfile.open(tar, errors="surrogateescape") as file:
+            archive = Archive(file)
+            yield Sources(top=top, head=head, trees=trees, archive=archive, changed=changed)
 
 
 class Archive:
@@ -129,7 +108,7 @@ class Archive:
 
     def below(self, directory: PurePosixPath) -> dict[str, File]:
         """Everything below a directory, names relative to it, in the order of the archive."""
-        prefix = "" if directory == PurePosixPath() else f"{directory}/"
+        prefix = "" if directory == _ROOT else f"{directory}/"
         return {
             name.removeprefix(prefix): File(size=member.size, regular=member.isreg())
             for name, member in self._members.items()
@@ -142,39 +121,88 @@ class Archive:
         file = self._tar.extractfile(member) if member is not None and member.isreg() else None
         return None if file is None else file.read()
 
-    def close(self) -> None:
-        self._tar.close()
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    processes: Processes
+    directory: Path
+
+    async def __call__(self, *arguments: str) -> str:
+        completed = await self.processes.run(
+            ["git", *arguments], cwd=self.directory, env=_READING, timeout_s=TIMEOUT_S
+        )
+        return completed.stdout
 
 
-async def archive(
-    trees: Trees, directories: Collection[PurePosixPath], scratch: Path, processes: Processes
-) -> Archive:
-    """The archive of these directories of HEAD and of the root's LICENSE, made in `scratch`.
+async def _head(git: _Git) -> Head:
+    top, form = git.directory, "--format=%H%x00%T%x00%cn%x00%ce%x00%ct"
+    try:
+        shown = await git("log", "-1", "--no-show-signature", form)
+        objects = await git("rev-parse", "--git-path", "objects")
+    except CommandFailed as error:
+        raise BuildFailed(
+            f"{top}: git tells no commit to publish from: {error}", log=error.log
+        ) from error
+    commit, tree, name, email, time_s = shown.strip("\n").split("\0")
+    if len(commit) != 40:
+        raise BuildFailed(f"{top} names objects by SHA-256, which the go command cannot fetch")
+    by = Signature(name, email, int(time_s))
+    directory = (top / objects.rstrip("\n")).resolve()
+    return Head(commit=commit, tree=tree, by=by, objects=directory)
 
-    git runs in a repository of its own there, which sees the objects of the user's: only that way
-    can attributes be overruled, as the go command does. https://go.dev/issue/27153
+
+async def _changed(git: _Git) -> list[str]:
+    status = await git(
+        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
+        *("--", "*.go", "*go.mod", "*go.sum"),
+    )
+    return [line[3:] for line in status.split("\0") if line]
+
+
+async def _trees(
+    git: _Git, head: Head, directories: Collection[PurePosixPath]
+) -> dict[PurePosixPath, dict[str, TreeEntry]]:
+    """The entries of those of `directories` that HEAD has, and of all directories above them."""
+    wanted = {level for each in directories for level in (each, *each.parents)} - {_ROOT}
+    show = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
+    listing = await git(*show)
+    if wanted:
+        listing += await git(*show, *(f"{each}/" for each in sorted(wanted)))
+    trees: dict[PurePosixPath, dict[str, TreeEntry]] = {_ROOT: {}}
+    for line in listing.split("\0"):
+        facts, tab, name = line.partition("\t")
+        if tab:
+            path, (mode, _, oid) = PurePosixPath(name), facts.split(" ")
+            trees.setdefault(path.parent, {})[path.name] = TreeEntry(mode.lstrip("0"), oid)
+    for level, entries in trees.items():
+        above = trees[level.parent].get(level.name)
+        if tree_object(entries).id != (above.id if above else head.tree):
+            raise BuildFailed(f"{git.directory / level}: a file name there is not UTF-8; rename it")
+    return trees
+
+
+def _archived(
+    trees: Mapping[PurePosixPath, Tree], directories: Collection[PurePosixPath]
+) -> list[str]:
+    """These directories and the root's LICENSE; empty if that is the whole repository."""
+    if _ROOT in directories:
+        return []
+    licence = {"LICENSE"} & trees[_ROOT].keys()
+    return [*(str(each) for each in sorted(directories) if each in trees), *licence]
+
+
+async def _archive(git: _Git, head: Head, names: Sequence[str]) -> Path:
+    """Git runs in a repository of its own, which sees the objects of the user's: only there can
+    attributes be overruled, as the go command does. https://go.dev/issue/27153
     """
-    bare, head = scratch / "bare", trees.head
+    bare = git.directory
     for name in ("objects/info", "refs", "info"):
-        (bare / name).mkdir(parents=True, exist_ok=True)
+        (bare / name).mkdir(parents=True)
     (bare / "HEAD").write_text("ref: refs/heads/none\n")
     (bare / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
     (bare / "objects" / "info" / "alternates").write_text(f"{head.objects}\n")
     (bare / "info" / "attributes").write_text(_ATTRIBUTES)
-    root = PurePosixPath()
-    names = [] if root in directories else [*map(str, directories), *_licence(trees)]
-    path = scratch / "tree.tar"
-    what = ("archive", "--format=tar", f"--output={path}", head.tree, "--", *names)
-    await _git(processes, bare, f"--git-dir={bare}", *_AS_GO, *what)
-    return Archive(tarfile.open(path, errors="surrogateescape"))
-
-
-def _licence(trees: Trees) -> list[str]:
-    return ["LICENSE"] if "LICENSE" in trees.listed[PurePosixPath()] else []
-
-
-async def _git(processes: Processes, where: Path, *arguments: str) -> str:
-    completed = await processes.run(
-        ["git", *arguments], cwd=where, env=_READING, timeout_s=TIMEOUT_S
-    )
-    return completed.stdout
+    tar = bare / "tree.tar"
+    what = ("archive", "--format=tar", f"--output={tar}", head.tree, "--", *names)
+    await git(f"--git-dir={bare}", *_AS_GO, *what)
+    return tar

@@ -1,4 +1,4 @@
-"""Versions as Go writes them, `v1.2.3`, and where that of a module is written: go.mod has no place
+"""Versions as Go writes them, `v1.2.3`, and where to find that of a module: go.mod has no place
 for it. https://go.dev/ref/mod#versions
 """
 
@@ -40,25 +40,23 @@ def is_release_version(version: str) -> bool:
     return parsed is not _NONE and not parsed.build and _PSEUDO.fullmatch(version) is None
 
 
-def of(module: str, directory: Path, root: Path, options: Options) -> str:
+def version_of(module: str, directory: Path, root: Path, options: Options) -> str:
     """The version of a module with its `v`, as releasekit.toml or a version file says; empty when
     nothing does. Raises ConfigError for a version file without a version.
     """
     where = directory.relative_to(root).as_posix()
     named = options.versions.get(where) or options.versions.get(module)
     if named is None and options.version_file:
-        for level in (directory, *directory.parents):
-            path = level / options.version_file
+        levels = [each for each in (directory, *directory.parents) if each.is_relative_to(root)]
+        for path in (level / options.version_file for level in levels):
             if path.is_file():
-                return _with_v(in_file(path))
-            if level == root:
-                break
+                return _with_v(read_version(path))
     return _with_v(named or options.version)
 
 
 def refuse_unknown(options: Options, known: set[str]) -> None:
-    """Raises ConfigError for an entry of `versions` that names no module: a typo must not make a
-    module private.
+    """Raises ConfigError for an entry of `versions` that names no module: a typo must not leave a
+    module unpublished.
     """
     for key in options.versions:
         if key not in known:
@@ -68,7 +66,7 @@ def refuse_unknown(options: Options, known: set[str]) -> None:
             )
 
 
-def in_file(path: Path) -> str:
+def read_version(path: Path) -> str:
     """The version a file holds: its only line, or the first value of a `version`."""
     text = gomod.read_text(path).strip()
     if is_release_version(_with_v(text)):

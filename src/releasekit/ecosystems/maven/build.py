@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
-    from releasekit.host.process import Processes
     from releasekit.model import Artifact, Package, PackageId
-    from releasekit.state.run_logs import Log, Logs
+    from releasekit.state.run_logs import Log
 
 PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
@@ -44,8 +44,7 @@ class Builder:
     root: Path
     config: Config
     options: Options
-    processes: Processes
-    logs: Logs
+    services: Services
     projects: Mapping[str, PomProject]
 
     async def build(
@@ -57,7 +56,7 @@ class Builder:
         work = self.config.state_directory / "work" / "maven"
         copy, staging = work / "sources" / where, work / "staged"
         await asyncio.to_thread(self._prepare, top, copy, work)
-        log = self.logs.fresh("build", packages[0].id)
+        log = self.services.logs.fresh("build", packages[0].id)
         try:
             failure = await self._run(packages, copy, staging, log=log.path)
             return {
@@ -69,7 +68,7 @@ class Builder:
             await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
 
     def _prepare(self, top: Path, copy: Path, work: Path) -> None:
-        """A copy of the reactor whose POMs say all there is to say.
+        """A copy of the reactor whose POMs leave nothing open.
 
         No `target` of an earlier build gets into a release, and none is left in the tree.
         """
@@ -94,30 +93,27 @@ class Builder:
         self, packages: Sequence[Package], copy: Path, staging: Path, *, log: Path
     ) -> CommandFailed | None:
         """One mvn; one that fails may have built some of the packages all the same."""
-        command = self._command(packages[0], copy)
+        processes = self.services.processes
+        command = [self._command(packages[0], copy), *self._arguments(packages, staging)]
+        env = processes.passing(self.options.pass_env)
         try:
-            await self.processes.run(
-                [*command, *self._arguments(packages, staging)],
-                cwd=copy,
-                env=self.processes.passing(self.options.pass_env),
-                log=log,
-            )
+            await processes.run(command, cwd=copy, env=env, log=log)
         except CommandFailed as error:
             return error
         return None
 
-    def _command(self, package: Package, copy: Path) -> list[str]:
+    def _command(self, package: Package, copy: Path) -> str:
         command = self.options.command
         if "/" in command:
-            return [str(copy / command)]
-        found = self.processes.which(command)
+            return str(copy / command)
+        found = self.services.processes.which(command)
         if found is None:
             raise BuildFailed(
                 f"{package.id}: {command} is not installed",
                 hint="Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or "
                 'name the wrapper in releasekit.toml: [maven] command = "./mvnw".',
             )
-        return [found]
+        return found
 
     def _arguments(self, packages: Sequence[Package], staging: Path) -> list[str]:
         options = self.options
@@ -137,15 +133,12 @@ class Builder:
 
 
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
-    """What was deployed of one package, the POM first; nothing when it was not."""
-    found = staging / layout.directory(package)
-    if not (found / layout.pom(package)).is_file():
+    """The deployed files of one package, the POM first; empty if it was not deployed."""
+    found, pom = staging / layout.version_directory(package), layout.pom_name(package)
+    if not (found / pom).is_file():
         return ()
-    pom = layout.pom(package)
-    names = sorted(
-        (path.name for path in found.iterdir() if not layout.is_checksum(path.name)),
-        key=lambda name: (name != pom, name),
-    )
+    names = [path.name for path in found.iterdir() if not layout.is_checksum(path.name)]
+    names.sort(key=lambda name: (name != pom, name))
     with staged(into) as partial:
         for name in names:
             shutil.move(found / name, partial / name)
@@ -153,10 +146,10 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
 
 
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
-    """Why a package is not among what was deployed, from what mvn said last."""
+    """Why a package was not deployed, from the last lines of mvn."""
     if failure is None:
         return BuildFailed(
-            f"{package.id}: the build deployed no {layout.pom(package)}",
+            f"{package.id}: the build deployed no {layout.pom_name(package)}",
             hint=f"A profile or a plugin may skip its deployment. {log.hint}",
         )
     reasons = {
@@ -164,7 +157,7 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
         for line in failure.log
         if (match := _ERROR.search(line[:_MAX_LINE]))
     }
-    why = reasons.get(layout.split(package)[1])
+    why = reasons.get(layout.group_and_artifact(package)[1])
     if why is not None:
         text = f"could not be built: {why[:_MAX_REASON]}"
     elif reasons:

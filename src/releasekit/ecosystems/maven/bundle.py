@@ -26,13 +26,13 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _CHUNK: Final = 1024 * 1024
 
 
-def digest(release: Mapping[Package, Sequence[Artifact]]) -> str:
+def release_digest(release: Mapping[Package, Sequence[Artifact]]) -> str:
     """What tells one release from another, whoever bundles it."""
     lines = [f"{artifact.sha256}  {path}\n" for path, artifact in _files(release)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def write(path: Path, release: Mapping[Package, Sequence[Artifact]]) -> None:
+def write_bundle(path: Path, release: Mapping[Package, Sequence[Artifact]]) -> None:
     """Put the release with its checksums into a new zip; raises PackageError when it is too large,
     or a file is not what was built. Blocks.
     """
@@ -44,12 +44,12 @@ def write(path: Path, release: Mapping[Package, Sequence[Artifact]]) -> None:
         )
     # Jars are compressed as they are.
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as bundle:
-        for place, artifact in _files(release):
-            with contents.opened(artifact) as file, bundle.open(_entry(place), "w") as entry:
+        for location, artifact in _files(release):
+            with contents.opened(artifact) as file, bundle.open(_entry(location), "w") as entry:
                 while chunk := file.read(_CHUNK):
                     entry.write(chunk)
             for algorithm in layout.ALGORITHMS:
-                beside = place.with_name(f"{place.name}.{algorithm}")
+                beside = location.with_name(f"{location.name}.{algorithm}")
                 bundle.writestr(_entry(beside), artifact.digests[algorithm])
 
 

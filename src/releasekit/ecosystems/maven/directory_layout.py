@@ -26,20 +26,20 @@ class MavenDirectory:
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         """The checksums of the POM come last: they say that the rest is there."""
-        pom = layout.pom(package)
+        pom = layout.pom_name(package)
         for name in _files(root, package):
             if name != pom:
-                yield from _checksums(root, layout.directory(package) / name)
-        page = layout.home(package) / layout.METADATA
+                yield from _checksums(root, layout.version_directory(package) / name)
+        page = layout.artifact_directory(package) / layout.METADATA
         yield page, _metadata(root, package)
         yield from _checksums(root, page)
-        if (root / layout.directory(package) / pom).is_file():
-            yield from _checksums(root, layout.directory(package) / pom)
+        if (root / layout.version_directory(package) / pom).is_file():
+            yield from _checksums(root, layout.version_directory(package) / pom)
 
     def lookup(self, root: Path, package: Package) -> Published | None:
-        where = root / layout.directory(package)
+        where = root / layout.version_directory(package)
         files = {
-            name: f"sha1:{layout.digest(page)}"
+            name: f"sha1:{layout.parse_checksum(page)}"
             for name in _files(root, package)
             if (page := read_page(where / f"{name}.sha1")) is not None
         }
@@ -50,7 +50,7 @@ class MavenDirectory:
 
 
 def _files(root: Path, package: Package) -> list[str]:
-    found = sorted(path.name for path in (root / layout.directory(package)).iterdir())
+    found = sorted(path.name for path in (root / layout.version_directory(package)).iterdir())
     ours = layout.prefix(package)
     return [name for name in found if name.startswith(ours) and not layout.is_checksum(name)]
 
@@ -64,8 +64,8 @@ def _checksums(root: Path, path: PurePosixPath) -> Iterator[tuple[PurePosixPath,
 
 def _metadata(root: Path, package: Package) -> bytes:
     """The page as it is, unless versions have come or gone since it was written."""
-    home = root / layout.home(package)
-    artifact = layout.split(package)[1]
+    home = root / layout.artifact_directory(package)
+    artifact = layout.group_and_artifact(package)[1]
     found = {
         path.name
         for path in home.iterdir()
@@ -73,6 +73,6 @@ def _metadata(root: Path, package: Package) -> bytes:
     } | {package.version}
     page = read_page(home / layout.METADATA)
     with contextlib.suppress(ValueError):
-        if page is not None and set(metadata.listed(page)) == found:
+        if page is not None and set(metadata.listed_versions(page)) == found:
             return page
-    return metadata.render(package, found, now=datetime.now(UTC))
+    return metadata.new_page(package, found, now=datetime.now(UTC))

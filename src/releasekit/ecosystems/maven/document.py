@@ -1,6 +1,6 @@
 """XML, read with bounds: elements and their text, and where in the file each text lies.
 
-No document type, so no entities but the five of XML itself: nothing is expanded, nothing is fetched
+A document type is refused, so the only entities are XML's own five: nothing is expanded or fetched
 (https://docs.python.org/3/library/xml.html#xml-security). A POM has no use for either.
 """
 

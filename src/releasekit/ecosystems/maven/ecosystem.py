@@ -69,8 +69,7 @@ class MavenWorkspace:
             root=self.root,
             config=config,
             options=options,
-            processes=services.processes,
-            logs=services.logs,
+            services=services,
             projects=self.projects,
         )
         try:

@@ -5,7 +5,6 @@ https://maven.apache.org/repository/layout.html
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -17,40 +16,35 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 METADATA: Final = "maven-metadata.xml"
-# sha1 comes last: it says that all else is there. Maven looks for it first.
+# sha1 comes last, to prove that the others are there. Maven looks for it first.
 # https://maven.apache.org/resolver/about-checksums.html
 ALGORITHMS: Final = ("md5", "sha256", "sha512", "sha1")
+# Packagings whose main artifact is a jar; any other one is taken for an extension.
 # https://maven.apache.org/ref/3.9.9/maven-core/artifact-handlers.html, and the packagings of
-# widely used plugins; any other one is taken for an extension.
-_EXTENSIONS: Final = {
-    "pom": "",
-    "jar": "jar",
-    "maven-plugin": "jar",
-    "maven-archetype": "jar",
-    "ejb": "jar",
-    "bundle": "jar",
-    "eclipse-plugin": "jar",
-    "takari-jar": "jar",
-    "takari-maven-plugin": "jar",
-    "test-jar": "jar",
-}
+# widely used plugins.
+_JARS: Final = frozenset(
+    (
+        *("jar", "maven-plugin", "maven-archetype", "ejb", "bundle", "eclipse-plugin"),
+        *("takari-jar", "takari-maven-plugin", "test-jar"),
+    )
+)
 
 
-def split(package: Package) -> tuple[str, str]:
+def group_and_artifact(package: Package) -> tuple[str, str]:
     """Group and artifact."""
     group, _, artifact = package.id.name.partition(":")
     return group, artifact
 
 
-def home(package: Package) -> PurePosixPath:
+def artifact_directory(package: Package) -> PurePosixPath:
     """The directory that holds all its versions, and the metadata."""
-    group, artifact = split(package)
+    group, artifact = group_and_artifact(package)
     return PurePosixPath(*group.split("."), artifact)
 
 
-def directory(package: Package) -> PurePosixPath:
+def version_directory(package: Package) -> PurePosixPath:
     """The directory of the planned version."""
-    return home(package) / package.version
+    return artifact_directory(package) / package.version
 
 
 def path_for(package: Package, filename: str) -> PurePosixPath:
@@ -59,29 +53,29 @@ def path_for(package: Package, filename: str) -> PurePosixPath:
     named_so = filename.startswith((f"{stem}.", f"{stem}-"))
     if not named_so or PurePosixPath(filename).name != filename:
         raise misnamed(package, filename)
-    return directory(package) / filename
+    return version_directory(package) / filename
 
 
 def prefix(package: Package) -> str:
     """What the names of its files begin with."""
-    return f"{split(package)[1]}-{package.version}"
+    return f"{group_and_artifact(package)[1]}-{package.version}"
 
 
-def pom(package: Package) -> str:
+def pom_name(package: Package) -> str:
     return f"{prefix(package)}.pom"
 
 
-def mains(package: Package) -> tuple[str, ...]:
+def main_names(package: Package) -> tuple[str, ...]:
     """The main artifact by its possible names; nothing for a project that is only a POM."""
-    packaging = package.packaging
-    extension = _EXTENSIONS.get(packaging, packaging)
-    if not extension:
+    if package.packaging == "pom":
         return ()
-    names = dict.fromkeys((extension, *(() if packaging in _EXTENSIONS else ("jar",))))
-    return tuple(f"{prefix(package)}.{each}" for each in names)
+    extensions = dict.fromkeys(
+        ("jar",) if package.packaging in _JARS else (package.packaging, "jar")
+    )
+    return tuple(f"{prefix(package)}.{extension}" for extension in extensions)
 
 
-def usual(package: Package) -> tuple[str, ...]:
+def usual_names(package: Package) -> tuple[str, ...]:
     """What a release may hold besides: sources and documentation."""
     if package.packaging == "pom":
         return ()
@@ -90,20 +84,15 @@ def usual(package: Package) -> tuple[str, ...]:
 
 def is_complete(package: Package, held: Collection[str]) -> bool:
     """Whether a client finds the POM and the main artifact."""
-    main = mains(package)
-    return pom(package) in held and (not main or any(name in held for name in main))
+    main = main_names(package)
+    return pom_name(package) in held and (not main or any(name in held for name in main))
 
 
 def is_checksum(filename: str) -> bool:
     return filename.rpartition(".")[2] in ALGORITHMS
 
 
-def checksum(data: bytes, algorithm: str) -> bytes:
-    """What the file beside `data` holds."""
-    return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest().encode()
-
-
-def digest(page: bytes) -> str:
+def parse_checksum(page: bytes) -> str:
     """The hexadecimal digest in such a file, which may name the file too; raises ValueError."""
     word = b"".join(page[:1024].split()[:1]).decode("ascii", "replace").lower()
     if not word or set(word) - set("0123456789abcdef"):

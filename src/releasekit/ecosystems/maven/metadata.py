@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.maven import layout, versions
-from releasekit.ecosystems.maven.document import Element, parse_document
+from releasekit.ecosystems.maven.document import parse_document
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,28 +34,32 @@ _PAGE: Final = """\
 """
 
 
-def listed(page: bytes) -> tuple[str, ...]:
+def listed_versions(page: bytes) -> tuple[str, ...]:
     """The versions a page names, in its order; raises ValueError for what is no such page."""
-    return tuple(version.text.strip() for version in _versioning(page).all("versions", "version"))
+    root = parse_document(page)
+    if root.tag != "metadata":
+        raise ValueError(f"its root is <{root.tag}>, not <metadata>")
+    named = root.all("versioning", "versions", "version")
+    return tuple(version.text.strip() for version in named)
 
 
-def merged(page: bytes | None, package: Package, *, now: datetime) -> bytes | None:
+def merged_page(page: bytes | None, package: Package, *, now: datetime) -> bytes | None:
     """`page` with the version of `package`; None when it is listed there already.
 
     `page` is None where there is none yet. `latest` and `release` are the highest versions, so
     that a release of an older line does not take their place. Raises ValueError.
     """
-    known = listed(page) if page is not None else ()
+    known = listed_versions(page) if page is not None else ()
     if package.version in known:
         return None
-    return render(package, {*known, package.version}, now=now)
+    return new_page(package, {*known, package.version}, now=now)
 
 
-def render(package: Package, found: Collection[str], *, now: datetime) -> bytes:
+def new_page(package: Package, found: Collection[str], *, now: datetime) -> bytes:
     """A page that names these versions."""
     ordered = versions.in_order(found)
     releases = [version for version in ordered if not versions.is_snapshot(version)]
-    group, artifact = layout.split(package)
+    group, artifact = layout.group_and_artifact(package)
     return _PAGE.format(
         group=escape(group),
         artifact=escape(artifact),
@@ -64,10 +68,3 @@ def render(package: Package, found: Collection[str], *, now: datetime) -> bytes:
         versions="\n".join(f"      <version>{escape(each)}</version>" for each in ordered),
         updated=f"{now:%Y%m%d%H%M%S}",
     ).encode()
-
-
-def _versioning(page: bytes) -> Element:
-    root = parse_document(page)
-    if root.tag != "metadata":
-        raise ValueError(f"its root is <{root.tag}>, not <metadata>")
-    return root.child("versioning") or Element("versioning")

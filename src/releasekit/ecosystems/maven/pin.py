@@ -1,4 +1,4 @@
-"""In-repo versions of a POM: checked, pinned on request, and what is left open filled in."""
+"""In-repo versions of a POM: checked, pinned on request, and filled in where left open."""
 
 from __future__ import annotations
 
@@ -8,73 +8,61 @@ from xml.sax.saxutils import escape
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.ecosystems.shared.packages import conflict
 from releasekit.errors import PlanError
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from releasekit.ecosystems.maven.pom import Reference
     from releasekit.ecosystems.maven.workspace import PomProject
 
 Mode = Literal["auto", "exact", "none"]
-Edit = tuple[tuple[int, int], str]
 
 # https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
 CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
 
 
 def pin(manifest: str, project: PomProject, planned: Mapping[str, str], mode: Mode = "auto") -> str:
-    """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if so
-    asked; what has no version takes its own from a parent, which is exact.
+    """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if `mode`
+    says so; a reference without a version gets one from a parent, which is exact.
 
     Raises PlanError for a range that excludes the planned version.
     """
     if mode == "none":
         return manifest
     data = manifest.encode()
-    edits: list[Edit] = []
+    edits: list[tuple[tuple[int, int], bytes]] = []
     for reference in parse_pom(parse_document(data), project.pom.path).references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):
             _refuse_conflict(project, reference, wanted, planned[name])
             if mode == "exact" and wanted != f"[{planned[name]}]":
-                edits.append((reference.span, planned[name]))
-    return _edited(data, edits).decode()
+                edits.append((reference.span, escape(planned[name]).encode()))
+    return spliced(data, edits).decode()
 
 
 def filled_in(data: bytes, project: PomProject) -> bytes:
     """The POM of `project` so that it can be read without the workspace: coordinates without
     expressions, and nothing that is set from outside.
 
-    Maven deploys POMs as they are, so that whoever used one with a parent of version ${revision}
-    would look for a version of that very name.
+    Maven deploys POMs as they are: the users of one whose parent has the version ${revision} would
+    look for a version of that very name.
     """
     for name in (*CI_FRIENDLY, *project.overrides):
         value = project.resolve(f"${{{name}}}")
         if "${" not in value:
             data = data.replace(f"${{{name}}}".encode(), escape(value).encode())
     read = parse_pom(parse_document(data), project.pom.path)
-    values = {"groupId": project.group, "artifactId": project.artifact, "version": project.version}
-    if project.parent is not None:
-        above = project.parent
-        values |= {
-            "parent/groupId": above.group,
-            "parent/artifactId": above.artifact,
-            "parent/version": above.version,
-        }
+    model = project.model()
     edits = [
-        (span, values[where])
-        for where, span in read.spans.items()
-        if where in values and b"${" in data[span[0] : span[1]]
+        ((start, end), escape(model[path]).encode())
+        for path, (start, end) in read.spans.items()
+        if b"${" in data[start:end] and "${" not in model[path]
     ]
-    return _edited(data, edits)
-
-
-def _edited(data: bytes, edits: Iterable[Edit]) -> bytes:
-    for (start, end), value in sorted(edits, reverse=True):
-        data = data[:start] + escape(value).encode() + data[end:]
-    return data
+    return spliced(data, edits)
 
 
 def _refuse_conflict(project: PomProject, reference: Reference, wanted: str, version: str) -> None:
@@ -83,8 +71,5 @@ def _refuse_conflict(project: PomProject, reference: Reference, wanted: str, ver
     except ValueError as error:
         raise PlanError(f"maven:{project.name}: {reference.artifact}: {error}") from error
     if not fits:
-        raise PlanError(
-            f"maven:{project.name} requires {reference.artifact} {wanted}, but the workspace has "
-            f"{reference.artifact} {version}",
-            hint="Widen the range, or release the version it asks for first.",
-        )
+        requirement = f"{reference.artifact} {wanted}"
+        raise conflict(f"maven:{project.name}", requirement, reference.artifact, version)

@@ -6,7 +6,7 @@ https://maven.apache.org/ref/3.9.9/maven-model/maven.html
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.maven.document import read_document
 from releasekit.errors import ConfigError
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 # What a reference is for; "managed" says which version others would get, "import" brings a BOM.
 Use = Literal["dependency", "managed", "import", "plugin"]
+_COORDINATES: Final = (
+    *("groupId", "artifactId", "version"),
+    *("parent.groupId", "parent.artifactId", "parent.version"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,27 +106,17 @@ def parse_pom(root: Element, path: Path) -> Pom:
         parent=parent,
         properties=_properties(root),
         modules=tuple(
-            module.text.strip() for module in root.all("modules", "module") if module.text.strip()
+            filter(None, (module.text.strip() for module in root.all("modules", "module")))
         ),
         references=tuple(_references(root)),
         skip=skip,
         skip_inherited=inherited,
         spans={
-            "/".join(where): (found.start, found.end)
-            for where in _COORDINATES
-            if (found := root.child(*where)) is not None
+            path: (found.start, found.end)
+            for path in _COORDINATES
+            if (found := root.child(*path.split("."))) is not None
         },
     )
-
-
-_COORDINATES = (
-    ("groupId",),
-    ("artifactId",),
-    ("version",),
-    ("parent", "groupId"),
-    ("parent", "artifactId"),
-    ("parent", "version"),
-)
 
 
 def _parent(root: Element) -> Parent | None:
@@ -145,7 +139,9 @@ def _properties(root: Element) -> dict[str, str]:
 
 def _references(root: Element) -> Iterator[Reference]:
     for element in root.all("dependencies", "dependency"):
-        yield _dependency(element)
+        hidden = element.value("scope") in {"test", "provided", "system"}
+        optional = element.value("optional") == "true"
+        yield _reference(element, "dependency", needed=not optional and not hidden)
     for element in root.all("dependencyManagement", "dependencies", "dependency"):
         imported = element.value("scope") == "import"
         yield _reference(element, "import" if imported else "managed", needed=imported)
@@ -155,12 +151,6 @@ def _references(root: Element) -> Iterator[Reference]:
             yield _reference(inner, "plugin", needed=False)
     for element in root.all("build", "extensions", "extension"):
         yield _reference(element, "plugin", needed=False)
-
-
-def _dependency(element: Element) -> Reference:
-    optional = element.value("optional") == "true"
-    hidden = element.value("scope") in {"test", "provided", "system"}
-    return _reference(element, "dependency", needed=not optional and not hidden)
 
 
 def _reference(element: Element, use: Use, *, needed: bool) -> Reference:

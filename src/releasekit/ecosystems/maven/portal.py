@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -15,9 +16,7 @@ import httpx
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.maven import bundle
-from releasekit.ecosystems.maven.answers import ANSWERS
-from releasekit.ecosystems.maven.login import Login
-from releasekit.ecosystems.maven.reading import Reader
+from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Rejected, Transient
 from releasekit.host import durable
@@ -34,67 +33,83 @@ if TYPE_CHECKING:
 
 CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
-# What the deployment of an unfinished run is found by again, in the state directory.
+# Where the state directory keeps the deployment of an unfinished run.
 RECORD: Final = "maven-deployment.json"
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
-_FIRST_PAUSE_S: Final = 0.25
-_LONGEST_PAUSE_S: Final = 10.0
 
 State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polling:
+    """How the portal is asked what became of a deployment: with pauses that grow from the first to
+    the longest.
+    """
+
+    first_pause_s: float = 0.25
+    longest_pause_s: float = 10.0
+
+
+POLLING: Final = Polling()
 
 
 class Portal:
     """Implements `interface.Registry` and `interface.Deployment`."""
 
-    def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
-        address = require_safe(url, name="maven-registry")
-        self.url = str(address)
-        self._server = Server(address, ANSWERS, config, services)
+    def __init__(
+        self,
+        url: str,
+        options: Options,
+        *,
+        config: Config,
+        services: Services,
+        polling: Polling = POLLING,
+    ) -> None:
+        self._server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
+        self.url = str(self._server.url)
         self._automatic = options.publishing == "automatic"
-        self._login = Login.of(config, services.credentials, url)
+        self._login = login_for(config, services.credentials, url)
         self.check_credentials = self._login.check
         self._redact = services.credentials.redact
         self._state = config.state_directory
+        self._polling = polling
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
-        # It is open to all, and not where the credentials are for.
-        nobody = Login(str(where), "", None)
-        self._reader = Reader(where, nobody, config=config, services=services)
-        self.lookup = self._reader.lookup
+        # It is public, and the credentials are not for it.
+        repository = Server(where, ANSWERS, config, services)
+        self.lookup = Reader(repository, None, config.state_directory).lookup
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
-        """Upload one bundle, have it checked, publish it; a later call goes on where one ended.
+        """Upload one bundle, have it checked, publish it; a later call continues an unfinished one.
 
-        Unless it is automatic, nothing is published before all of it has been checked, and that
-        by one request: a bundle whose answer got lost is left behind and does no harm.
+        Unless publishing is automatic, nothing is published before all of it has been checked, and
+        then by one request: a bundle whose answer was lost stays unpublished and does no harm.
         """
-        wanted = bundle.digest(release)
+        wanted = bundle.release_digest(release)
         known = self._recorded(wanted)
         if known and await self._status(known) in {"FAILED", None}:
             known = ""
         identifier = known or await self._upload(release, wanted)
-        pause_s, asked = _FIRST_PAUSE_S, False
+        pause_s, asked = self._polling.first_pause_s, False
         while True:
             state = await self._status(identifier)
-            match state:
-                case "PUBLISHING" | "PUBLISHED":
-                    return
-                case "FAILED" | None:
-                    raise await self._refused(identifier)
-                case "VALIDATED" if not self._automatic and not asked:
-                    await self._publish(identifier)
-                    asked = True
-                    continue
-                case "PENDING" | "VALIDATING" | "VALIDATED":
-                    await asyncio.sleep(pause_s)
-                    pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+            if state in {"PUBLISHING", "PUBLISHED"}:
+                return
+            if state in {"FAILED", None}:
+                raise await self._refused(identifier)
+            if state == "VALIDATED" and not self._automatic and not asked:
+                await self._publish(identifier)
+                asked = True
+            else:
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, self._polling.longest_pause_s)
 
     async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
         with tempfile.TemporaryDirectory(dir=self._state, prefix=".bundle-") as scratch:
             path = Path(scratch) / "bundle.zip"
-            await uncancellable(asyncio.to_thread(bundle.write, path, release))
+            await uncancellable(asyncio.to_thread(bundle.write_bundle, path, release))
             with path.open("rb") as file:
                 request = self._server.http.build_request(
                     "POST",
@@ -119,17 +134,18 @@ class Portal:
         return identifier
 
     async def _publish(self, identifier: str) -> None:
-        request = self._server.http.build_request(
-            "POST",
-            self._endpoint(f"deployment/{identifier}"),
-            headers=self._login.header("Bearer"),
-        )
-        response = await self._server.send(request)
+        response = await self._send("POST", identifier)
         self._server.explain(response, f"publishing deployment {identifier}")
+
+    async def _send(self, method: str, identifier: str) -> httpx.Response:
+        request = self._server.http.build_request(
+            method, self._endpoint(f"deployment/{identifier}"), headers=self._login.header("Bearer")
+        )
+        return await self._server.send(request)
 
     async def _status(self, identifier: str) -> State | None:
         """None for a deployment the portal does not know."""
-        answer = await self._asked(identifier)
+        answer = await self._ask(identifier)
         state = answer.get("deploymentState") if answer else None
         match state:
             case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
@@ -139,7 +155,7 @@ class Portal:
             case _:
                 raise Transient(f"{self.url}: deployment {identifier} is in state {state!r}")
 
-    async def _asked(self, identifier: str) -> dict[str, object] | None:
+    async def _ask(self, identifier: str) -> dict[str, object] | None:
         url = self._endpoint("status").copy_with(params={"id": identifier})
         response = await self._server.read(url, self._login.header("Bearer"), method="POST")
         if response.status_code == 404:
@@ -147,20 +163,15 @@ class Portal:
         return self._server.document(response, f"deployment {identifier}")
 
     async def _refused(self, identifier: str) -> Rejected:
-        """With the portal's own words, after which the deployment is of no use to anybody."""
-        answer = await self._asked(identifier) or {}
+        """With the portal's own words; the deployment is deleted, as nothing can come of it."""
+        answer = await self._ask(identifier) or {}
         errors = answer.get("errors")
         found = errors.items() if isinstance(errors, dict) else ()
         words = "; ".join(
             f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
             for purl, said in found
         )
-        request = self._server.http.build_request(
-            "DELETE",
-            self._endpoint(f"deployment/{identifier}"),
-            headers=self._login.header("Bearer"),
-        )
-        await self._server.send(request)
+        await self._send("DELETE", identifier)
         return Rejected(
             f"{self.url} refused the release: "
             f"{one_line(self._redact(words), 600) or 'it gives no reason'}",
@@ -177,12 +188,10 @@ class Portal:
             record = json.loads((self._state / RECORD).read_bytes())
         except (FileNotFoundError, ValueError):
             return ""
-        if not isinstance(record, dict) or (record.get("portal"), record.get("release")) != (
-            self.url,
-            digest,
-        ):
+        if not isinstance(record, dict):
             return ""
-        return str(record.get("deployment") or "")
+        ours = (record.get("portal"), record.get("release")) == (self.url, digest)
+        return str(record.get("deployment") or "") if ours else ""
 
     def _record(self, digest: str, identifier: str) -> None:
         record = {"portal": self.url, "release": digest, "deployment": identifier}

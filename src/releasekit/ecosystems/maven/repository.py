@@ -6,14 +6,14 @@ https://maven.apache.org/repository/layout.html
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+import io
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import layout, metadata
-from releasekit.ecosystems.maven.answers import ANSWERS
-from releasekit.ecosystems.maven.reading import Reader
+from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.shared.answers import all_stored
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected
 from releasekit.host import contents
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.maven.login import Login
     from releasekit.host.contents import Contents
     from releasekit.model import Artifact, Package
 
@@ -35,81 +34,72 @@ _CHUNK: Final = 1024 * 1024
 class Repository:
     """Implements `interface.Registry`."""
 
-    def __init__(self, url: str, login: Login, *, config: Config, services: Services) -> None:
-        self._url = require_safe(url, name="maven-registry")
-        self.url = str(self._url)
-        self._login = login
-        self.check_credentials = login.check
-        self._server = Server(self._url, ANSWERS, config, services)
-        self._reader = Reader(self._url, login, config=config, services=services)
+    def __init__(self, url: str, *, config: Config, services: Services) -> None:
+        self._server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
+        self.url = str(self._server.url)
+        self._login = login_for(config, services.credentials, url)
+        self.check_credentials = self._login.check
+        self._reader = Reader(self._server, self._login, config.state_directory)
         self.lookup = self._reader.lookup
         # A package takes one upload slot and has many files: with as many requests as slots there
         # are never more than `concurrency` uploads under way.
         self._slots = asyncio.Semaphore(config.concurrency)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        """The POM goes last of the files, and its checksums last of all, after the metadata: so
-        they say that everything is there, however often and wherever this is interrupted.
+        """The POM is the last of the files to be sent, and its checksums come last of all, after
+        the metadata: they prove that the rest is there, wherever an upload was interrupted.
 
-        What is there already is not sent again, as a mere file server would replace it.
+        What is there already is not sent again, because a plain file server would replace it.
         """
         held = await self._reader.held(package, [artifact.filename for artifact in artifacts])
-        sending = _Sending(package, held)
-        pom = layout.pom(package)
-        await all_stored(
-            self._store_with_checksums(sending, artifact)
-            for artifact in artifacts
-            if artifact.filename != pom
-        )
-        for artifact in artifacts:
-            if artifact.filename == pom and await self._store(sending, artifact):
-                await self._list(sending)
-                await self._put_checksums(
-                    sending, layout.directory(package) / pom, artifact.digests
-                )
+        pom = layout.pom_name(package)
+        for is_pom in (False, True):
+            await all_stored(
+                self._store(package, artifact, held.get(artifact.filename))
+                for artifact in artifacts
+                if (artifact.filename == pom) is is_pom
+            )
 
-    async def _store_with_checksums(self, sending: _Sending, artifact: Artifact) -> None:
-        if await self._store(sending, artifact):
-            path = layout.directory(sending.package) / artifact.filename
-            await self._put_checksums(sending, path, artifact.digests)
+    async def _store(self, package: Package, artifact: Artifact, held: str | None) -> None:
+        """With its checksums, unless other bytes are there. `held` is the digest of what is."""
+        path = layout.path_for(package, artifact.filename)
+        if held is None:
+            with contents.opened(artifact) as file:
+                ours = await self._put(package, path, file)
+        else:
+            algorithm, _, digest = held.partition(":")
+            ours = artifact.digests.get(algorithm) == digest
+        if ours and artifact.filename == layout.pom_name(package):
+            await self._list(package)
+        if ours:
+            await self._put_checksums(package, path, artifact.digests)
 
-    async def _store(self, sending: _Sending, artifact: Artifact) -> bool:
-        """Whether the repository holds these very bytes now, as far as is known."""
-        digest = sending.held.get(artifact.filename)
-        if digest is not None:
-            algorithm, _, value = digest.partition(":")
-            return artifact.digests.get(algorithm) == value
-        path = layout.path_for(sending.package, artifact.filename)
-        with contents.opened(artifact) as file:
-            return await self._put(sending, path, file)
-
-    async def _list(self, sending: _Sending) -> None:
+    async def _list(self, package: Package) -> None:
         """Merge this version into the artifact's maven-metadata.xml."""
-        path = layout.home(sending.package) / layout.METADATA
-        known = await self._reader.get(sending.package, path)
+        path = layout.artifact_directory(package) / layout.METADATA
+        known = await self._reader.get(package, path)
         try:
-            # Beside the loop: it holds every version there ever was.
+            # In a thread, because the page lists every version there has ever been.
             page = await asyncio.to_thread(
-                metadata.merged, known, sending.package, now=datetime.now(UTC)
+                metadata.merged_page, known, package, now=datetime.now(UTC)
             )
         except ValueError as error:
             raise Rejected(
-                f"{sending.what}: {self._url}{path} is no metadata of Maven ({error})",
+                f"{package}: {self.url}{path} is no metadata of Maven ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
             ) from error
         if page is not None:
-            await self._put(sending, path, page, replace=True)
-        # Also when it names the version already: whoever wrote it may have come no further.
+            await self._put(package, path, page, replace=True)
+        # Even if it names the version already: the run that wrote it may have got no further.
         page = page or known or b""
-        digests = {name: layout.checksum(page, name).decode() for name in layout.ALGORITHMS}
-        await self._put_checksums(sending, path, digests)
+        await self._put_checksums(package, path, digests(io.BytesIO(page), *layout.ALGORITHMS))
 
     async def _put_checksums(
-        self, sending: _Sending, path: PurePosixPath, digests: Mapping[str, str]
+        self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
     ) -> None:
         def put(name: str) -> Coroutine[None, None, bool]:
             page = digests[name].encode()
-            return self._put(sending, path.with_name(f"{path.name}.{name}"), page, replace=True)
+            return self._put(package, path.with_name(f"{path.name}.{name}"), page, replace=True)
 
         *others, last = layout.ALGORITHMS
         await all_stored(put(name) for name in others)
@@ -117,12 +107,13 @@ class Repository:
 
     async def _put(
         self,
-        sending: _Sending,
+        package: Package,
         path: PurePosixPath,
         body: Contents | bytes,
         *,
         replace: bool = False,
     ) -> bool:
+        """Whether this request stored it."""
         size = len(body) if isinstance(body, bytes) else body.artifact.size
         request = self._server.http.build_request(
             "PUT",
@@ -138,19 +129,7 @@ class Repository:
         )
         async with self._slots:
             response = await self._server.send(request)
-        return self._server.accept(response, f"{sending.what}: {path.name}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Sending:
-    """One upload; `held` are the files that were there when it began, with their digests."""
-
-    package: Package
-    held: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def what(self) -> str:
-        return f"{self.package.id} {self.package.version}"
+        return self._server.accept(response, f"{package}: {path.name}")
 
 
 async def _chunks(file: Contents) -> AsyncIterator[bytes]:

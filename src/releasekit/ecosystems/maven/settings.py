@@ -18,10 +18,8 @@ MAX_BYTES: Final = 64 * 1024
 
 def overrides(root: Path, top: Path, options: Options) -> dict[str, str]:
     """Of `.mvn/maven.config`, then of `[maven] args`, then of `[maven] properties`."""
-    found: dict[str, str] = {}
-    for arguments in (_configured(root, top), options.args):
-        found.update(_defined(arguments))
-    return {**found, **options.properties}
+    configured = dict(_defined(_configured(root, top)))
+    return {**configured, **dict(_defined(options.args)), **options.properties}
 
 
 def _configured(root: Path, top: Path) -> list[str]:
@@ -29,16 +27,15 @@ def _configured(root: Path, top: Path) -> list[str]:
 
     https://maven.apache.org/configure.html#mvn-maven-config-file
     """
-    for directory in (top, *top.parents):
-        if (directory / ".mvn").is_dir():
-            path = directory / ".mvn" / "maven.config"
+    levels = [each for each in (top, *top.parents) if each.is_relative_to(root)]
+    for settings in (level / ".mvn" for level in levels):
+        if settings.is_dir():
+            path = settings / "maven.config"
             if not path.is_file():
                 return []
             return read_parsed(
                 path, _words, complaint="is not a list of arguments", max_bytes=MAX_BYTES
             )
-        if directory == root:
-            break
     return []
 
 

@@ -1,4 +1,4 @@
-"""Detached OpenPGP signatures by the user's gpg, which has the keys and asks for passphrases.
+"""Detached OpenPGP signatures by the user's gpg, which holds the keys.
 
 https://central.sonatype.org/publish/requirements/gpg/
 """

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven.directory_layout import MavenDirectory
 from releasekit.ecosystems.maven.ecosystem import Maven
-from releasekit.ecosystems.maven.login import Login
 from releasekit.ecosystems.maven.portal import CENTRAL, Portal
 from releasekit.ecosystems.maven.repository import Repository
 
@@ -34,6 +33,5 @@ def target(
     if options.api == "portal" or (options.api == "auto" and url.rstrip("/") == CENTRAL):
         portal = Portal(url, options, config=config, services=services)
         return Discovery.joining(ecosystem, portal, partial(Target, deployment=portal))
-    login = Login.of(config, services.credentials, url)
-    repository = Repository(url, login, config=config, services=services)
+    repository = Repository(url, config=config, services=services)
     return Discovery.joining(ecosystem, repository)

@@ -83,7 +83,7 @@ class PomProject:
     def _value(self, name: str) -> str | None:
         if name in self.overrides:
             return self.overrides[name]
-        model = self._model()
+        model = self.model()
         for prefix in ("project.", "pom."):
             if name.startswith(prefix) and name.removeprefix(prefix) in model:
                 return model[name.removeprefix(prefix)]
@@ -91,17 +91,16 @@ class PomProject:
             return self.properties[name]
         return model.get(name)
 
-    def _model(self) -> dict[str, str]:
-        pom, parent = self.pom, self.pom.parent
-        inherited = (
-            {
-                "parent.groupId": parent.group,
-                "parent.artifactId": parent.artifact,
-                "parent.version": self.parent.version if self.parent else parent.version,
+    def model(self) -> dict[str, str]:
+        """What `${project.…}` stands for; the coordinates are unresolved until they are set."""
+        pom, inherited = self.pom, {}
+        if pom.parent is not None:
+            above = self.parent or pom.parent
+            inherited = {
+                "parent.groupId": above.group,
+                "parent.artifactId": above.artifact,
+                "parent.version": above.version,
             }
-            if parent
-            else {}
-        )
         return {
             "groupId": self.group or pom.group or inherited.get("parent.groupId", ""),
             "artifactId": self.artifact or pom.artifact,
@@ -144,23 +143,21 @@ class _Reactor:
         self._top = top
         self._overrides = settings.overrides(root, top, options)
         self._poms: dict[Path, Pom] = {}
+        self._by_key: dict[tuple[str, str], Path] = {}
         self._projects: dict[Path, PomProject] = {}
 
     def projects(self) -> list[PomProject]:
         pending = [self._top / "pom.xml"]
-        listed: list[Path] = []
+        listed: dict[Path, Pom] = {}
         while pending:
             path = pending.pop(0)
-            pom = self._read(path)
-            listed.append(path)
+            if path not in listed:
+                listed[path] = self._read(path)
+                pending += self._modules(listed[path])
             if len(listed) > MAX_PROJECTS:
                 raise ConfigError(f"{self._top}: more than {MAX_PROJECTS} modules")
-            for module in self._modules(pom):
-                if module in listed or module in pending:
-                    continue
-                pending.append(module)
-        by_key = {self._poms[path].key: path for path in listed}
-        return [self._project(path, by_key, 0) for path in listed]
+        self._by_key = {pom.key: path for path, pom in listed.items()}
+        return [self._project(path, 0) for path in listed]
 
     def _read(self, path: Path) -> Pom:
         if path not in self._poms:
@@ -178,29 +175,25 @@ class _Reactor:
                 raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
 
-    def _project(
-        self, path: Path, by_key: Mapping[tuple[str, str], Path], depth: int
-    ) -> PomProject:
+    def _project(self, path: Path, depth: int) -> PomProject:
         if depth > MAX_PARENTS:
             raise ConfigError(f"{path}: its parents never come to an end")
         if path not in self._projects:
             pom = self._read(path)
             project = PomProject(pom=pom, top=self._top, overrides=self._overrides)
-            project.parent = self._parent(pom, by_key, depth)
+            project.parent = self._parent(pom, depth)
             above = project.parent.properties if project.parent else {}
             project.properties = {**above, **pom.properties}
             self._complete(project)
             self._projects[path] = project
         return self._projects[path]
 
-    def _parent(
-        self, pom: Pom, by_key: Mapping[tuple[str, str], Path], depth: int
-    ) -> PomProject | None:
+    def _parent(self, pom: Pom, depth: int) -> PomProject | None:
         """Where Maven finds it: at the relative path, else among the modules."""
         wanted = pom.parent
         if wanted is None:
             return None
-        candidates = [by_key.get((wanted.group, wanted.artifact))]
+        candidates = [self._by_key.get((wanted.group, wanted.artifact))]
         if wanted.relative_path:
             candidates.insert(0, _pom_at(pom.path.parent / wanted.relative_path))
         for candidate in candidates:
@@ -209,7 +202,7 @@ class _Reactor:
             found = self._read(path)
             if path == pom.path or found.artifact != wanted.artifact:
                 continue
-            parent = self._project(path, by_key, depth + 1)
+            parent = self._project(path, depth + 1)
             if (parent.group, parent.version) == (
                 parent.resolve(wanted.group),
                 parent.resolve(wanted.version),
@@ -218,27 +211,19 @@ class _Reactor:
         return None
 
     def _complete(self, project: PomProject) -> None:
-        pom, above = project.pom, project.pom.parent
-        parent = project.parent
-        written = {
-            "groupId": pom.group or (parent.group if parent else above.group if above else ""),
-            "artifactId": pom.artifact,
-            "version": pom.version
-            or (parent.version if parent else above.version if above else ""),
-        }
-        for tag, text in written.items():
-            value = project.resolve(text)
+        model = project.model()
+        for tag in ("groupId", "artifactId", "version"):
+            value = model[tag] = project.resolve(model[tag])
             if not _COORDINATE.fullmatch(value) or ".." in value:
                 raise ConfigError(
-                    f"{pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
+                    f"{project.pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
                     hint="What the files of the workspace do not define can be set in "
                     'releasekit.toml: [maven] properties = { name = "value" }.'
                     if "${" in value
                     else "Letters, digits, and _ . + - are what it may hold.",
                 )
-            written[tag] = value
-        project.group, project.artifact = written["groupId"], written["artifactId"]
-        project.version = written["version"]
+        project.group, project.artifact = model["groupId"], model["artifactId"]
+        project.version = model["version"]
 
 
 def _pom_at(path: Path) -> Path | None:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 import fakes
-from go_workspaces import commit_and_push, forge, go_workspace
+from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod
 from releasekit.ecosystems.go.objects import Bundle
-from releasekit.errors import BuildFailed, Transient
+from releasekit.errors import BuildFailed, PlanError, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -81,14 +82,14 @@ def file_of(result: tuple[Artifact, ...] | BuildFailed, name: str, tmp_path: Pat
     bare = tmp_path / "fetched.git"
     if not bare.exists():
         git(tmp_path, "clone", "--quiet", "--bare", str(tmp_path / "workspace"), str(bare))
-    tag = Bundle.of(bundle.read_bytes()).name
+    tag = Bundle.from_bytes(bundle.read_bytes()).name
     git(bare, "fetch", "--quiet", str(bundle), f"refs/tags/{tag}:refs/tags/{tag}")
     return git(bare, "show", f"{tag}:{name}")
 
 
 def test_the_same_commit_makes_the_same_bytes(root: Path) -> None:
     """R18, R19: on another machine too."""
-    first = {name: made(it) for name, it in build(root, "core", "text", "web").items()}
+    first = {name: made(result) for name, result in build(root, "core", "text", "web").items()}
     digests = {name: [it.digests for it in artifacts] for name, artifacts in first.items()}
     again = build(root, "core", "text", "web")
     assert {name: [a.digests for a in made(it)] for name, it in again.items()} == digests
@@ -163,6 +164,17 @@ def test_hashes_nobody_knows_are_never_guessed(
     assert "go:github.com/acme/mono/text" in str(error)
 
 
+def test_a_requirement_may_be_raised_without_hashes(root: Path, tmp_path: Path) -> None:
+    """The go command says what is missing in go.sum, as it would for the commit itself."""
+    for name, version in {"core": "v1.5.0", "text": "v1.4.0"}.items():
+        path = root / name / "go.mod"
+        path.write_text(f"{path.read_text()}\nrequire o.p/thing {version} // indirect\n")
+    git(root, "commit", "--all", "--quiet", "--message", "Need more")
+    built = build(root, "core", "text")
+    assert "o.p/thing v1.5.0" in file_of(built["text"], "text/go.mod", tmp_path)
+    assert "o.p/thing" not in file_of(built["text"], "text/go.sum", tmp_path)
+
+
 def test_what_needs_a_failed_build_fails_with_it(root: Path) -> None:
     (root / "core" / "more.go").write_text("package core\n")
     built = build(root, "core", "text", "web")
@@ -173,9 +185,9 @@ def test_what_needs_a_failed_build_fails_with_it(root: Path) -> None:
 
 def test_without_pins_the_commit_itself_is_tagged(root: Path) -> None:
     (artifact, _, mod, _) = made(build(root, "web", pin="none")["web"])
-    bundle = Bundle.of(artifact.path.read_bytes())
+    bundle = Bundle.from_bytes(artifact.path.read_bytes())
     assert [it.kind for it in bundle.objects] == ["tag"]
-    assert bundle.needs == git(root, "rev-parse", "HEAD").strip()
+    assert bundle.prerequisite == git(root, "rev-parse", "HEAD").strip()
     assert mod.path.read_bytes() == (root / "web" / "go.mod").read_bytes()
     assert hash_of_mod(mod.path.read_bytes()) == f"h1:{mod.digests['h1']}"
 
@@ -190,7 +202,7 @@ def test_a_module_of_its_own_in_the_root_has_no_directory_in_its_tag(
     (root / "mono.go").write_text("package mono\n")
     commit_and_push(root, forge(tmp_path / "another"), "Root")
     built = build(root, "core", "mono")["mono"]
-    assert Bundle.of(made(built)[0].path.read_bytes()).name == "v1.0.0"
+    assert Bundle.from_bytes(made(built)[0].path.read_bytes()).name == "v1.0.0"
     assert "mono/core v1.0.0\n" in file_of(built, "go.mod", tmp_path)
     assert file_of(built, "text/text.go", tmp_path).startswith("// Package text")
 
@@ -230,3 +242,50 @@ def test_no_repository_at_all_is_one_clear_message(root: Path) -> None:
 
 def test_without_git_the_message_says_what_to_install(root: Path, tmp_path: Path) -> None:
     assert "git is not installed" in str(failure(build(root, "core", path=str(tmp_path))["core"]))
+
+
+def test_a_module_alone_in_its_repository_is_published_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module example.com/acme/alone\n")
+    (tmp_path / "alone.go").write_text("package alone\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Start")
+    artifacts = made(build(tmp_path.resolve(), "alone")["alone"])
+    with zipfile.ZipFile(artifacts[3].path) as archive:
+        assert {name.partition("v1.0.0/")[2] for name in archive.namelist()} == {
+            "alone.go",
+            "go.mod",
+        }
+
+
+def test_a_name_that_is_not_utf8_is_one_clear_message(root: Path) -> None:
+    (root / "core" / os.fsdecode(b"caf\xe9.txt")).touch()
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Add")
+    assert "core: a file name there is not UTF-8; rename it" in str(
+        failure(build(root, "core")["core"])
+    )
+
+
+def test_the_text_of_a_go_mod_needs_no_pin(root: Path) -> None:
+    """R24: what is published is made from the commit."""
+    text = (root / "web" / "go.mod").read_text()
+
+    async def main() -> None:
+        async with Processes(environment={}, variables=fakes.TOOL_VARIABLES) as processes:
+            config = fakes.config(root)
+            services = fakes.services(config, processes)
+            ecosystem = Go(config, Options(version="1.0.0"), services, absent)
+            workspace = await ecosystem.discover(root)
+            assert workspace.batches([]) == []
+            planned = {package.id.name: package.version for package in workspace.packages}
+            assert workspace.pin(text, planned) == text
+            higher = text.replace(PLACEHOLDER, "v1.0.1")
+            with pytest.raises(PlanError, match=r"requires .*/text .* but the workspace has"):
+                workspace.pin(higher, planned)
+
+    asyncio.run(main())
+
+
+async def absent(_package: Package) -> Published | None:
+    return None

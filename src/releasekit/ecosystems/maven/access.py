@@ -1,0 +1,158 @@
+"""How a Maven repository is spoken to: as whom, what its answers mean, and what it holds, asked
+file by file, since there is no listing that all of them have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import gather_all
+from releasekit.ecosystems.maven import Inputs, layout
+from releasekit.ecosystems.shared.answers import Answers, hints_by_status
+from releasekit.ecosystems.shared.login import pair
+from releasekit.errors import MissingCredentials, Transient
+from releasekit.model import Published
+from releasekit.state.directory import built_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path, PurePosixPath
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.shared.server import Server
+    from releasekit.http.credentials import Credentials, Secret
+    from releasekit.model import Package
+
+ANSWERS: Final = Answers(
+    # 409 is GitHub Packages' and GitLab's word for a file that is there, 412 that of a server which
+    # heeds If-None-Match. https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
+    taken=frozenset({409, 412}),
+    exists=(
+        # https://github.com/sonatype/nexus-public (StorageFacet, "write policy")
+        (400, "updating asset"),
+        # https://jfrog.com/help/r/artifactory-how-to-resolve-403-forbidden-errors
+        (403, "overwrite"),
+        (403, "delete permission"),
+    ),
+    by_status=hints_by_status(
+        denied="Check `maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`), and "
+        "whether this user may deploy there.",
+        wrong_place="`maven-registry` is the address of a repository for releases, the one that "
+        "distributionManagement names, and not that of a group or a mirror.",
+    ),
+    moved="maven-registry",
+)
+_ABSENT: Final = frozenset({404, 410})
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user and a password, as every Maven repository takes them, for the one at `url`; without a
+    password, nothing is ever sent.
+    """
+
+    url: str
+    username: str
+    password: Secret | None
+
+    def check(self) -> None:
+        """Raises MissingCredentials; no network."""
+        values = {
+            "RELEASEKIT_MAVEN_USERNAME": self.username,
+            "RELEASEKIT_MAVEN_PASSWORD": self.password,
+        }
+        missing = [name for name, value in values.items() if not value]
+        if missing:
+            raise MissingCredentials(
+                f"maven: no credentials for {self.url}: {' and '.join(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} not set",
+                hint="Set them to a user and its password, or to the two halves of a token "
+                "(inputs `maven-username` and `maven-password`).",
+            )
+
+    def header(self, scheme: str = "Basic") -> dict[str, str]:
+        """The portal wants the same pair as Bearer."""
+        if self.password is None:
+            return {}
+        return {"Authorization": f"{scheme} {pair(self.username, self.password)}"}
+
+
+def login_for(config: Config, credentials: Credentials, url: str) -> Login:
+    return Login(url, config.own(Inputs).username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
+
+
+class Reader:
+    """Reads the repository at the URL of `server`; without a login, as anybody."""
+
+    def __init__(self, server: Server, login: Login | None, state_directory: Path) -> None:
+        self._server = server
+        self._login = login
+        self._state = state_directory
+
+    async def lookup(self, package: Package) -> Published | None:
+        """The files of a release by their checksums: the POM, the main artifact, and whatever else
+        was built here; where nothing was, sources and documentation.
+        """
+        pom = layout.pom_name(package)
+        ours = self._built(package)
+        wanted = (pom, *layout.main_names(package), *ours)
+        usual = () if ours else layout.usual_names(package)
+        files = await self.held(package, wanted, usual)
+        if pom in ours and files.get(pom) == _sha256(ours[pom].read_bytes()):
+            # A POM of ours without its checksums: the upload that brought it never ended.
+            del files[pom]
+        if not files:
+            return None
+        complete = layout.is_complete(package, files)
+        url = f"{self._server.at(str(layout.version_directory(package)))}/"
+        return Published(files=files, complete=complete, url=url)
+
+    async def held(
+        self, package: Package, wanted: Iterable[str], usual: Iterable[str] = ()
+    ) -> dict[str, str]:
+        """Those of the files that are there, with a digest: the checksum beside each, or else, of
+        the `wanted` ones, that of its bytes.
+        """
+        names = {**dict.fromkeys(usual, False), **dict.fromkeys(wanted, True)}
+        digests = await gather_all(
+            self._digest(package, name, whole=whole) for name, whole in names.items()
+        )
+        return {name: digest for name, digest in zip(names, digests, strict=True) if digest}
+
+    async def get(self, package: Package, path: PurePosixPath) -> bytes | None:
+        """A file's bytes; None when it is surely absent. Raises Transient, Denied, Rejected."""
+        url = self._server.at(str(path))
+        # The repository may be private too. What was cached on the way would hide what is there.
+        login = self._login.header() if self._login else {}
+        response = await self._server.read(url, {**login, "Cache-Control": "no-cache, max-age=0"})
+        if response.status_code in _ABSENT:
+            return None
+        return self._server.explain(response, f"{package}: {url}").content
+
+    async def _digest(self, package: Package, name: str, *, whole: bool) -> str:
+        """Empty where there is none."""
+        path = layout.version_directory(package) / name
+        page = await self.get(package, path.with_name(f"{name}.sha1"))
+        if page is not None:
+            try:
+                return f"sha1:{layout.parse_checksum(page)}"
+            except ValueError as error:
+                raise Transient(
+                    f"{package}: {name}.sha1 on {self._server.url} is {error}"
+                ) from error
+        data = await self.get(package, path) if whole else None
+        return "" if data is None else _sha256(data)
+
+    def _built(self, package: Package) -> dict[str, Path]:
+        """The files of it that this run or an earlier one has built, by name."""
+        try:
+            found = sorted(built_directory(package, self._state).iterdir())
+        except FileNotFoundError:
+            return {}
+        return {path.name: path for path in found}
+
+
+def _sha256(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

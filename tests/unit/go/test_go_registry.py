@@ -1,0 +1,272 @@
+"""Tags on a bare repository beside the workspace, and what a proxy shows of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import httpx
+import pytest
+
+import fakes
+from go_workspaces import Forge, forge, go_workspace
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.folders import discovery
+from releasekit.ecosystems.go.objects import Bundle, Object
+from releasekit.ecosystems.interface import Services, Target
+from releasekit.errors import BuildFailed, MissingCredentials, PackageError, Rejected
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
+from releasekit.plan.decision import compare
+from releasekit.state.directory import built_directory
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.model import Artifact, Package, Published
+
+T = TypeVar("T")
+WORKSPACE = {"core": (), "text": ("core",), "lone": ()}
+PROXY = "https://proxy.example/"
+TAG = Object("tag", b"")
+
+
+@dataclass(frozen=True)
+class Place:
+    root: Path
+    forge: Forge
+
+    def run(
+        self,
+        use: Callable[[Target, list[Package]], Awaitable[T]],
+        *,
+        proxy: str = "",
+        path: str = os.environ["PATH"],
+    ) -> T:
+        """Without a proxy, what is on the remote is what there is."""
+        tables = {"go": {"version": "1.0.0", "proxy": bool(proxy)}}
+        config = fakes.config(
+            self.root,
+            ecosystem_tables=tables,
+            registries=fakes.registries(go=proxy),
+            max_retries=0,
+        )
+        settings = str(self.forge.home / ".gitconfig")
+        taken = snapshot({**os.environ, "GIT_CONFIG_GLOBAL": settings, "PATH": path})
+        credentials = Credentials(taken, mask=lambda _: None)
+        transport = httpx.MockTransport(self.serve)
+        logs = fakes.logs(config.state_directory)
+
+        async def main() -> T:
+            async with (
+                http_client(transport=transport) as http,
+                Processes(
+                    environment=taken.environment, variables=fakes.TOOL_VARIABLES
+                ) as processes,
+            ):
+                services = Services(taken.environment, http, processes, credentials, logs)
+                found = await discovery(ECOSYSTEMS["go"], config, services).discover(self.root)
+                packages = sorted(found.workspace.packages, key=lambda package: package.id)
+                return await use(found, packages)
+
+        return asyncio.run(main())
+
+    def serve(self, request: httpx.Request) -> httpx.Response:
+        """What was built of core, as a proxy would have fetched it."""
+        name = request.url.path.rpartition("/")[2]
+        found = list((self.root / ".releasekit").rglob(f"core/v1.0.0/{name}"))
+        return httpx.Response(200, content=found[0].read_bytes()) if found else httpx.Response(404)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    made = forge(tmp_path / "server")
+    return Place(go_workspace(tmp_path / "workspace", made, WORKSPACE).resolve(), made)
+
+
+async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
+    order = sorted(packages, key=lambda package: len(package.dependencies))
+    state = packages[0].directory.parent / ".releasekit"
+    results = await target.workspace.build(order, partial(built_directory, state_directory=state))
+    made = {}
+    for package, result in results.items():
+        assert not isinstance(result, BuildFailed), (str(result), result.log)
+        made[package.name.rpartition("/")[2]] = result
+    return made
+
+
+async def deploy(
+    target: Target, packages: Iterable[Package], artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    assert target.deployment is not None
+    await target.deployment.deploy({package: artifacts[short(package)] for package in packages})
+
+
+def short(package: Package) -> str:
+    return package.id.name.rpartition("/")[2]
+
+
+def test_everything_goes_out_in_one_push(place: Place) -> None:
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        target.registry.check_credentials()
+        assert target.registry.url == "git remote origin"
+        assert [await target.registry.lookup(package) for package in packages] == [None] * 3
+        await deploy(target, packages, artifacts)
+        # As after a lost answer: what is there is not pushed again.
+        await deploy(target, packages[1:], artifacts)
+        for package in packages:
+            published = await target.registry.lookup(package)
+            assert compare(artifacts[short(package)], published) == compare((), None)
+
+    place.run(use)
+    # The first push was that of the branch.
+    assert [len(push) for push in place.forge.pushes()] == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("proxy", "page"),
+    [
+        (PROXY, f"{PROXY}github.com/acme/mono/core/@v/v1.0.0.info"),
+        ("https://proxy.golang.org", "https://pkg.go.dev/github.com/acme/mono/core@v1.0.0"),
+    ],
+)
+def test_a_tag_is_published_once_the_proxy_shows_it(place: Place, proxy: str, page: str) -> None:
+    async def use(target: Target, packages: list[Package]) -> Published | None:
+        artifacts = await built(target, packages)
+        assert target.registry.url == f"{proxy.rstrip('/')}/"
+        assert await target.registry.lookup(packages[0]) is None
+        # Files that a proxy fetches by itself are not uploaded.
+        await target.registry.upload(packages[0], artifacts["core"][1:])
+        assert place.forge.tags() == {}
+        await target.registry.upload(packages[0], artifacts["core"])
+        found = await target.registry.lookup(packages[0])
+        assert compare(artifacts["core"], found).differing == ()
+        return found
+
+    published = place.run(use, proxy=proxy)
+    assert published is not None
+    assert published.url == page
+    # The official proxy's hashes come from the checksum database, which has none here.
+    assert published.complete is (proxy == PROXY)
+
+
+def test_without_git_nothing_can_be_pushed(place: Place, tmp_path: Path) -> None:
+    async def use(target: Target, _packages: list[Package]) -> None:
+        target.registry.check_credentials()
+
+    with pytest.raises(MissingCredentials, match="git is not installed"):
+        place.run(use, path=str(tmp_path))
+
+
+def test_a_bundle_of_another_tag_is_not_pushed(place: Place) -> None:
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        other = place.root / "other" / "v1.0.0.bundle"
+        other.parent.mkdir()
+        other.write_bytes(artifacts["core"][0].path.read_bytes())
+        wrong = replace(artifacts["core"][0], path=other)
+        await target.registry.upload(packages[1], [wrong])
+
+    with pytest.raises(Rejected, match=r"is to be lone/v1\.0\.0, and was built as core/v1\.0\.0"):
+        place.run(use)
+
+
+def test_outside_of_a_repository_there_is_nothing_to_tag(tmp_path: Path) -> None:
+    (tmp_path / "server").mkdir()
+    (tmp_path / "go.mod").write_text("module example.com/alone\n")
+    path, data = tmp_path / "v1.0.0.bundle", Bundle("v1.0.0", "1" * 40, [TAG]).to_bytes()
+    path.write_bytes(data)
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        await target.registry.upload(packages[0], [fakes.artifact(path, data)])
+
+    with pytest.raises(Rejected, match="is in no git repository, and a Go module is published by"):
+        Place(tmp_path, forge(tmp_path / "server")).run(use)
+
+
+def test_a_push_that_the_remote_refuses_is_final(place: Place) -> None:
+    hook = place.forge.bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho only robots may push >&2\nexit 1\n")
+    hook.chmod(0o755)
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        await deploy(target, packages, await built(target, packages))
+
+    with pytest.raises(Rejected, match=r"core v1\.0\.0: git remote origin: only robots may push"):
+        place.run(use)
+    assert place.forge.tags() == {}
+
+
+@pytest.mark.parametrize("name", ["core", "lone"])
+def test_a_tag_is_never_moved(place: Place, name: str) -> None:
+    """R17: nothing goes out with it; alone, the lookup shows whose it is."""
+    git(place.forge.bare, "tag", f"{name}/v1.0.0", "main")
+    theirs = git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip()
+
+    async def use(target: Target, packages: list[Package]) -> Published | None:
+        artifacts = await built(target, packages)
+        with pytest.raises(Rejected, match=f"has {name}/v1.0.0 by now, and not ours"):
+            await deploy(target, packages, artifacts)
+        mine = next(package for package in packages if short(package) == name)
+        await target.registry.upload(mine, artifacts[name])
+        found = await target.registry.lookup(mine)
+        assert compare(artifacts[name], found).differing
+        return found
+
+    shown = place.run(use)
+    assert shown is not None
+    assert set(shown.files.values()) == {f"git:{theirs}"}
+    assert list(place.forge.tags()) == [f"{name}/v1.0.0"]
+    assert git(place.forge.bare, "rev-parse", f"{name}/v1.0.0").strip() == theirs
+
+
+def test_what_an_earlier_run_built_is_pushed_as_it_is(place: Place) -> None:
+    """R18: the bundle alone carries the tag and its commit; nothing is built again."""
+    artifacts = place.run(built)
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        for package in sorted(packages, key=lambda package: len(package.dependencies)):
+            name = short(package)
+            await target.registry.upload(package, artifacts[name])
+            published = await target.registry.lookup(package)
+            assert compare(artifacts[name], published) == compare((), None)
+
+    place.run(use)
+    git(place.forge.bare, "fsck", "--strict")
+
+
+def test_a_damaged_bundle_is_not_pushed(place: Place) -> None:
+    artifacts = place.run(built)["core"]
+    artifacts[0].path.write_bytes(b"# v2 git bundle\n")
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        await target.registry.upload(packages[0], artifacts[:1])
+
+    with pytest.raises(PackageError, match="not what was built"):
+        place.run(use)
+    whole = fakes.artifact(artifacts[0].path, b"# v2 git bundle\n")
+
+    async def again(target: Target, packages: list[Package]) -> None:
+        await target.registry.upload(packages[0], [whole])
+
+    with pytest.raises(Rejected, match="not a bundle"):
+        place.run(again)
+
+
+def test_a_module_that_go_would_not_find_is_not_tagged(place: Place) -> None:
+    (place.root / "lone" / "go.mod").write_text("module github.com/acme/mono/elsewhere\n")
+    git(place.root, "commit", "--all", "--quiet", "--message", "Rename")
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        await target.registry.upload(packages[1], artifacts["elsewhere"])
+
+    with pytest.raises(Rejected, match="would not look for it in lone"):
+        place.run(use)
