@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import Options, bundle, portal
+from releasekit.ecosystems.maven import Options, portal
 from releasekit.ecosystems.maven.portal import Polling, Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Package, PackageId
@@ -170,7 +170,7 @@ def test_a_conflict_is_a_refusal(root: Path) -> None:
 
 
 def test_a_bundle_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "MAX_BYTES", 10)
+    monkeypatch.setattr(portal, "MAX_BYTES", 10)
     with pytest.raises(PackageError, match="bundle takes 10"):
         deploy(server(), root, built(root))
 

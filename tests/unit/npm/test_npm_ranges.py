@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.npm.ranges import Range
+from releasekit.ecosystems.npm.reference import Range
 from releasekit.ecosystems.shared.semver import Version
 
 ORDERED = [

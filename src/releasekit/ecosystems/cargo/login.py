@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.ecosystems.cargo.answers import said
 from releasekit.ecosystems.shared import login
+from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, PackageError
 from releasekit.http.client import one_line, send
 
@@ -53,6 +53,11 @@ def login_for(
     )
     trusted = login.Trusted(exchange) if trusting else None
     return login.choose_login(config, services, wanted, trusted=trusted)
+
+
+def said(response: httpx.Response) -> str:
+    """The details of `{"errors": [{"detail": "…"}]}`; empty for any other answer."""
+    return "; ".join(str(error.get("detail")) for error in errors_of(response))
 
 
 class CratesIoExchange(login.Exchange):

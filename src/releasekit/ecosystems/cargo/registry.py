@@ -14,9 +14,9 @@ import httpx
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
-from releasekit.ecosystems.cargo.answers import ANSWERS
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
+from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import ConfigError, Rejected, Transient
 from releasekit.host import contents
@@ -33,6 +33,38 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PlannedPackage, Published
 
+_HINTS: Final = {
+    "verified email address": (
+        "Verify one at https://crates.io/settings/profile; nothing was published."
+    ),
+    "too many new crates": (
+        "crates.io takes 5 new crates, then one every 10 minutes. Ask help@crates.io for more: "
+        "https://crates.io/docs/rate-limits"
+    ),
+    "too many updates": (
+        "crates.io takes 30 new versions, then one a minute: https://crates.io/docs/rate-limits"
+    ),
+    "not be an owner": "Have an owner invite you: cargo owner --add USER CRATE.",
+    "an owner": "The token belongs to somebody who does not own this crate.",
+    "missing or empty metadata": (
+        "Write what is missing into [package], or [workspace.package]: "
+        "https://doc.rust-lang.org/cargo/reference/publishing.html"
+    ),
+    "Trusted Publishing tokens do not support creating new crates": "Use cargo-token once.",
+}
+
+
+ANSWERS: Final = Answers(
+    exists=((0, "is already uploaded"), (0, "already exists")),
+    hints=_HINTS,
+    by_status=hints_by_status(
+        denied="Check RELEASEKIT_CARGO_TOKEN (input `cargo-token`): it needs the scopes "
+        "publish-new and publish-update, for these crates.",
+        wrong_place="`cargo-registry` is the URL of a sparse index (https://index.crates.io/), "
+        "without `sparse+`.",
+    ),
+    said=login.said,
+)
 # What cargo takes for "there is no such crate".
 # https://doc.rust-lang.org/cargo/reference/registry-index.html#nonexistent-crates
 _ABSENT: Final = frozenset({404, 410, 451})

@@ -1,13 +1,16 @@
 """Maven Central by its portal: one bundle for a whole release, checked and then published.
 
-https://central.sonatype.org/publish/publish-portal-api/
+https://central.sonatype.org/publish/publish-portal-api/ and
+https://central.sonatype.org/publish/publish-portal-upload/
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import tempfile
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -15,16 +18,17 @@ from typing import TYPE_CHECKING, Final, Literal
 import httpx
 
 from releasekit.aio import uncancellable
-from releasekit.ecosystems.maven import bundle
+from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import Rejected, Transient
-from releasekit.host import durable
+from releasekit.errors import PackageError, Rejected, Transient
+from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import PurePosixPath
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
@@ -87,7 +91,7 @@ class Portal:
         Unless publishing is automatic, nothing is published before all of it has been checked, and
         then by one request: a bundle whose answer was lost stays unpublished and does no harm.
         """
-        wanted = bundle.release_digest(release)
+        wanted = release_digest(release)
         known = self._recorded(wanted)
         if known and await self._status(known) in {"FAILED", None}:
             known = ""
@@ -109,7 +113,7 @@ class Portal:
     async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
         with tempfile.TemporaryDirectory(dir=self._state, prefix=".bundle-") as scratch:
             path = Path(scratch) / "bundle.zip"
-            await uncancellable(asyncio.to_thread(bundle.write_bundle, path, release))
+            await uncancellable(asyncio.to_thread(write_bundle, path, release))
             with path.open("rb") as file:
                 request = self._server.http.build_request(
                     "POST",
@@ -196,3 +200,49 @@ class Portal:
     def _record(self, digest: str, identifier: str) -> None:
         record = {"portal": self.url, "release": digest, "deployment": identifier}
         durable.replace(self._state / RECORD, json.dumps(record).encode() + b"\n")
+
+
+# https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle
+MAX_BYTES: Final = 1024**3
+# The same release makes the same bundle: the earliest time a zip can tell.
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_CHUNK: Final = 1024 * 1024
+
+
+def release_digest(release: Mapping[Package, Sequence[Artifact]]) -> str:
+    """What tells one release from another, whoever bundles it."""
+    lines = [f"{artifact.sha256}  {path}\n" for path, artifact in _files(release)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def write_bundle(path: Path, release: Mapping[Package, Sequence[Artifact]]) -> None:
+    """Put the release with its checksums into a new zip; raises PackageError when it is too large,
+    or a file is not what was built. Blocks.
+    """
+    size = sum(artifact.size for _, artifact in _files(release))
+    if size > MAX_BYTES:
+        raise PackageError(
+            f"maven: the release has {size} bytes, and a bundle takes {MAX_BYTES}",
+            hint="Publish it in parts, with `packages`.",
+        )
+    # Jars are compressed as they are.
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as bundle:
+        for location, artifact in _files(release):
+            with contents.opened(artifact) as file, bundle.open(_entry(location), "w") as entry:
+                while chunk := file.read(_CHUNK):
+                    entry.write(chunk)
+            for algorithm in layout.ALGORITHMS:
+                beside = location.with_name(f"{location.name}.{algorithm}")
+                bundle.writestr(_entry(beside), artifact.digests[algorithm])
+
+
+def _files(
+    release: Mapping[Package, Sequence[Artifact]],
+) -> Iterator[tuple[PurePosixPath, Artifact]]:
+    for package in sorted(release, key=lambda package: package.id):
+        for artifact in sorted(release[package], key=lambda artifact: artifact.filename):
+            yield layout.path_for(package, artifact.filename), artifact
+
+
+def _entry(path: PurePosixPath) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(str(path), _EPOCH)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import package_needed
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
-from releasekit.ecosystems.npm.ranges import Range
-from releasekit.ecosystems.npm.reference import Reference
+from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError

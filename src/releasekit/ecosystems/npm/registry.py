@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm import Inputs, document, login
-from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.tarball import read_tarball
+from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
@@ -29,6 +29,44 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.npm.tarball import Contained
     from releasekit.model import Artifact, Package
+
+_EXISTS: Final = (
+    # https://docs.npmjs.com/cli/commands/npm-publish
+    (403, "publish over"),
+    (403, "previously published"),
+    # https://docs.gitlab.com/user/packages/npm_registry/#troubleshooting
+    (403, "already exists"),
+    (400, "already exists"),
+    (400, "does not allow updating assets"),  # Nexus
+    (403, "overwrite artifact"),  # Artifactory
+)
+_TOKEN: Final = "Check RELEASEKIT_NPM_TOKEN (input `npm-token`)"  # noqa: S105 (its name)
+_BYPASS: Final = (
+    "The account asks for a second factor: use a granular access token that may bypass it, or "
+    "trusted publishing."
+)
+_PAYMENT: Final = (
+    "A package with a scope is private unless told otherwise: set `npm-access: public`, or "
+    "publishConfig.access in its package.json."
+)
+_HIDDEN: Final = (
+    f"{_TOKEN}: npm answers 404 to those who may not publish the package. The scope has to exist, "
+    "and `npm-registry` is the registry's root."
+)
+_BY_STATUS: Final = {
+    401: f"{_TOKEN}: the registry does not know it, or it has expired.",
+    402: _PAYMENT,
+    403: f"{_TOKEN}: its owner may not publish this package, or the name is too close.",
+    404: _HIDDEN,
+}
+ANSWERS: Final = Answers(
+    exists=_EXISTS,
+    hints={"one-time pass": _BYPASS, "two-factor": _BYPASS},
+    by_status=_BY_STATUS,
+    denied=frozenset({404}),
+    moved="npm-registry",
+)
+
 
 NPMJS: Final = "https://registry.npmjs.org/"
 # A document cached on the way would hide a version that is there.

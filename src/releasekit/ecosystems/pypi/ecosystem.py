@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.pypi import discover, manifest, pin
-from releasekit.ecosystems.pypi.build import Builder
+from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
 from releasekit.ecosystems.pypi.environment import Environments, Installer
-from releasekit.ecosystems.pypi.wheels import InRepoWheels
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed, ReleasekitError
 
