@@ -291,10 +291,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
 
 
 def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
-    return [
-        (f"{result.package.id} {result.package.version} {result.outcome}", result.reason)
-        for result in results
-    ]
+    return [(f"{result.package} {result.outcome}", result.reason) for result in results]
 
 
 async def opened(

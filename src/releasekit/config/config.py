@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Command
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
-    from releasekit.config.values import Directory
+    from releasekit.config.values import Directory, PinMode
 
 FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
@@ -50,7 +50,7 @@ class Config:
     deadline_s: float | None
     failure_policy: Literal["skip-dependents", "stop"]
     gate: Literal["visible", "accepted"]
-    pin: Literal["auto", "exact", "none"]
+    pin: PinMode
     trusted_publishing: Literal["auto", "always", "never"]
     registries: Mapping[str, Directory | Url]
     ecosystem_inputs: tuple[object, ...]

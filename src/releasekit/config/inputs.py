@@ -17,7 +17,7 @@ from releasekit.config.declaration import (
     Command,
     Declaration,
 )
-from releasekit.config.values import Directory, Url
+from releasekit.config.values import Directory, PinMode, Url
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class Inputs:
         ),
     ] = "visible"
     pin: Annotated[
-        Literal["auto", "exact", "none"],
+        PinMode,
         Declaration(
             "In-repo dependencies in what is built: `auto` pins those without a version, "
             "`exact` pins all, `none` pins nothing.",

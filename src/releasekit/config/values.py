@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# What happens to requirements on packages of the same workspace.
+PinMode = Literal["auto", "exact", "none"]
 # An input longer than this is a mistake; releasekit.toml as a whole has its own limit.
 MAX_CHARS: Final = 64 * 1024
 MAX_ITEMS: Final = 1000

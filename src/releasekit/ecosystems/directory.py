@@ -72,9 +72,7 @@ class DirectoryRegistry:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise Rejected(
-                f"{package.id} {package.version}: {self.url} cannot be read ({error})"
-            ) from error
+            raise Rejected(f"{package}: {self.url} cannot be read ({error})") from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         async with turn(Kind.DIRECTORY, str(self._root), self._turn):
@@ -90,8 +88,7 @@ class DirectoryRegistry:
                     _write(self._root / path, page)
         except OSError as error:
             raise Rejected(
-                f"{package.id} {package.version}: {self.url} cannot be written "
-                f"({error.filename}: {error.strerror})"
+                f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})"
             ) from error
 
     def _add(self, package: Package, artifact: Artifact) -> None:
@@ -119,9 +116,7 @@ class DirectoryRegistry:
 
 
 def misnamed(package: Package, filename: str) -> PackageError:
-    return PackageError(
-        f"{package.id} {package.version}: {filename} is not the name of one of its files"
-    )
+    return PackageError(f"{package}: {filename} is not the name of one of its files")
 
 
 def read_page(path: Path) -> bytes | None:

@@ -69,7 +69,7 @@ def plan_mermaid(plan: Plan) -> str:
     return flowchart(
         {
             planned.package.id: (
-                f"{planned.package.id} {planned.package.version}",
+                str(planned.package),
                 _STYLES[planned.action],
             )
             for planned in plan.packages

@@ -182,7 +182,7 @@ def _pictures(report: Report) -> list[str]:
 def _graph(report: Report) -> list[str]:
     labels = {
         result.package.id: (
-            f"{result.package.id} {result.package.version}: {result.outcome}",
+            f"{result.package}: {result.outcome}",
             _STYLES[result.outcome],
         )
         for result in report.results

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from releasekit.ecosystems.pypi.pin import Mode, pin
+from releasekit.config.values import PinMode
+from releasekit.ecosystems.pypi.pin import pin
 from releasekit.errors import PlanError
 
 VERSIONS = {"acme": "9.0", "acme-core": "1.2.0", "acme-text": "2.0rc1", "project": "3.0"}
@@ -74,7 +75,7 @@ def test_none_changes_and_refuses_nothing() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "exact"])
-def test_nothing_is_pinned_that_needs_no_pin(mode: Mode) -> None:
+def test_nothing_is_pinned_that_needs_no_pin(mode: PinMode) -> None:
     """R24"""
     manifest = '[project]\nname = "a"\ndependencies = ["acme-core == 1.2.0", "other"]\n'
     assert pin(manifest, VERSIONS, mode) == manifest
@@ -82,7 +83,7 @@ def test_nothing_is_pinned_that_needs_no_pin(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "exact"])
-def test_a_requirement_on_a_version_the_workspace_lacks_is_refused(mode: Mode) -> None:
+def test_a_requirement_on_a_version_the_workspace_lacks_is_refused(mode: PinMode) -> None:
     manifest = '[project]\nname = "a"\ndependencies = ["acme-core>=2"]\n'
     with pytest.raises(PlanError, match=r"pypi:a requires 'acme-core>=2', .* acme-core 1\.2\.0"):
         pin(manifest, VERSIONS, mode)
@@ -149,7 +150,7 @@ def test_everything_outside_the_requirements_is_kept_to_the_byte(
     line_end: str,
     bom: bool,
     last_line_end: bool,
-    mode: Mode,
+    mode: PinMode,
 ) -> None:
     """R24: comments, formatting, CRLF, BOM, a missing final newline."""
     head = f'{between[0]}\n[project]\nname = "acme"\ndependencies = [{between[1]}\n'

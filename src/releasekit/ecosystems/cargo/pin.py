@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.documents import table_in
@@ -21,7 +21,8 @@ from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, va
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-Mode = Literal["auto", "exact", "none"]
+    from releasekit.config.values import PinMode
+
 
 # The key of a path, on its line or in its inline table; of a dotted one, what comes before.
 _PATH: Final = re.compile(
@@ -49,7 +50,7 @@ class PathDependency:
 def pin(
     manifest: str,
     versions: Mapping[str, str],
-    mode: Mode = "auto",
+    mode: PinMode = "auto",
     *,
     shared: Collection[str] = (),
 ) -> str:

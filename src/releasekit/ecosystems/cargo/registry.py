@@ -110,7 +110,7 @@ class SparseRegistry(Resource):
         return rates.plan_note(new_crates=new, new_versions=len(names) - new)
 
     async def lookup(self, package: Package) -> Published | None:
-        what = f"{package.id} {package.version}"
+        what = str(package)
         endpoints = await self._asked(what)
         path = sparse_index.index_path(package.id.name)
         response = await self._get(path, token=self._for_reading(endpoints))
@@ -131,7 +131,7 @@ class SparseRegistry(Resource):
             raise Transient(f"{what}: not a file of a sparse index ({error})") from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        what = f"{package.id} {package.version}"
+        what = str(package)
         endpoints = await self._asked(what)
         pace = self._paces[package.id.name not in self._seen]
         clock = asyncio.get_running_loop().time

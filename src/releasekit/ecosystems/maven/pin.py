@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.maven import versions
@@ -15,16 +15,18 @@ from releasekit.text.splice import spliced
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.maven.pom import Reference
     from releasekit.ecosystems.maven.workspace import PomProject
 
-Mode = Literal["auto", "exact", "none"]
 
 # https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
 CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
 
 
-def pin(manifest: str, project: PomProject, planned: Mapping[str, str], mode: Mode = "auto") -> str:
+def pin(
+    manifest: str, project: PomProject, planned: Mapping[str, str], mode: PinMode = "auto"
+) -> str:
     """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if `mode`
     says so; a reference without a version gets one from a parent, which is exact.
 

@@ -65,7 +65,7 @@ class PackageExchange(login.Exchange):
 
     @property
     def what(self) -> str:
-        return f"{self._package.id} {self._package.version}: {super().what}"
+        return f"{self._package}: {super().what}"
 
     async def audience(self) -> str:
         return f"npm:{self._url.host}"

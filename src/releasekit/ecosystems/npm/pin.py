@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import package_needed
@@ -18,14 +18,15 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.npm.discover import Catalogs
     from releasekit.ecosystems.npm.manifest import NpmPackage
 
-Mode = Literal["auto", "exact", "none"]
 # The names that lead to a member of an object.
 Keys = tuple[str, ...]
 # https://www.rfc-editor.org/rfc/rfc8259
@@ -42,7 +43,7 @@ class Pins:
     by_name: Mapping[str, NpmPackage]
     catalogs: Catalogs
     versions: Mapping[str, str]
-    mode: Mode
+    mode: PinMode
 
     def pin(self, text: str) -> str:
         """Raises PlanError for a requirement that excludes the planned version, and for one that
@@ -123,14 +124,13 @@ def _refuse_conflict(
 
 def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
     """`text`, which is valid JSON, with every string value as `change` (path, value) has it."""
-    pieces, end = [], 0
-    for path, (start, stop) in _string_values(text):
-        value = json.loads(text[start:stop])
+    edits = []
+    for path, span in _string_values(text):
+        value = json.loads(text[slice(*span)])
         new = change(path, value)
         if new != value:
-            pieces += [text[end:start], json.dumps(new, ensure_ascii=False)]
-            end = stop
-    return "".join([*pieces, text[end:]])
+            edits.append((span, json.dumps(new, ensure_ascii=False)))
+    return spliced(text, edits)
 
 
 def _string_values(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:

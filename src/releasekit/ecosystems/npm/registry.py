@@ -93,7 +93,7 @@ class NpmRegistry:
     async def lookup(self, package: Package) -> Published | None:
         response = await self._read(package, package.version, headers=_FRESH)
         if response.status_code == 200:
-            entry: Any = self._server.document(response, _asked(response, package))
+            entry: Any = self._server.document(response, f"{package}: {response.request.url}")
         else:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
@@ -103,7 +103,7 @@ class NpmRegistry:
         digest = document.digest_of(table_in(entry, "dist"))
         if not digest:
             raise Rejected(
-                f"{_what(package)}: {self.url} shows it without a digest, so nobody can tell which "
+                f"{package}: {self.url} shows it without a digest, so nobody can tell which "
                 "bytes it holds"
             )
         return Published(files={filename(package): digest}, url=self._page_url(package))
@@ -142,10 +142,10 @@ class NpmRegistry:
         if response.status_code == 409:
             await self._conflict(package, response)
         else:
-            self._server.accept(response, _what(package))
+            self._server.accept(response, str(package))
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
-        given = document.given_tag(self._config.own(Inputs).tag, manifest, where=_what(package))
+        given = document.given_tag(self._config.own(Inputs).tag, manifest, where=str(package))
         if given:
             return given
         try:
@@ -163,14 +163,14 @@ class NpmRegistry:
         """
         if await self.lookup(package) is None:
             words = self._server.words(response)
-            raise Transient(f"{_what(package)}: HTTP 409 {words}", ambiguous=True)
+            raise Transient(f"{package}: HTTP 409 {words}", ambiguous=True)
 
     async def _packument(self, package: Package) -> Mapping[str, Any]:
         """Empty when there is no such package."""
         response = await self._read(package, headers=_ABBREVIATED)
         if response.status_code == 404:
             return {}
-        return self._server.document(response, _asked(response, package))
+        return self._server.document(response, f"{package}: {response.request.url}")
 
     async def _read(
         self, package: Package, *path: str, headers: Mapping[str, str]
@@ -194,17 +194,9 @@ def escaped(name: str) -> str:
     return name.replace("/", "%2f")
 
 
-def _what(package: Package) -> str:
-    return f"{package.id} {package.version}"
-
-
-def _asked(response: httpx.Response, package: Package) -> str:
-    return f"{_what(package)}: {response.request.url}"
-
-
 def _contained(package: Package, artifact: Artifact) -> Contained:
     with contents.opened(artifact) as file, file.raw() as raw:
-        return read_tarball(raw, f"{_what(package)}: {artifact.filename}")
+        return read_tarball(raw, f"{package}: {artifact.filename}")
 
 
 def _body(

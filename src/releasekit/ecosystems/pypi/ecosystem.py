@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.ecosystems.pypi.pin import Mode
     from releasekit.model import Package, PackageId
 
 
@@ -114,7 +114,7 @@ class PyPIWorkspace:
 
     packages: tuple[Package, ...]
     projects: Mapping[str, PyProject]
-    pins: Mode
+    pins: PinMode
     builder: Callable[[], Awaitable[Builder]]
     wheels: InRepoWheels
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -16,14 +16,15 @@ from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, va
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-Mode = Literal["auto", "exact", "none"]
+    from releasekit.config.values import PinMode
+
 
 # What stands before the specifier.
 # https://packaging.python.org/en/latest/specifications/dependency-specifiers/
 _HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 
 
-def pin(manifest: str, versions: Mapping[str, str], mode: Mode = "auto") -> str:
+def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> str:
     """`manifest` with its requirements on the packages in `versions` pinned as `mode` says.
 
     Nothing outside the requirement strings changes. Raises PlanError for a requirement that
@@ -63,7 +64,7 @@ def _refuse_conflict(own: str, wanted: Requirement, version: str) -> None:
         raise conflict(f"pypi:{own}", repr(str(wanted)), wanted.name, version)
 
 
-def _needs_pin(wanted: Requirement, version: str, mode: Mode) -> bool:
+def _needs_pin(wanted: Requirement, version: str, mode: PinMode) -> bool:
     if not wanted.specifier:
         return True
     return mode == "exact" and str(wanted.specifier) != f"=={version}"

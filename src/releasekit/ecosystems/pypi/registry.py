@@ -112,7 +112,7 @@ class PackageIndex:
             response = await self._page(package, index)
         if response.status_code == 404 or self._is_elsewhere(response):
             return None
-        what = f"{package.id} {package.version}: {response.request.url}"
+        what = f"{package}: {response.request.url}"
         self._index.explain(response, what)
         kind = response.headers.get("Content-Type", "")
         try:
@@ -139,7 +139,7 @@ class PackageIndex:
         response = await self._post(file, form, token)
         if says_token_is_stale(response) and self._login.renew(token):
             response = await self._post(file, form, await self._login.get(package))
-        what = f"{package.id} {package.version}: {file.artifact.filename}"
+        what = f"{package}: {file.artifact.filename}"
         self._server.accept(response, what)
 
     async def _post(self, file: Contents, form: Form, token: Secret) -> httpx.Response:

@@ -71,7 +71,7 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
             continue
         if not file.digest:
             raise Rejected(
-                f"{package.id} {package.version}: {url} lists {file.filename} without a digest, so "
+                f"{package}: {url} lists {file.filename} without a digest, so "
                 "nobody can tell which bytes it holds",
                 hint="Have the index show sha256 digests, or name another one in pypi-index.",
             )
