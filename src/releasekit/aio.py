@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -294,6 +294,14 @@ def _chained(failures: Sequence[BaseException]) -> BaseException | None:
         rest = BaseExceptionGroup("failed afterwards", others)
         rest.__cause__, first.__cause__ = first.__cause__, rest
     return first
+
+
+def growing_pauses(first_s: float, longest_s: float) -> Iterator[float]:
+    """Seconds between one question and the next, for as long as somebody asks."""
+    pause_s = first_s
+    while True:
+        yield pause_s
+        pause_s = min(pause_s * 1.5, longest_s)
 
 
 def backoff(retry: int, base_s: float, rng: random.Random) -> float:

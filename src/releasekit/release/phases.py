@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Target, Workspace
+    from releasekit.ecosystems.interface import Built, Target, Workspace
     from releasekit.model import Artifact, Package, PackageId
     from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
@@ -93,7 +93,7 @@ class Phases:
 
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
-    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    ) -> Mapping[PackageId, Built]:
         into = partial(built_directory, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout_s
         try:

@@ -7,6 +7,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from releasekit.aio import growing_pauses
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
 from releasekit.plan.decision import compare, mismatch
 
@@ -65,8 +66,10 @@ class Lookups:
         now_s, patience_s = self._events.now_s, self._patience_s
         if run.ambiguity:
             patience_s = min(patience_s, self._polling.ambiguity_window_s)
-        deadline, pause_s = now_s() + patience_s, self._polling.first_pause_s
+        deadline = now_s() + patience_s
+        pauses = growing_pauses(self._polling.first_pause_s, self._polling.longest_pause_s)
         while trouble := await self.poll_once(run):
+            pause_s = next(pauses)
             if now_s() + pause_s > deadline:
                 registry = self._targets[run.id.ecosystem].registry
                 raise Undecided(
@@ -75,7 +78,6 @@ class Lookups:
                     hint="Run the same command again later: it asks the registry first.",
                 )
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, self._polling.longest_pause_s)
 
     async def poll_once(self, run: PackageRun) -> str:
         """One look at the registry: sets `run.visible`, or says what stands in the way."""

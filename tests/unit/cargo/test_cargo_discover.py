@@ -14,7 +14,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.cargo import crate_file, discover, metadata
-from releasekit.ecosystems.cargo.build import Built, Packager
+from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.metadata import Crate, Need
@@ -24,6 +24,8 @@ from releasekit.host.process import Processes
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from releasekit.ecosystems.interface import Built
 
 
 def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None = None) -> Crate:
@@ -139,10 +141,10 @@ def packaged(
     search: str,
     edges: Mapping[str, list[str]],
     demanding: bool = False,
-) -> Built:
+) -> dict[str, Built]:
     """What a packager makes of them all that has the programs on `search`, a PATH."""
 
-    async def main() -> Built:
+    async def main() -> dict[str, Built]:
         async with Processes(environment={"PATH": search}) as processes:
             packager = Packager(
                 processes=processes,

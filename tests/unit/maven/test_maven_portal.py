@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from releasekit.ecosystems.maven import Options, portal
-from releasekit.ecosystems.maven.portal import Polling, Portal
+from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Package, PackageId
 from unit.maven.releases import Server, built, services, settings, using, workspace
@@ -55,7 +55,7 @@ def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: 
                 *(portal.CENTRAL, Options.from_table(table)),
                 config=config,
                 services=given,
-                polling=Polling(first_pause_s=0.0),
+                first_pause_s=0.0,
             )
             await registry.upload(package, artifacts)
 

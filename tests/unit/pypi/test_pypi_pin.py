@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import tomllib
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from releasekit.config.values import PinMode
 from releasekit.ecosystems.pypi.pin import pin
 from releasekit.errors import PlanError
+
+if TYPE_CHECKING:
+    from releasekit.config.values import PinMode
 
 VERSIONS = {"acme": "9.0", "acme-core": "1.2.0", "acme-text": "2.0rc1", "project": "3.0"}
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.interface import Built
     from releasekit.host.process import Processes
-    from releasekit.model import Artifact
     from releasekit.state.run_logs import Log, Logs
 
 # After so many calls that each lost another crate, no single crate is to blame.
@@ -56,8 +56,6 @@ METADATA: Final = (
     "Write it into [package], or into [workspace.package] and inherit it: "
     "https://doc.rust-lang.org/cargo/reference/publishing.html"
 )
-
-Built = dict[str, "tuple[Artifact, ...] | BuildFailed"]
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ class Packager:
     verify: bool = False
     demanding: bool = False
 
-    async def package(self, directories: Mapping[str, Path]) -> Built:
+    async def package(self, directories: Mapping[str, Path]) -> dict[str, Built]:
         """The crates of one workspace, each into the directory of its name."""
         names = list(directories)
         batch = Batch(names)
@@ -105,9 +103,12 @@ class Packager:
         if self.processes.which("cargo") is None:
             error = BuildFailed("cargo is not on PATH", hint=INSTALL)
             return {**dict.fromkeys(names, error), **batch.failed}
-        while batch.left and not await self._call(batch, self._log(names[0], batch.calls)):
+        first = PackageId("cargo", names[0])
+        while batch.left and not await self._call(
+            batch, self.logs.fresh("build", first, call=batch.calls)
+        ):
             batch.calls += 1
-        built: Built = dict(batch.failed)
+        built: dict[str, Built] = dict(batch.failed)
         for name in batch.left:
             built[name] = await asyncio.to_thread(
                 self._collect, self.crates[name], directories[name]
@@ -135,9 +136,6 @@ class Packager:
             if before is not None and lock.read_bytes() != before:
                 lock.write_bytes(before)
         return True
-
-    def _log(self, name: str, call: int) -> Log:
-        return self.logs.fresh("build", PackageId("cargo", name), call=call)
 
     def _registry(self, batch: Batch) -> list[str]:
         """The index that in-repo dependencies are to be taken for part of: the one they name."""
@@ -168,7 +166,8 @@ class Packager:
         culprit = self._culprit(text)
         words = complaint(tail)
         if culprit not in members or batch.calls >= MAX_CALLS:
-            self._give_up(batch, words, log, tail)
+            for name in batch.left:
+                batch.failed[name] = self._failure(name, words, log, tail)
             return
         batch.failed[culprit] = self._failure(culprit, words, log, tail)
         batch.beside.discard(culprit)
@@ -176,10 +175,6 @@ class Packager:
             if culprit in self._closure(name):
                 reason = f"{culprit}, which it needs, could not be packaged"
                 batch.failed[name] = self._failure(name, reason, log, ())
-
-    def _give_up(self, batch: Batch, words: str, log: Log, tail: Sequence[str]) -> None:
-        for name in batch.left:
-            batch.failed[name] = self._failure(name, words, log, tail)
 
     def _failure(self, name: str, words: str, log: Log, tail: Sequence[str]) -> BuildFailed:
         hint = log.hint
@@ -208,7 +203,7 @@ class Packager:
     def _closure(self, name: str) -> set[str]:
         return reachable(self.edges[name], self.edges.__getitem__)
 
-    def _collect(self, crate: Crate, directory: Path) -> tuple[Artifact, ...] | BuildFailed:
+    def _collect(self, crate: Crate, directory: Path) -> Built:
         filename = crate_file.filename(crate.name, crate.version)
         try:
             with staged(directory) as partial:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.gomod import GoMod
     from releasekit.ecosystems.go.release import BuiltModule
     from releasekit.ecosystems.go.source import Sources
+    from releasekit.ecosystems.interface import Built, Into
     from releasekit.model import Package, PackageId, Published
 
     Lookup = Callable[[Package], Awaitable[Published | None]]
@@ -42,15 +43,13 @@ class Batch:
     packages: Mapping[str, Package]
     edits: bool
     lookup: Lookup
-    into: Callable[[Package], Path]
+    into: Into
     _built: dict[str, BuiltModule] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
     _stored: dict[str, BuiltModule | None] = field(default_factory=dict)
 
-    async def build(
-        self, packages: Sequence[Package]
-    ) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
-        built: dict[PackageId, tuple[Artifact, ...] | BuildFailed] = {}
+    async def build(self, packages: Sequence[Package]) -> dict[PackageId, Built]:
+        built: dict[PackageId, Built] = {}
         for package in packages:
             try:
                 built[package.id] = await self._build(package)

@@ -18,10 +18,10 @@ from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
     from releasekit.model import Artifact, Package, PackageId
@@ -47,9 +47,7 @@ class Builder:
     services: Services
     projects: Mapping[str, PomProject]
 
-    async def build(
-        self, packages: Sequence[Package], into: Callable[[Package], Path]
-    ) -> dict[PackageId, tuple[Artifact, ...] | BuildFailed]:
+    async def build(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
         """Packages of one reactor, the files of each into a directory of its own."""
         top = self.projects[packages[0].id.name].top
         where = top.relative_to(self.root)

@@ -11,13 +11,12 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
 
-from releasekit.aio import uncancellable
+from releasekit.aio import growing_pauses, uncancellable
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.shared.server import Server
@@ -39,22 +38,10 @@ CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
 # Where the state directory keeps the deployment of an unfinished run.
 RECORD: Final = "maven-deployment.json"
+_LONGEST_PAUSE_S: Final = 10.0
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
 
 State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Polling:
-    """How the portal is asked what became of a deployment: with pauses that grow from the first to
-    the longest.
-    """
-
-    first_pause_s: float = 0.25
-    longest_pause_s: float = 10.0
-
-
-POLLING: Final = Polling()
 
 
 class Portal:
@@ -67,7 +54,7 @@ class Portal:
         *,
         config: Config,
         services: Services,
-        polling: Polling = POLLING,
+        first_pause_s: float = 0.25,
     ) -> None:
         self._server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
         self.url = str(self._server.url)
@@ -76,7 +63,7 @@ class Portal:
         self.check_credentials = self._login.check
         self._redact = services.credentials.redact
         self._state = config.state_directory
-        self._polling = polling
+        self._first_pause_s = first_pause_s
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
         # It is public, and the credentials are not for it.
         repository = Server(where, ANSWERS, config, services)
@@ -96,7 +83,7 @@ class Portal:
         if known and await self._status(known) in {"FAILED", None}:
             known = ""
         identifier = known or await self._upload(release, wanted)
-        pause_s, asked = self._polling.first_pause_s, False
+        pauses, asked = growing_pauses(self._first_pause_s, _LONGEST_PAUSE_S), False
         while True:
             state = await self._status(identifier)
             if state in {"PUBLISHING", "PUBLISHED"}:
@@ -107,8 +94,7 @@ class Portal:
                 await self._publish(identifier)
                 asked = True
             else:
-                await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 1.5, self._polling.longest_pause_s)
+                await asyncio.sleep(next(pauses))
 
     async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
         with tempfile.TemporaryDirectory(dir=self._state, prefix=".bundle-") as scratch:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from releasekit.aio import Resource
+from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.pypi import discover, manifest, pin
 from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.ecosystems.shared import artifacts
-from releasekit.errors import BuildFailed, CommandFailed, ReleasekitError
+from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -44,21 +44,17 @@ class PyPI(Resource):
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
 
-        async def completed(project: PyProject) -> PyProject | ReleasekitError:
+        async def completed(project: PyProject) -> PyProject:
             if project.unpublishable or not project.dynamic & manifest.COMPUTED:
                 return project
             async with limit:
-                try:
-                    builder = await self._prepared()
-                    needed = await wheels.needed_by(project, found)
-                    metadata = await builder.metadata(project, wheels=needed)
-                    return manifest.with_computed_fields(project, metadata)
-                except ReleasekitError as error:
-                    return error
+                builder = await self._prepared()
+                needed = await wheels.needed_by(project, found)
+                metadata = await builder.metadata(project, wheels=needed)
+                return manifest.with_computed_fields(project, metadata)
 
-        async with asyncio.TaskGroup() as hooks:
-            tasks = [hooks.create_task(completed(project)) for project in found.values()]
-        projects = {project.name: project for project in map(_succeeded, tasks)}
+        complete = await gather_all(map(completed, found.values()))
+        projects = {project.name: project for project in complete}
         return PyPIWorkspace(
             packages=tuple(discover.packages(projects)),
             projects=projects,
@@ -144,10 +140,3 @@ class PyPIWorkspace:
             return error
         self.wheels.built(package.id.name, built[-1].path)
         return built
-
-
-def _succeeded(task: asyncio.Task[PyProject | ReleasekitError]) -> PyProject:
-    result = task.result()
-    if isinstance(result, ReleasekitError):
-        raise result
-    return result
