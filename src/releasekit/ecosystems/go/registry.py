@@ -76,7 +76,7 @@ class TagRegistry:
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
             package = next(iter(release))
-            await self._push(missing, what=f"{package}")
+            await self._push(missing, what=str(package))
 
     async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
         """Raises Rejected for one that the go command would not find."""

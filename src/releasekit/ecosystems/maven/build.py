@@ -37,15 +37,15 @@ _MAX_REASON: Final = 300
 _MAX_LINE: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Builder:
     """`projects` are all of the workspace at `root`, by name."""
 
     root: Path
+    projects: Mapping[str, PomProject]
     config: Config
     options: Options
     services: Services
-    projects: Mapping[str, PomProject]
 
     async def build(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
         """Packages of one reactor, the files of each into a directory of its own."""

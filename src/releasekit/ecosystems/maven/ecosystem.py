@@ -65,13 +65,7 @@ class MavenWorkspace:
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         config, options, services = self.maven.config, self.maven.options, self.maven.services
-        builder = Builder(
-            root=self.root,
-            config=config,
-            options=options,
-            services=services,
-            projects=self.projects,
-        )
+        builder = Builder(self.root, self.projects, config, options, services)
         try:
             built = await builder.build(packages, into)
         except BuildFailed as error:
