@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -284,11 +284,45 @@ def test_a_second_cancellation_kills_at_once(tmp_path: Path) -> None:
             while not started.group._children:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             run.cancel()
-            await asyncio.wait([run], timeout=0.1)
+            for _ in range(100):  # the time that the first one takes to arrive, and more
+                await asyncio.sleep(0)
             assert not run.done()
             run.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await run
+
+    talk(main())
+
+
+def test_a_cancellation_ends_a_child_that_nobody_attends_to_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R28: between its start and the first step of the task that waits for it."""
+    spawned: list[asyncio.subprocess.Process] = []
+    spawn = asyncio.create_subprocess_exec
+
+    async def noticed(*argv: str, **options: Any) -> asyncio.subprocess.Process:
+        spawned.append(await spawn(*argv, **options))
+        return spawned[0]
+
+    async def main() -> None:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", noticed)
+        async with ended_by(IMPATIENT) as started:
+            start = started.group.start
+
+            def start_and_cancel(coroutine: Coroutine[object, object, Any]) -> asyncio.Task[Any]:
+                task = start(coroutine)
+                run.cancel()
+                return task
+
+            monkeypatch.setattr(started.group, "start", start_and_cancel)
+            code = "import time; time.sleep(600)"
+            run = asyncio.ensure_future(
+                started.run([sys.executable, "-I", "-c", code], cwd=tmp_path)
+            )
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            assert ended(spawned[0].pid)
 
     talk(main())
 

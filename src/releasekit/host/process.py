@@ -204,10 +204,13 @@ class Processes(Resource):
 
     async def _attend(self, running: _Running, *, ask: bool = False) -> asyncio.Task[int]:
         try:
-            return self.group.start(running.attend(ask=ask))
+            life = self.group.start(running.attend(ask=ask))
         except GroupClosed:
             await running.end_now()  # it closed while the child was being started
             raise
+        # A task that is cancelled before its first step would leave the child to itself.
+        await uncancellable(running.attended.wait())
+        return life
 
 
 class Child:
@@ -226,8 +229,7 @@ class Child:
         """Close its stdin, which asks it to end, and start making sure that it does."""
         if not self._closing:  # a second cancellation would mean at once
             self._closing = True
-            # Once it has begun. https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
-            asyncio.get_running_loop().call_soon(self._life.cancel)
+            self._life.cancel()
 
     async def aclose(self) -> None:
         """As `close`, and wait; when this is cancelled too, at once."""
@@ -251,6 +253,7 @@ class _Running:
         self._process = process
         self._streams = streams
         self._patience = patience
+        self.attended = asyncio.Event()
 
     def write(self, line: str) -> None:
         stdin = self._process.stdin
@@ -261,6 +264,7 @@ class _Running:
         """Wait for its status. When cancelled, end the whole group, after closing its stdin where
         that asks it to end; when cancelled again, end it at once.
         """
+        self.attended.set()
         try:
             status = await self._process.wait()
             await self._drain()
