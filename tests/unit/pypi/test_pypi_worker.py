@@ -150,6 +150,28 @@ def test_hatchling_makes_both_files_in_one_process(root: Path, here: Here, hidde
         assert not [name for name in archive.getnames() if "journal" in name]
 
 
+def test_a_backend_that_builds_itself_is_asked_what_it_needs_first(root: Path) -> None:
+    """Hatchling's own repository: nothing it needs is there yet, and half of it cannot be imported.
+
+    https://github.com/pypa/hatch/blob/master/backend/pyproject.toml
+    """
+    package = root / "a" / "hatchling"
+    (package / "builders").mkdir(parents=True)
+    for name in ("__init__.py", "builders/__init__.py"):
+        (package / name).touch()
+    (package / "builders" / "config.py").write_text("import not_there_yet\n")
+    (package / "ouroboros.py").write_text(
+        "def get_requires_for_build_sdist(settings=None): return ['pathspec']\n"
+    )
+    system = BuildSystem(requires=(), backend="hatchling.ouroboros", backend_path=(".",))
+
+    async def main(child: Conversation) -> None:
+        asked = request(root, system, hidden=".releasekit")
+        assert (await child.ask(asked))["requires"] == ["pathspec"]
+
+    talk(root, main)
+
+
 def test_another_backend_gets_a_process_for_each_hook(root: Path, here: Here) -> None:
     backend = in_tree(root)
     assert here(request(root, backend)) == {"sdist": "a-1.0.tar.gz"}

@@ -208,8 +208,7 @@ class Hooks:
         for attribute in filter(None, attributes.split(".")):
             backend = getattr(backend, attribute)
         self._backend = backend
-        if module.startswith("hatchling"):
-            _hide(request["hidden"])
+        self._hidden = request["hidden"] if module.split(".")[0] == "hatchling" else ""
 
     def missing(self, kind: str) -> list[str]:
         """What get_requires_for_build_{kind} asks for, where there is one, and is not installed."""
@@ -218,6 +217,7 @@ class Hooks:
         return sorted(set(hook(self._settings)) - self._installed) if hook else []
 
     def build(self, kind: str, into: Path) -> Path:
+        _hide(self._hidden)
         hook: Callable[[str, Any], str] = getattr(self._backend, f"build_{kind}")
         return into / hook(str(into), self._settings)
 
@@ -300,8 +300,8 @@ def _hide(hidden: str) -> None:
     """Keep our state directory, which ignores itself, out of what hatchling walks over: it reads
     no .gitignore but the root's. https://hatch.pypa.io/latest/config/build/#file-selection
     """
-    config: Any = importlib.import_module("hatchling.builders.config")
     if hidden.startswith(".") and "/" not in hidden:
+        config: Any = importlib.import_module("hatchling.builders.config")
         config.EXCLUDED_DIRECTORIES = config.EXCLUDED_DIRECTORIES | {hidden}
 
 
