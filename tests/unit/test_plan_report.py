@@ -25,19 +25,31 @@ def test_plan_headline_counts_what_will_happen() -> None:
     assert plan_headline(plan()) == "No package to publish"
 
 
-def test_plan_table_lists_steps_in_publish_order_then_private_packages() -> None:
+def test_plan_table_lists_packages_in_publish_order_then_why_others_are_not_in_it() -> None:
     lines = plan_table(mixed_plan()).splitlines()
-    assert [line.split()[0] for line in lines[:6]] == [
+    assert [line.split()[0] for line in lines[:5]] == [
         "package",
         "pypi:core",
         "pypi:http",
         "pypi:app",
         "pypi:broken",
-        "pypi:tools",
     ]
     assert re.fullmatch(r"pypi:core +1\.0\.0 +keep +on the registry already", lines[1])
-    assert re.fullmatch(r"pypi:tools +0 +never +marked Private :: Do Not Upload", lines[5])
+    assert lines[5:7] == ["", "never published: pypi:tools: marked Private :: Do Not Upload"]
     assert lines[-1] == plan_headline(mixed_plan())
+
+
+def test_a_reason_that_many_packages_share_is_told_once() -> None:
+    """A workspace may hold hundreds of examples."""
+    examples = [package(f"e{number}", "1", unpublishable="it is an example") for number in range(9)]
+    lone = package("lone", "1", unpublishable="it has no version")
+    lines = plan_table(plan(private=(*examples, lone))).splitlines()
+    assert lines == [
+        "never published: pypi:e0, pypi:e1, pypi:e2, pypi:e3, pypi:e4 and 4 more: it is an example",
+        "never published: pypi:lone: it has no version",
+        "",
+        "No package to publish",
+    ]
 
 
 def test_plan_table_of_nothing_is_its_headline() -> None:

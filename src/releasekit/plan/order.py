@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import Cycle
 from releasekit.graph import DependencyGraph, without_cycles
 from releasekit.model import DependencyKind
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 # The later ones are set aside before the earlier ones.
 _KEPT_FIRST: Final = (DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER)
-# How many set-aside dependencies a note names.
-_NAMED: Final = 5
 
 
 def without_soft_cycles(
@@ -60,9 +59,7 @@ def _notes(set_aside: Sequence[tuple[PackageId, Dependency]]) -> tuple[str, ...]
         edge = f"{owner.name} -> {need.on.name} ({need.kind})"
         by_ecosystem.setdefault(owner.ecosystem, []).append(edge)
     return tuple(
-        f"{ecosystem}: dependencies that close a cycle do not order the release: "
-        f"{', '.join(edges[:_NAMED])}"
-        + (f" and {len(edges) - _NAMED} more" if len(edges) > _NAMED else "")
+        f"{ecosystem}: dependencies that close a cycle do not order the release: {few(edges)}"
         for ecosystem, edges in by_ecosystem.items()
     )
 

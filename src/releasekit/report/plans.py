@@ -17,10 +17,11 @@ from releasekit.report.markdown import (
     table,
 )
 from releasekit.report.mermaid import drawable, flowchart
-from releasekit.report.text import columns, packages
+from releasekit.report.text import columns, few, packages
 from releasekit.text import escape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from releasekit.model import Package, Plan, PlannedPackage, Published
@@ -51,17 +52,26 @@ def plan_headline(plan: Plan) -> str:
 
 
 def plan_table(plan: Plan) -> str:
-    """For a terminal or a log: packages in publish order, then those that are never published."""
+    """For a terminal or a log: packages in publish order, then why others are never published."""
     rows = [
         (str(planned.package.id), planned.package.version, planned.action.value, planned.reason)
         for planned in plan.packages
     ]
-    rows += [
-        (str(package.id), package.version, "never", package.unpublishable)
-        for package in plan.private
-    ]
     lines = [*columns([("package", "version", "action", "why"), *rows]), ""] if rows else []
+    lines += _never_published(plan.private)
     return "\n".join([*lines, plan_headline(plan), *map(escape.visible, plan.notes)])
+
+
+def _never_published(private: Sequence[Package]) -> list[str]:
+    """A line for each reason, as there may be hundreds of packages that share one."""
+    by_reason: dict[str, list[str]] = {}
+    for package in private:
+        by_reason.setdefault(package.unpublishable, []).append(str(package.id))
+    lines = [
+        escape.log_line(f"never published: {few(names)}: {reason}")
+        for reason, names in by_reason.items()
+    ]
+    return [*lines, ""] if lines else []
 
 
 def plan_mermaid(plan: Plan) -> str:

@@ -16,6 +16,12 @@ def packages(count: int) -> str:
     return f"{count} package" if count == 1 else f"{count} packages"
 
 
+def few(names: Sequence[str], most: int = 5) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def seconds(duration_s: float) -> str:
     """No more exact than a reader needs: "0.4 s", "12 s", "3 min 5 s", "2 h 10 min"."""
     if duration_s < 10:

@@ -14,6 +14,7 @@ from releasekit.ecosystems.npm.workspace import WorkspaceFiles, read_workspace_f
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, PlannedPackage
 
 
-# How many packages a note names.
-_NAMED: Final = 5
 # What a packument shows, and what files are known by here.
 _DIGESTS: Final = ("sha256", "sha512", "sha1")
 
@@ -108,9 +107,8 @@ class NpmWorkspace:
         ]
         if not names:
             return ""
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         return (
-            f"npm: `publish` and `postpublish` scripts of {', '.join(names[:_NAMED])}{more} run "
+            f"npm: `publish` and `postpublish` scripts of {few(names)} run "
             "once the registry shows the package, without secrets, and never a second time"
         )
 
