@@ -333,7 +333,7 @@ def test_what_npm_publish_runs_last_runs_once_and_changes_no_outcome(
     assert npm_registry.token not in seen
     text = run.row("@acme/text")
     assert "but its postpublish script ended with 3" in text["reason"]
-    assert "do by hand" in text["hint"]
+    assert "by hand" in text["hint"]
     assert "the mail server is unhappy" in text["log"]
     again = publish(program, root, npm_registry)
     assert again.results["result"] == "noop"
