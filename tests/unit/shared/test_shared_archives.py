@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zlib
 from typing import Final
 
 import pytest
@@ -75,3 +76,23 @@ def test_what_is_announced_is_not_unpacked_to_find_it_too_large() -> None:
 def test_what_is_no_archive_is_refused(data: bytes) -> None:
     with pytest.raises(BadArchive):
         read(io.BytesIO(data))
+
+
+def test_an_archive_that_is_cut_off_is_refused_wherever_it_ends() -> None:
+    """R36"""
+    whole = packed(*((name, tarfile.REGTYPE, name.encode()) for name in "abc")).getvalue()
+    for end in range(len(whole)):
+        unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(whole[:end])
+        # Three members, each a header and a block; only zeros come behind them.
+        if len(unpacked) < 3 * 2 * tarfile.BLOCKSIZE:
+            with pytest.raises(BadArchive):
+                read(io.BytesIO(whole[:end]))
+
+
+def test_an_archive_may_be_compressed_in_parts() -> None:
+    """As pigz and bgzip do it. https://www.rfc-editor.org/rfc/rfc1952#page-5"""
+    plain = gzip.decompress(
+        packed(("a", tarfile.REGTYPE, b"1"), ("b", tarfile.REGTYPE, b"2")).read()
+    )
+    parts = gzip.compress(plain[:700]) + gzip.compress(plain[700:])
+    assert read(io.BytesIO(parts)) == {"a": b"1", "b": b"2"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import tarfile
 import zlib
 from dataclasses import dataclass
@@ -40,8 +41,9 @@ class Member:
 def opened_archive(file: IO[bytes], *, max_bytes: int) -> Iterator[Iterator[Member]]:
     """Its members, in their order; blocks. Raises BadArchive, also while they are read."""
     try:
-        # As a stream, which is faster than random access.
-        with tarfile.open(fileobj=file, mode="r|gz") as archive:
+        # As a stream, in which no header leads back; tarfile itself would take a compressed file
+        # that is cut off for a whole one. https://github.com/python/cpython/blob/3.11/Lib/tarfile.py
+        with gzip.open(file) as data, tarfile.open(fileobj=data, mode="r|") as archive:
             yield _members(archive, max_bytes)
     # gzip raises OSError for a wrong header; headers that lead to further headers recurse.
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
