@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
+    from releasekit.state.run_logs import Logs
 
     # The files of a package, or why there are none.
     Built = tuple[Artifact, ...] | BuildFailed
     # Where the files of a package go, and where an earlier build has left them.
     Into = Callable[[Package], Path]
-    from releasekit.state.run_logs import Logs
 
 
 class Workspace(Protocol):
