@@ -17,7 +17,7 @@ from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod
 from releasekit.ecosystems.go.objects import Bundle
-from releasekit.errors import BuildFailed, PlanError, Transient
+from releasekit.errors import BuildFailed, ConfigError, PlanError, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -123,6 +123,13 @@ def test_what_a_killed_run_built_counts_as_built(root: Path) -> None:
     for path in (root / ".releasekit").rglob("core/v1.0.0/v1.0.0.bundle"):
         path.write_bytes(b"torn")
     assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
+
+
+def test_a_stored_go_mod_that_cannot_be_read_is_named(root: Path) -> None:
+    (artifact, *_) = made(build(root, "core")["core"])
+    artifact.path.with_name("v1.0.0.mod").write_text("module (\n")
+    with pytest.raises(ConfigError, match=r"^github.com/acme/mono/core"):
+        build(root, "text")
 
 
 def test_what_a_run_built_of_another_commit_does_not_count(root: Path) -> None:

@@ -92,8 +92,8 @@ class Batch:
         needed = self._needed(module, versions)
         known = edit.known_sums(go_sum)
         sums = {path: await self._sums_of(path, module, known) for path in needed}
-        built = [self._built.get(path) or self._stored_module(path) for path in needed]
-        others = [_parsed(other.manifests, "go.mod") for other in built if other is not None]
+        built = {path: self._built.get(path) or self._stored_module(path) for path in needed}
+        others = [_parsed(other.manifests, path) for path, other in built.items() if other]
         for path, (version, hashes) in edit.raised_requirements(mod, others, versions).items():
             versions[path] = version
             if hashes is not None:
