@@ -67,6 +67,17 @@ def test_the_checksums_of_the_pom_come_last(root: Path) -> None:
     assert sent.headers["Content-Length"] == str(len(server.files[JAR]))
 
 
+def test_a_repository_that_refuses_to_be_read_is_told_of_by_the_pom(root: Path) -> None:
+    """Of a project that has no sources, no message should be about them."""
+
+    class Private(Server):
+        async def __call__(self, request: httpx.Request) -> httpx.Response:
+            return httpx.Response(401)
+
+    with pytest.raises(Denied, match=r"a-1\.0\.pom\.sha1: HTTP 401"):
+        lookup(Private(), root)
+
+
 def test_a_look_that_fails_leaves_no_request_under_way(root: Path) -> None:
     under_way: set[str] = set()
 

@@ -115,7 +115,7 @@ class Reader:
         """Those of the files that are there, with a digest: the checksum beside each, or else, of
         the `wanted` ones, that of its bytes.
         """
-        names = {**dict.fromkeys(usual, False), **dict.fromkeys(wanted, True)}
+        names = {**dict.fromkeys(wanted, True), **dict.fromkeys(usual, False)}
         digests = await gather_all(
             self._digest(package, name, whole=whole) for name, whole in names.items()
         )
