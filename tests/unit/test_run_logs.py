@@ -150,3 +150,10 @@ def test_the_end_of_a_log_is_whole_lines(
     assert last_lines(log, max_bytes=max_bytes) == shown
     assert last_lines(log, max_bytes=max_bytes, most=1) == shown[-1:]
     assert last_lines(tmp_path / "none.log") == ()
+
+
+def test_the_end_of_a_log_is_shown_where_only_a_progress_bar_was_printed(tmp_path: Path) -> None:
+    """It ends its lines with a carriage return, and the tool said no more after it."""
+    log = tmp_path / "build.log"
+    log.write_bytes(b"first\n" + b"".join(b"at %d %%\r" % number for number in range(100)) + b"no")
+    assert last_lines(log, max_bytes=20) == ("at 98 %", "at 99 %", "no")

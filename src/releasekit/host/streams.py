@@ -25,17 +25,17 @@ def last_lines(
     log: Path, *, most: int = TAIL_LINES, max_bytes: int = TAIL_BYTES
 ) -> tuple[str, ...]:
     """The end of what a child itself wrote to `log`: whole lines, so that no part of a secret goes
-    unnoticed; not redacted, empty if it wrote nothing.
+    unnoticed; not redacted, empty if it wrote nothing. A progress bar's are lines too.
     """
     try:
         with log.open("rb") as file:
             skipped = os.fstat(file.fileno()).st_size - max_bytes
             file.seek(max(0, skipped - 1))
-            data = file.read()
+            lines = file.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return ()
-    data = data.partition(b"\n")[2] if skipped > 0 else data
-    return tuple(data.decode(errors="replace").splitlines()[-most:])
+    whole = lines[1:] if skipped > 0 else lines
+    return tuple(whole[-most:])
 
 
 class Stream(asyncio.Protocol):
