@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import zlib
 from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from releasekit.state.doctor import (
     fix,
     uncertain_uploads,
 )
-from releasekit.state.history import encode, fold
+from releasekit.state.history import History, encode, fold
 from releasekit.state.journal import Journal, read_history
 from releasekit.state.pins import EphemeralPin, backups
 
@@ -393,6 +394,36 @@ def test_nothing_is_told_out_of_a_damaged_journal(site: Site, tmp_path: Path) ->
     site.journal.rmdir()
     site.journal.symlink_to(tmp_path / "elsewhere")
     assert site.last_run() == ()
+
+
+def test_a_journal_with_other_line_ends_inside_of_records_is_told_too(site: Site) -> None:
+    """R32: a carriage return is white space in JSON, and ends no record."""
+    with site.run("pypi"):
+        pass
+    started, empty = site.journal.read_bytes().split(b"\n")
+    body = started[: -len(b',"crc":"00000000"}')].replace(b',"event"', b',\r"event"')
+    site.journal.write_bytes(body + b',"crc":"%08x"}\n' % zlib.crc32(body) + empty)
+    assert site.kinds() == ["interrupted-run"]
+    assert site.last_run()[0].startswith("last run: started 2026, cut off, ")
+    assert site.fix() == []
+
+
+def test_a_run_that_begins_meanwhile_has_left_nothing_behind(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a long journal takes time: what the locks and backups say is looked at before."""
+    site.journal.write_bytes(b"")
+    begun: list[locks.Locks] = []
+
+    def read(state: Path) -> tuple[History, None]:
+        begun.append(Context().run(locks.acquire, state, ["pypi"]))
+        return History(), None
+
+    locks.acquire(site.state, ["pypi"]).close()
+    monkeypatch.setattr("releasekit.state.journal.read_with_trace", read)
+    assert examine(site.state, root=site.root).findings == []
+    for held in begun:
+        held.close()
 
 
 def test_a_journal_of_a_newer_version_is_not_set_aside(site: Site) -> None:

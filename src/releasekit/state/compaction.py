@@ -7,11 +7,10 @@ never left out, and neither is any record of a run that may still be writing.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from releasekit.model import Outcome
-from releasekit.state.history import encode
+from releasekit.state.history import encode, records_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ _OF_PACKAGES = frozenset({"built", "intent", "outcome"})
 
 def compacted(data: bytes) -> bytes:
     """`data` is a whole journal that `history.fold` reads without an error."""
-    records: list[dict[str, Any]] = [json.loads(line) for line in data.splitlines()]
+    records = list(records_of(data))
     at_work = _of_runs_at_work(records)
     kept = at_work | _of_packages(records, at_work) | _durations(records)
     kept |= _of_runs(records, kept)

@@ -76,11 +76,16 @@ def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = (
     running = {name for name, finding in held if finding.kind == "running"}
     taken = {name for name, _ in held}
     idle = [name for name in ecosystems if name not in running]
-    pinned = _pins(state_directory, idle, root.resolve())
-    stale = _stale_locks(state_directory, [name for name in idle if name not in taken])
+    # Before the journal, which may take a while: what a run that begins meanwhile takes and pins is
+    # not left behind.
+    findings = [
+        *(finding for _, finding in held),
+        *_stale_locks(state_directory, [name for name in idle if name not in taken]),
+        *_pins(state_directory, idle, root.resolve()),
+    ]
     recorded, last_run = _journal(state_directory, running)
     return Examination(
-        findings=[*(finding for _, finding in held), *stale, *pinned, *recorded],
+        findings=[*findings, *recorded],
         locks=lock_table(state_directory, ecosystems, registries=registries),
         last_run=last_run,
     )

@@ -5,13 +5,13 @@ Only `doctor` needs it, so the fold that every plan waits for does not include i
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.model import Outcome
 from releasekit.report.text import seconds
+from releasekit.state.history import records_of
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def read_trace(data: bytes, run_id: str) -> Trace:
     trace = Trace()
     began_s = 0.0
     started: dict[str, tuple[object, float]] = {}
-    for record in _records(data, run_id):
+    for record in records_of(data):
+        if record["run"] != run_id:
+            continue
         at_s = _number(record.get("at"))
         match record["event"]:
             case "run_started":
@@ -122,14 +124,6 @@ def told(run: Run, trace: Trace, *, running: bool) -> list[str]:
         f"{first}{how}, last heard of after {seconds(trace.lasted_s)}",
         *(f"  {title}: {_listed(items)}" for title, items in found.items() if items),
     ]
-
-
-def _records(data: bytes, run_id: str) -> Iterator[Mapping[str, Any]]:
-    # Most lines are of other runs, and need no parsing.
-    name = json.dumps(run_id).encode("ascii")
-    for line in data.splitlines():
-        if name in line and (record := json.loads(line))["run"] == run_id:
-            yield record
 
 
 def _ended(record: Mapping[str, Any]) -> Attempt:
