@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 import pytest
@@ -142,3 +143,22 @@ def test_a_link_made_while_a_run_goes_on_is_not_followed(trap: Trap) -> None:
         with pytest.raises(StateError, match="backup: is a symbolic link"), pin:
             pass
     assert trap.contents() == trap.before
+
+
+def test_what_is_restored_is_named_in_one_line(
+    trap: Trap, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R36: a repository may name its directories, and commit a backup, as it likes."""
+    manifest = trap.root / "member\n::warning::planted" / "pyproject.toml"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_bytes(b"original")
+    acquire(trap.state, ["pypi"]).close()
+    killed = pins.EphemeralPin(
+        trap.state, {manifest: b"pinned"}, ecosystem="pypi", root=trap.root.resolve()
+    )
+    Context().run(killed.__enter__)
+    assert main(["publish", "--ecosystem", "pypi"]) == 0
+    assert manifest.read_bytes() == b"original"
+    said = capsys.readouterr().out
+    assert "which a killed run had left pinned" in said
+    assert not any(line.startswith("::warning") for line in said.splitlines())

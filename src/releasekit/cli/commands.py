@@ -124,7 +124,7 @@ async def publish(config: Config, session: Session) -> int:
             _say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             for path in pins.recover(config.state_directory, ecosystems, root=config.root):
-                print(f"restored {path}, which a killed run had left pinned", file=session.out)
+                _say(f"restored {path}, which a killed run had left pinned", session)
             run_logs.remove_old(config.state_directory)
             journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
             await group.enter(contextlib.closing(journal))
