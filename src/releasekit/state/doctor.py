@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from releasekit.errors import JournalError, JournalNewer, StateError
 from releasekit.host import durable
 from releasekit.host.folder import LINK
+from releasekit.report.text import few
 from releasekit.state import journal, locks, pins
 from releasekit.state.directory import WAY_OUT, links, refuse_links
 from releasekit.state.journal import Journal
@@ -111,10 +112,9 @@ def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
     ]
     if not names:
         return ""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return (
         "uploads of earlier runs may be unfinished, and their registries are asked first: "
-        f"{', '.join(names[:3])}{more}"
+        f"{few(names, 3)}"
     )
 
 

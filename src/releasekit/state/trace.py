@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.model import Outcome
-from releasekit.report.text import seconds
+from releasekit.report.text import few, seconds
 from releasekit.state.history import records_of
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from releasekit.state.history import Run
 
-_MOST: Final = 5
 _DONE: Final = frozenset(outcome.value for outcome in Outcome if outcome.done)
 
 
@@ -62,7 +61,7 @@ class Trace:
                 continue
             missing = [clip(on, 100) for on in needs if self.outcomes.get(on) not in _DONE]
             if missing:
-                why = f"needs {_listed(missing)}"
+                why = f"needs {few(missing)}"
             elif package in last and last[package].error:
                 why = f"for another attempt at its {last[package].node.partition(' ')[0]}"
             else:
@@ -122,7 +121,7 @@ def told(run: Run, trace: Trace, *, running: bool) -> list[str]:
     how = "still at work" if running else "cut off"
     return [
         f"{first}{how}, last heard of after {seconds(trace.lasted_s)}",
-        *(f"  {title}: {_listed(items)}" for title, items in found.items() if items),
+        *(f"  {title}: {few(items)}" for title, items in found.items() if items),
     ]
 
 
@@ -141,8 +140,3 @@ def _texts(value: object) -> list[str]:
 
 def _number(value: object) -> float:
     return max(0.0, value) if isinstance(value, float) and math.isfinite(value) else 0.0
-
-
-def _listed(items: Sequence[str]) -> str:
-    more = f" and {len(items) - _MOST} more" if len(items) > _MOST else ""
-    return ", ".join(items[:_MOST]) + more
