@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Self
 
@@ -92,14 +93,20 @@ def without_cycles(hard: Mapping[K, Iterable[K]], soft: Iterable[tuple[K, K]]) -
         everything[name] |= {dependency}
     # Most edges are on no cycle, and need no walk.
     stuck = everything.keys() - set(_ordered(everything))
+
+    # Those of many packages often lead to the same one. A few answers: each may hold all names.
+    @lru_cache(maxsize=16)
+    def found_from(start: K) -> set[K]:
+        return reachable([start], lambda name: edges[name] & stuck)
+
     kept = []
     for name, dependency in offered:
-        circular = {name, dependency} <= stuck and name in reachable(
-            [dependency], lambda other: edges[other] & stuck
-        )
+        circular = {name, dependency} <= stuck and name in found_from(dependency)
         if not circular:
             edges[name].add(dependency)
             kept.append((name, dependency))
+            if dependency in stuck:
+                found_from.cache_clear()
     return kept
 
 

@@ -218,6 +218,9 @@ GRAPH = mutants(
         "soft edges beside a cycle are set aside": change(
             "without_cycles", "{name, dependency} <= stuck and ...", "name in stuck"
         ),
+        "where an edge led before others were kept": without(
+            "without_cycles", "found_from.cache_clear()"
+        ),
     },
 )
 

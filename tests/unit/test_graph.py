@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +42,25 @@ def test_an_unknown_dependency_is_an_error() -> None:
     """R7"""
     with pytest.raises(UnknownDependency, match="a depends on y, z, which"):
         DependencyGraph.from_edges({"a": ["z", "y"]})
+
+
+def test_what_many_packages_offer_an_edge_to_is_walked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thousands may have an extra that names the package which needs all of them."""
+    walks = Mock(wraps=reachable)
+    monkeypatch.setattr("releasekit.graph.reachable", walks)
+    names = [f"p{number}" for number in range(100)]
+    hard = {"all": names, "docs": [], **{name: [] for name in names}}
+    offered = [(name, on) for name in names for on in ("all", "docs")]
+    assert without_cycles(hard, offered) == [(name, "docs") for name in names]
+    assert walks.call_count == 1
+
+
+def test_an_edge_that_was_kept_leads_further_from_then_on() -> None:
+    hard: dict[str, list[str]] = {"app": [], "core": [], "glue": []}
+    offered = [("app", "core"), ("core", "glue"), ("glue", "core")]
+    assert without_cycles(hard, offered) == [("app", "core"), ("core", "glue")]
 
 
 def test_restricting_looks_through_what_is_left_out() -> None:
