@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.errors import BuildFailed
+from releasekit.state.directory import built_directory
 from workspaces import TWELVE, git
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Artifact, Package
 
 HOST = "github.com/acme/mono"
 REMOTE = f"https://{HOST}"
@@ -142,3 +148,26 @@ def go(where: Path, *arguments: str, environment: Mapping[str, str]) -> str:
     )
     assert done.returncode == 0, f"go {' '.join(arguments)}\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
+    order = sorted(packages, key=lambda package: len(package.dependencies))
+    state = packages[0].directory.parent / ".releasekit"
+    results = await target.workspace.build(order, partial(built_directory, state_directory=state))
+    made = {}
+    for package, result in results.items():
+        assert not isinstance(result, BuildFailed), (str(result), result.log)
+        made[package.name.rpartition("/")[2]] = result
+    return made
+
+
+async def deploy(
+    target: Target, packages: Iterable[Package], artifacts: Mapping[str, tuple[Artifact, ...]]
+) -> None:
+    assert target.deployment is not None
+    assert not target.whole
+    await target.deployment.deploy({package: artifacts[short(package)] for package in packages})
+
+
+def short(package: Package) -> str:
+    return package.id.name.rpartition("/")[2]

@@ -6,31 +6,29 @@ import asyncio
 import os
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 import fakes
-from go_workspaces import REMOTE, Forge, forge, go_workspace
+from go_workspaces import REMOTE, Forge, built, deploy, forge, go_workspace, short
 from integration.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
-from releasekit.errors import BuildFailed, Denied, Transient
+from releasekit.errors import Denied, Transient
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.decision import compare
-from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
-    from releasekit.model import Artifact, Package, Published
+    from releasekit.model import Package, Published
 
 T = TypeVar("T")
 PUSH = ("POST", r".*/git-receive-pack")
@@ -84,33 +82,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield found
 
 
-async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
-    order = sorted(packages, key=lambda package: len(package.dependencies))
-    state = packages[0].directory.parent / ".releasekit"
-    results = await target.workspace.build(order, partial(built_directory, state_directory=state))
-    made = {}
-    for package, result in results.items():
-        assert not isinstance(result, BuildFailed), (str(result), result.log)
-        made[package.name.rpartition("/")[2]] = result
-    return made
-
-
 async def publish(target: Target, packages: list[Package]) -> None:
     """Builds all three, and pushes them at once."""
     artifacts = await built(target, packages)
     await deploy(target, packages, artifacts)
-
-
-async def deploy(
-    target: Target, packages: Iterable[Package], artifacts: Mapping[str, tuple[Artifact, ...]]
-) -> None:
-    assert target.deployment is not None
-    assert not target.whole
-    await target.deployment.deploy({it: artifacts[short(it)] for it in packages})
-
-
-def short(package: Package) -> str:
-    return package.id.name.rpartition("/")[2]
 
 
 async def look(target: Target, packages: list[Package]) -> list[Published | None]:

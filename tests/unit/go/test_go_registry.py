@@ -5,31 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
 
 import fakes
-from go_workspaces import Forge, forge, go_workspace
+from go_workspaces import Forge, built, deploy, forge, go_workspace, short
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.go.objects import Bundle, Object
 from releasekit.ecosystems.interface import Services, Target
-from releasekit.errors import BuildFailed, MissingCredentials, PackageError, Rejected
+from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.decision import compare
-from releasekit.state.directory import built_directory
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from releasekit.model import Artifact, Package, Published
+    from releasekit.model import Package, Published
 
 T = TypeVar("T")
 WORKSPACE = {"core": (), "text": ("core",), "lone": ()}
@@ -88,28 +86,6 @@ class Place:
 def place(tmp_path: Path) -> Place:
     made = forge(tmp_path / "server")
     return Place(go_workspace(tmp_path / "workspace", made, WORKSPACE).resolve(), made)
-
-
-async def built(target: Target, packages: list[Package]) -> dict[str, tuple[Artifact, ...]]:
-    order = sorted(packages, key=lambda package: len(package.dependencies))
-    state = packages[0].directory.parent / ".releasekit"
-    results = await target.workspace.build(order, partial(built_directory, state_directory=state))
-    made = {}
-    for package, result in results.items():
-        assert not isinstance(result, BuildFailed), (str(result), result.log)
-        made[package.name.rpartition("/")[2]] = result
-    return made
-
-
-async def deploy(
-    target: Target, packages: Iterable[Package], artifacts: Mapping[str, tuple[Artifact, ...]]
-) -> None:
-    assert target.deployment is not None
-    await target.deployment.deploy({package: artifacts[short(package)] for package in packages})
-
-
-def short(package: Package) -> str:
-    return package.id.name.rpartition("/")[2]
 
 
 def test_everything_goes_out_in_one_push(place: Place) -> None:
