@@ -62,7 +62,7 @@ class Cargo(Resource):
     async def scratch(self) -> Path:
         """Where cargo may write, made when it is first asked for."""
         if self._scratch is None:
-            self._scratch = await self.group.enter(scratch(self.services.environment))
+            self._scratch = await self.group.enter(scratch(self.services.processes.environment))
         return self._scratch
 
 
