@@ -12,6 +12,7 @@ from releasekit.model import (
     Artifact,
     Outcome,
     PackageId,
+    PackageWarning,
     PlannedPackage,
     Published,
     Result,
@@ -43,10 +44,16 @@ class PackageRun:
     pending_follow_up: BuildFailed | None = None
     attempts: int = 0
     spans: list[Span] = field(default_factory=list)
+    warnings: tuple[PackageWarning, ...] = ()
 
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
-        return cls(planned=planned, artifacts=planned.artifacts, published=planned.published)
+        return cls(
+            planned=planned,
+            artifacts=planned.artifacts,
+            published=planned.published,
+            warnings=planned.warnings,
+        )
 
     @property
     def unconfirmed(self) -> bool:
@@ -166,6 +173,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         url=run.published.url if run.published else "",
         artifacts=run.artifacts,
         spans=tuple(run.spans),
+        warnings=run.warnings,
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Built, Target, Workspace
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Artifact, Package, PackageId, PackageWarning
     from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
     from releasekit.release.polling import Lookups
@@ -83,6 +83,11 @@ class Phases:
                 answer = built[run.id]
                 if isinstance(answer, BuildFailed):
                     run.error = answer
+                    continue
+                found = await self._targets[name].examined(run.planned.package, answer)
+                run.warnings += config.levels.applied(found)
+                if any(warning.error for warning in run.warnings):
+                    run.error = refused(run.warnings)
                     continue
                 run.artifacts = answer
                 await self._journal.built(
@@ -244,6 +249,15 @@ class Phases:
             run.pending_follow_up = error
         else:
             run.pending_follow_up = None
+
+
+def refused(warnings: Sequence[PackageWarning]) -> BuildFailed:
+    """What was built will not be sent."""
+    return BuildFailed(
+        "; ".join(f"{warning.name}: {warning.message}" for warning in warnings if warning.error),
+        hint="Mend it, drop `strict`, or write another level of it below [warnings] in "
+        "releasekit.toml.",
+    )
 
 
 def pinned(
