@@ -52,9 +52,10 @@ def _name(key: str, where: str) -> WarningName:
     try:
         return WarningName(key)
     except ValueError:
+        known = list(map(str, WarningName))
         raise ConfigError(
-            f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, WarningName)}",
-            hint=f"Known: {', '.join(WarningName)}.",
+            f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, known)}",
+            hint=f"Known: {', '.join(known)}.",
         ) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import PlanError
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.state.history import History
 
-_SENT = frozenset({Action.PUBLISH, Action.UPLOAD})
+MEND: Final = (
+    "Mend it, drop `strict`, or give it another level below [warnings] in releasekit.toml."
+)
+_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
 
 async def with_warnings(
@@ -51,8 +54,7 @@ def refuse_errors(plan: Plan) -> None:
     if lines := warning_lines(errors):
         raise PlanError(
             "; ".join(lines),
-            hint="Mend it, drop `strict`, or write another level of it into releasekit.toml, for "
-            'instance [warnings] new-name = "ignore".',
+            hint=MEND,
         )
 
 

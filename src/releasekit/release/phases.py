@@ -18,6 +18,7 @@ from releasekit.errors import (
 )
 from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
+from releasekit.plan.warnings import MEND
 from releasekit.release.life import fail_together
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Built, Target, Workspace
-    from releasekit.model import Artifact, Package, PackageId, PackageWarning
+    from releasekit.model import Artifact, Package, PackageId
     from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
     from releasekit.release.polling import Lookups
@@ -84,10 +85,8 @@ class Phases:
                 if isinstance(answer, BuildFailed):
                     run.error = answer
                     continue
-                found = await self._targets[name].examined(run.planned.package, answer)
-                run.warnings += config.levels.applied(found)
-                if any(warning.error for warning in run.warnings):
-                    run.error = refused(run.warnings)
+                run.error = await self._trouble(run, answer)
+                if run.error is not None:
                     continue
                 run.artifacts = answer
                 await self._journal.built(
@@ -95,6 +94,16 @@ class Phases:
                 )
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
+
+    async def _trouble(self, run: PackageRun, artifacts: Sequence[Artifact]) -> PackageError | None:
+        """Why what was built is not going to be sent; its warnings go along with the run."""
+        try:
+            found = await self._targets[run.id.ecosystem].examined(run.planned.package, artifacts)
+        except PackageError as error:
+            return error
+        run.warnings += self._config.levels.applied(found)
+        errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
+        return BuildFailed("; ".join(errors), hint=MEND) if errors else None
 
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
@@ -249,15 +258,6 @@ class Phases:
             run.pending_follow_up = error
         else:
             run.pending_follow_up = None
-
-
-def refused(warnings: Sequence[PackageWarning]) -> BuildFailed:
-    """What was built will not be sent."""
-    return BuildFailed(
-        "; ".join(f"{warning.name}: {warning.message}" for warning in warnings if warning.error),
-        hint="Mend it, drop `strict`, or write another level of it below [warnings] in "
-        "releasekit.toml.",
-    )
 
 
 def pinned(

@@ -11,8 +11,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm import manifest
-from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, opened_archive
+from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.host import contents
 from releasekit.model import PackageWarning, WarningName
@@ -37,19 +36,12 @@ _TRIED: Final = ("", ".js", ".json", ".node", "/index.js", "/index.json", "/inde
 _FILES: Final = ("module", "types", "typings")
 
 
-def warnings_of(_package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
-    """Blocks."""
+def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
+    """Blocks. Raises PackageError for a file that is no tarball."""
     for artifact in artifacts:
         with contents.opened(artifact) as file, file.raw() as raw:
-            names, text = [], b""
-            with opened_archive(raw, max_bytes=MAX_UNPACKED_BYTES) as members:
-                for member in members:
-                    _, _, name = member.name.partition("/")
-                    names.append(posixpath.normpath(name))
-                    if name == "package.json":
-                        text = member.read(manifest.MAX_BYTES)
-        missing = missing_files(manifest.parse_manifest(text.decode("utf-8-sig")), set(names))
-        if missing:
+            contained = read_tarball(raw, f"{package}: {artifact.filename}")
+        if missing := missing_files(contained.manifest, contained.names):
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
                 message=f"its package.json names {few(missing)}, which the tarball does not hold: "
@@ -77,8 +69,7 @@ def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in _FILES:
         if isinstance(document.get(key), str):
             yield key, document[key]
-    command = document.get("bin")
-    commands = [command] if isinstance(command, str) else table_in(document, "bin").values()
+    commands = table_in(document, "bin").values()
     yield from (("bin", path) for path in commands if isinstance(path, str))
     yield from (("exports", path) for path in _targets(document.get("exports")))
 

@@ -7,12 +7,11 @@ they need no renderer, of the core metadata, and of the index for platform tags.
 from __future__ import annotations
 
 import re
-import zipfile
 from typing import TYPE_CHECKING, Final
 
 from packaging.metadata import Metadata, RawMetadata, parse_email
 
-from releasekit.ecosystems.pypi.distribution import metadata_of
+from releasekit.ecosystems.pypi.distribution import metadata_of, names_in
 from releasekit.host import contents
 from releasekit.model import PackageWarning, WarningName
 
@@ -35,7 +34,10 @@ _NO_MODULES: Final = re.compile(
 def warnings_of(
     package: Package, artifacts: Sequence[Artifact], *, on_pypi: bool
 ) -> Iterator[PackageWarning]:
-    """`on_pypi` says that they go to pypi.org or test.pypi.org. Blocks."""
+    """`on_pypi` says that they go to pypi.org or test.pypi.org. Blocks.
+
+    Raises PackageError for a file that cannot be read.
+    """
     for artifact in artifacts:
         if artifact.filename.endswith(".whl"):
             yield from _of_tags(artifact, on_pypi=on_pypi)
@@ -57,20 +59,16 @@ def _of_tags(artifact: Artifact, *, on_pypi: bool) -> Iterator[PackageWarning]:
         yield PackageWarning(
             name=WarningName.PLATFORM_TAG,
             message=f"{artifact.filename} has the platform tag {plain[0]}, and {consequence}: "
-            "build it with cibuildwheel, or repair it with auditwheel, and hand it over as `dist`",
+            "build it with cibuildwheel, or repair it with auditwheel",
             error=on_pypi,
         )
 
 
 def _of_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarning]:
     """A wheel without modules is meant so where there are none in its sources either."""
-    with (
-        contents.opened(artifact) as opened,
-        opened.raw() as file,
-        zipfile.ZipFile(file) as archive,
-    ):
-        empty = all(".dist-info/" in name for name in archive.namelist())
-    if empty and _has_modules(package):
+    with contents.opened(artifact) as opened, opened.raw() as file:
+        names = names_in(file, artifact.filename)
+    if all(".dist-info/" in name for name in names) and _has_modules(package):
         yield PackageWarning(
             name=WarningName.EMPTY_PACKAGE,
             message=f"{artifact.filename} holds no modules, and {package.directory.name}/ does: "
