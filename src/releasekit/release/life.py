@@ -18,6 +18,7 @@ from releasekit.model import (
     Result,
     Span,
 )
+from releasekit.report.text import few
 from releasekit.scheduler.frontier import BLOCKING
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ class PackageRun:
     def unconfirmed(self) -> bool:
         """Whether the registry may have bytes of ours that nobody has seen there."""
         return (self.sent or bool(self.ambiguity)) and not self.visible and not self.conflict
+
+    @property
+    def there(self) -> list[str]:
+        """Those of its files that the registry showed when it was last asked."""
+        theirs = self.published.files if self.published else {}
+        return [artifact.filename for artifact in self.artifacts if artifact.filename in theirs]
 
     @property
     def waiting(self) -> bool:
@@ -137,7 +144,9 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     if blockers:
         return Outcome.BLOCKED, ", ".join(f"needs {on}, which is {how}" for on, how in blockers)
     if run.error is not None:
-        return Outcome.FAILED, str(run.error)
+        # A release of which a part is out for good is not one of which nothing is.
+        partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
+        return Outcome.FAILED, f"{run.error}{partly}"
     return ending
 
 
