@@ -29,6 +29,7 @@ class PackageId:
 
 class DependencyKind(StrEnum):
     RUNTIME = "runtime"
+    INDIRECT = "indirect"  # needed at run time through another one, and named all the same
     OPTIONAL = "optional"
     PEER = "peer"  # whoever installs the dependent installs this one beside it
     ORDER = "order"  # nobody needs it; it goes out first where that is possible

@@ -58,8 +58,9 @@ async def make_plan(
     chosen = [without_private(package, everything) for package in select(public, config)]
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    published = await look_up(with_dependencies(ordered, public), targets)
-    refuse_left_out(ordered, published, config)
+    needing = [with_set_aside(package, everything[package.id]) for package in ordered]
+    published = await look_up(with_dependencies(needing, public), targets)
+    refuse_left_out(needing, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     planned = tuple(
         plan_package(
@@ -141,6 +142,16 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
                 f"{package.id.name} out with `exclude-packages`.",
             )
     return replace(package, dependencies=tuple(kept))
+
+
+def with_set_aside(package: Package, found: Package) -> Package:
+    """`package` with what it needs at run time as it was `found`: who installs it has to find that
+    too, whatever goes out first.
+    """
+    kinds = {DependencyKind.RUNTIME, DependencyKind.INDIRECT}
+    needs = (need for need in found.dependencies if need.kind in kinds)
+    dependencies = tuple(dict.fromkeys((*package.dependencies, *needs)))
+    return replace(package, dependencies=dependencies)
 
 
 def with_dependencies(
