@@ -49,6 +49,29 @@ def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
     assert found(root, Options(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
 
 
+def test_what_modules_of_a_cycle_require_of_each_other_gives_way(tmp_path: Path) -> None:
+    """R7: what they require of others, and others of them, orders the release as ever."""
+    root = write(
+        tmp_path,
+        go_mod="module a.b/m\nrequire (\n\ta.b/m/x v0.1.0 // indirect\n\ta.b/m/y v0.1.0\n)\n",
+        x__go_mod="module a.b/m/x\nrequire (\n\ta.b/m v0.1.0\n\ta.b/m/y v0.1.0 // indirect\n)\n",
+        y__go_mod="module a.b/m/y\n",
+        z__go_mod="module a.b/m/z\nrequire a.b/m v0.1.0\n",
+    )
+    edges = {
+        (package.id.name, need.on.name): (str(need.kind), need.soft)
+        for package in discover.packages(found(root))
+        for need in package.dependencies
+    }
+    assert edges == {
+        ("a.b/m", "a.b/m/x"): ("indirect", True),
+        ("a.b/m", "a.b/m/y"): ("runtime", False),
+        ("a.b/m/x", "a.b/m"): ("runtime", True),
+        ("a.b/m/x", "a.b/m/y"): ("indirect", False),
+        ("a.b/m/z", "a.b/m"): ("runtime", False),
+    }
+
+
 def test_a_module_of_test_data_counts_once_another_one_requires_it(tmp_path: Path) -> None:
     """Such as go.opentelemetry.io/collector/pdata/testdata; the others are what a test reads."""
     root = write(

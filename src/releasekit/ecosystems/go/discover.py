@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
+from releasekit.graph import circular
 from releasekit.host.files import inside
-from releasekit.model import Dependency, Package, PackageId
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -69,6 +70,14 @@ def modules(root: Path, options: Options) -> dict[str, Module]:
 
 
 def packages(by_path: Mapping[str, Module]) -> list[Package]:
+    """What modules of one cycle need of each other is soft: Go allows it, as long as no packages
+    import one another. https://go.dev/wiki/Modules#can-two-modules-depend-on-each-other
+    """
+    needs = {
+        path: [r for r in module.mod.requires if r.path in by_path and r.path != path]
+        for path, module in by_path.items()
+    }
+    on_cycles = circular({path: {r.path for r in requires} for path, requires in needs.items()})
     return [
         Package(
             id=PackageId(ECOSYSTEM, module.path),
@@ -76,9 +85,13 @@ def packages(by_path: Mapping[str, Module]) -> list[Package]:
             directory=module.directory,
             manifest=module.manifest,
             dependencies=tuple(
-                Dependency(on=PackageId(ECOSYSTEM, require.path), requirement=require.version)
-                for require in module.mod.requires
-                if require.path in by_path and require.path != module.path
+                Dependency(
+                    on=PackageId(ECOSYSTEM, require.path),
+                    kind=DependencyKind.INDIRECT if require.indirect else DependencyKind.RUNTIME,
+                    requirement=require.version,
+                    soft=(module.path, require.path) in on_cycles,
+                )
+                for require in needs[module.path]
             ),
             unpublishable=module.unpublishable,
         )

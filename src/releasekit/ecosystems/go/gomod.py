@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
+# https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
+_INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>[ \t\r]+)
@@ -57,9 +59,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
+    """`at` is where its version stands; `indirect` says that no package of the module imports it,
+    as a comment beside it does. https://go.dev/ref/mod#go-mod-file-require
+    """
+
     path: str
     version: str
     at: Token
+    indirect: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,7 @@ def parse_mod(text: str, where: str) -> GoMod:
         text=text,
         module=modules[0],
         go=next((line.words[0] for line in lines if line.verb == "go" and line.words), ""),
-        requires=tuple(_require(line, where) for line in lines if line.verb == "require"),
+        requires=tuple(_require(line, text, where) for line in lines if line.verb == "require"),
         replaces=tuple(_replace(line, where) for line in lines if line.verb == "replace"),
         lines=lines,
     )
@@ -110,10 +117,13 @@ def is_directory(target: str) -> bool:
     return target.startswith(("./", "../", "/")) or target in {".", ".."}
 
 
-def _require(line: Line, where: str) -> Require:
+def _require(line: Line, text: str, where: str) -> Require:
     if len(line.words) != 2:
         raise ConfigError(f"{where}: `require {' '.join(line.words)}`; write a path and a version")
-    return Require(path=line.words[0], version=line.words[1], at=line.arguments[1])
+    version = line.arguments[1]
+    comment = text[version.end : line.end].rstrip()
+    indirect = _INDIRECT.match(comment) is not None
+    return Require(path=line.words[0], version=version.text, at=version, indirect=indirect)
 
 
 def _replace(line: Line, where: str) -> Replace:
