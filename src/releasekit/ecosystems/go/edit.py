@@ -79,14 +79,18 @@ def _with_requirements(text: str, versions: Mapping[str, str]) -> str:
     return text + ("" if text.endswith("\n") else end) + "".join(block)
 
 
-def go_sum(text: str, sums: Mapping[tuple[str, str], Sums]) -> str:
-    """`text` with the hashes of these modules (path and version), in go's own order."""
+def go_sum(text: str, sums: Mapping[tuple[str, str], Sums | None]) -> str:
+    """`text` with the hashes of these modules (path and version), in go's own order; without any
+    of those that nobody knows yet.
+    """
     kept = []
     for line in filter(str.strip, text.splitlines()):
         words = line.split()
         if len(words) != 3 or (words[0], words[1].removesuffix("/go.mod")) not in sums:
             kept.append(line)
     for (path, version), hashes in sums.items():
+        if hashes is None:
+            continue
         kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
     return "".join(f"{line}\n" for line in sorted(kept, key=_order))
 

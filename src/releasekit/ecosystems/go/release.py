@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import module_zip, paths
+from releasekit.ecosystems.go import edit, module_zip, paths
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.ecosystems.go.objects import (
     FILE_MODE,
@@ -44,6 +44,11 @@ class BuiltModule:
     def is_what(self, published: Published | None) -> bool:
         """Whether this is what is published, or nothing is yet."""
         return published is None or f"git:{self.tag}" in published.files.values()
+
+    def knows(self, path: str, version: str) -> bool:
+        """Whether its go.sum has the hashes of this module."""
+        go_sum = self.manifests.get("go.sum", b"").decode()
+        return (path, version) in edit.known_sums(go_sum)
 
 
 def read_built(directory: Path, version: str) -> BuiltModule | None:
