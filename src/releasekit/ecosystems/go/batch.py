@@ -239,8 +239,12 @@ def _write(module: BuiltModule, files: Mapping[str, bytes], into: Path) -> tuple
 
 
 def _artifact(module: BuiltModule, path: Path, data: bytes) -> Artifact:
-    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has."""
+    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has; `version` all that
+    counts of an `.info`.
+    """
     digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.tag}
+    if path.suffix == ".info":
+        digests["version"] = release.version_in(data)
     h1 = {".zip": module.sums.zip, ".mod": module.sums.mod}.get(path.suffix)
     if h1 is not None:
         digests["h1"] = h1.removeprefix("h1:")

@@ -83,6 +83,18 @@ def info(version: str, moment: str) -> bytes:
     return json.dumps({"Version": version, "Time": moment}, separators=(",", ":")).encode()
 
 
+def version_in(info: bytes) -> str:
+    """The version that an `.info` is about; raises ValueError for what is none.
+
+    Nothing else in it is part of a module: proxies may tell their own time, or none, and the
+    origin. https://go.dev/ref/mod#goproxy-protocol
+    """
+    try:
+        return str(json.loads(info)["Version"])
+    except (LookupError, TypeError) as error:
+        raise ValueError("it names no version") from error
+
+
 def build_module(
     module: Module, manifests: Mapping[str, bytes], sources: Sources
 ) -> tuple[BuiltModule, dict[str, bytes]]:
