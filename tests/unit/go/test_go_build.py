@@ -15,9 +15,9 @@ import fakes
 from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, require_back
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
-from releasekit.ecosystems.go.module_zip import hash_of_mod
+from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.ecosystems.go.objects import Bundle
-from releasekit.errors import BuildFailed, ConfigError, PlanError, Transient
+from releasekit.errors import BuildFailed, PlanError, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -125,11 +125,17 @@ def test_what_a_killed_run_built_counts_as_built(root: Path) -> None:
     assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
 
 
-def test_a_stored_go_mod_that_cannot_be_read_is_named(root: Path) -> None:
-    (artifact, *_) = made(build(root, "core")["core"])
-    artifact.path.with_name("v1.0.0.mod").write_text("module (\n")
-    with pytest.raises(ConfigError, match=r"^github.com/acme/mono/core"):
-        build(root, "text")
+@pytest.mark.parametrize("mod", ["module (\n", "module github.com/acme/mono/core\n"])
+@pytest.mark.parametrize("also", ["", "zip", "torn"])
+def test_a_stored_go_mod_that_was_not_built_does_not_count(root: Path, mod: str, also: str) -> None:
+    """R18: its hash would go into the go.sum of every module that needs it."""
+    _, _, path, zipped = (it.path for it in made(build(root, "core", "text")["text"]))
+    path.write_text(mod)
+    if also:
+        name = "github.com/acme/mono/text@v1.0.0/go.mod"
+        whole = zip_bytes({name: mod.encode()}, time_s=0)
+        zipped.write_bytes(whole if also == "zip" else whole[:-1])
+    assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
 
 
 def test_what_a_run_built_of_another_commit_does_not_count(root: Path) -> None:

@@ -60,10 +60,20 @@ def read_built(directory: Path, version: str) -> BuiltModule | None:
         sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
     except (OSError, ValueError):
         return None
-    go_sum = module_zip.go_sum_of(data)
+    if not _is_released(manifests["go.mod"], found, data):
+        return None
+    go_sum = module_zip.top_file(data, "go.sum")
     if go_sum is not None:
         manifests["go.sum"] = go_sum
     return BuiltModule(sums=sums, manifests=manifests, tag=found.tag, commit=found.prerequisite)
+
+
+def _is_released(mod: bytes, bundle: Bundle, zipped: bytes) -> bool:
+    """Whether a go.mod is that of the zip and of the tag. A tag of HEAD itself brings no tree."""
+    entry = b" go.mod\0" + bytes.fromhex(Object("blob", mod).id)
+    tree = next((each for each in bundle.objects if each.kind == "tree"), None)
+    in_tree = tree is None or entry in tree.content
+    return in_tree and module_zip.top_file(zipped, "go.mod") == mod
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:
