@@ -19,6 +19,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
 _INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
+_ZERO: Final = re.compile(r"v[0-9]+\.0\.0-00010101000000-000000000000")
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>[ \t\r]+)
@@ -68,6 +69,11 @@ class Require:
     at: Token
     indirect: bool = False
 
+    @property
+    def placeholder(self) -> bool:
+        """Whether nobody could require it like that: a `replace` or a go.work is meant to count."""
+        return self.version == "v0.0.0" or is_zero_version(self.version)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
@@ -110,6 +116,19 @@ def parse_mod(text: str, where: str) -> GoMod:
 def used_directories(text: str, where: str) -> tuple[str, ...]:
     """The directories a go.work uses; raises ConfigError for what is no go.work."""
     return tuple(line.words[0] for line in _lines(text, where) if line.verb == "use" and line.words)
+
+
+def replaces_of_work(text: str, where: str) -> tuple[Replace, ...]:
+    """What a go.work replaces; raises ConfigError for what is no go.work."""
+    return tuple(_replace(line, where) for line in _lines(text, where) if line.verb == "replace")
+
+
+def is_zero_version(version: str) -> bool:
+    """Whether it is what the go command writes for a version that there is none of.
+
+    https://pkg.go.dev/golang.org/x/mod/module#ZeroPseudoVersion
+    """
+    return _ZERO.fullmatch(version) is not None
 
 
 def is_directory(target: str) -> bool:
