@@ -83,20 +83,23 @@ def reachable(starts: Iterable[K], following: Callable[[K], Iterable[K]]) -> set
     return found
 
 
-def circular(edges: Mapping[K, Collection[K]]) -> set[tuple[K, K]]:
-    """Those of the edges, each from a name to what it depends on, that lie on a cycle."""
+def rings(edges: Mapping[K, Collection[K]]) -> list[set[K]]:
+    """Names that depend on each other, all of one ring on all others of it; `edges` leads from
+    each name to what it depends on.
+    """
     frozen = {name: frozenset(dependencies) for name, dependencies in edges.items()}
     stuck = frozen.keys() - set(_ordered(frozen))
     dependents: dict[K, set[K]] = {name: set() for name in stuck}
     for name in stuck:
         for dependency in frozen[name] & stuck:
             dependents[dependency].add(name)
-    found: set[tuple[K, K]] = set()
+    found: list[set[K]] = []
     while stuck:
         start = next(iter(stuck))
         ahead = _reachable_within(start, frozen, stuck)
         ring = _reachable_within(start, dependents, ahead)
-        found |= {(name, dependency) for name in ring for dependency in frozen[name] & ring}
+        if len(ring) > 1:
+            found.append(ring)
         stuck -= ring
     return found
 

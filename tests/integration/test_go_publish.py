@@ -350,6 +350,27 @@ def test_modules_that_require_one_another_go_out_together(
     go(tmp_path / "web" / "web", "build", "./...", environment=environment)
 
 
+@pytest.mark.parametrize("refused", ["apart", "core"])
+def test_no_module_of_a_cycle_goes_out_without_the_others(
+    goproxy: GoProxy, program: Program, tmp_path: Path, refused: str
+) -> None:
+    """R6: nor without what only another one needs."""
+    packages = {"apart": (), "core": ("apart",), "text": ("core",), "zoo": ()}
+    root = go_workspace(tmp_path / "ring", goproxy.forge, packages)
+    require_back(root, "core", "text")
+    commit_and_push(root, goproxy.forge, "Look back")
+    hook(goproxy, "update", f'[ "$1" != refs/tags/{refused}/v1.0.0 ] || {{ echo no; exit 1; }}')
+    run = publish(program, root, goproxy)
+    assert run.code == 1, run.out + run.err
+    fine = {"apart", "zoo"} - {refused}
+    assert goproxy.forge.tags().keys() == {f"{name}/v1.0.0" for name in fine}
+    assert {run.outcomes[f"{HOST}/{name}"] for name in fine} == {"published"}
+    assert {run.outcomes[f"{HOST}/{name}"] for name in packages.keys() - fine} <= {
+        "failed",
+        "blocked",
+    }
+
+
 def test_modules_that_require_one_another_go_into_a_directory(
     ring: Path, program: Program, tmp_path: Path
 ) -> None:

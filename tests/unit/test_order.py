@@ -66,6 +66,26 @@ def test_what_is_needed_at_run_time_gives_way_last() -> None:
     assert names == ["b", "a"]
 
 
+def test_what_goes_first_of_a_cycle_waits_for_what_the_others_need() -> None:
+    """R6: without them it is of no use."""
+    outer = package("a", c=RUNTIME)
+    ring = Dependency(on=package_id("b"), soft=True)
+    packages = [
+        replace(outer, dependencies=(ring, *outer.dependencies)),
+        running("b", a=RUNTIME),
+        package("c"),
+        package("d", b=RUNTIME),
+    ]
+    remaining, notes = without_soft_cycles({each.id: each for each in packages})
+    assert "b -> a (runtime)" in notes[0]
+    assert [each.id.name for each in in_order([*remaining.values()])] == ["c", "b", "a", "d"]
+    first = remaining[package_id("b")]
+    assert first.dependencies == (Dependency(on=package_id("c"), kind=INDIRECT),)
+    assert [need.on.name for need in first.set_aside] == ["a"]
+    unchanged = {package_id(name) for name in "acd"}
+    assert all(remaining[each.id] == each for each in packages if each.id in unchanged)
+
+
 def test_what_closes_no_cycle_orders_the_release_and_is_no_news() -> None:
     names, notes = ordered(package("a", b=OPTIONAL, c=PEER), package("b"), package("c"))
     assert names == ["b", "c", "a"]

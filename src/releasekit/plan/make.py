@@ -58,9 +58,8 @@ async def make_plan(
     chosen = [without_private(package, everything) for package in select(public, config)]
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    needing = [with_set_aside(package, everything[package.id]) for package in ordered]
-    published = await look_up(with_dependencies(needing, public), targets)
-    refuse_left_out(needing, published, config)
+    published = await look_up(with_dependencies(ordered, public), targets)
+    refuse_left_out(ordered, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     planned = tuple(
         plan_package(
@@ -144,23 +143,13 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
     return replace(package, dependencies=tuple(kept))
 
 
-def with_set_aside(package: Package, found: Package) -> Package:
-    """`package` with what it needs at run time as it was `found`: who installs it has to find that
-    too, whatever goes out first.
-    """
-    kinds = {DependencyKind.RUNTIME, DependencyKind.INDIRECT}
-    needs = (need for need in found.dependencies if need.kind in kinds)
-    dependencies = tuple(dict.fromkeys((*package.dependencies, *needs)))
-    return replace(package, dependencies=dependencies)
-
-
 def with_dependencies(
     chosen: Sequence[Package], public: Mapping[PackageId, Package]
 ) -> list[Package]:
     """The chosen packages, and those left out that they depend on."""
     wanted = {package.id: package for package in chosen}
     for package in chosen:
-        for dependency in package.dependencies:
+        for dependency in package.needs:
             wanted.setdefault(dependency.on, public[dependency.on])
     return list(wanted.values())
 
@@ -183,7 +172,7 @@ def refuse_left_out(
     """Raises PlanError for a package whose dependency is neither planned nor published."""
     planned = {package.id for package in chosen}
     for package in chosen:
-        for dependency in package.dependencies:
+        for dependency in package.needs:
             there = published[dependency.on]
             if dependency.on not in planned and (there is None or not there.complete):
                 name = named(dependency.on, beside=package.id)

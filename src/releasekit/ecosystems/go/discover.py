@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
-from releasekit.graph import circular
+from releasekit.graph import rings
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -79,7 +79,8 @@ def packages(by_path: Mapping[str, Module]) -> list[Package]:
         path: [r for r in module.mod.requires if r.path in by_path and r.path != path]
         for path, module in by_path.items()
     }
-    on_cycles = circular({path: {r.path for r in requires} for path, requires in needs.items()})
+    edges = {path: {r.path for r in requires} for path, requires in needs.items()}
+    ring_of = {path: ring for ring in rings(edges) for path in ring}
     return [
         Package(
             id=PackageId(ECOSYSTEM, module.path),
@@ -91,7 +92,7 @@ def packages(by_path: Mapping[str, Module]) -> list[Package]:
                     on=PackageId(ECOSYSTEM, require.path),
                     kind=DependencyKind.INDIRECT if require.indirect else DependencyKind.RUNTIME,
                     requirement=require.version,
-                    soft=(module.path, require.path) in on_cycles,
+                    soft=require.path in ring_of.get(module.path, ()),
                 )
                 for require in needs[module.path]
             ),
