@@ -116,6 +116,19 @@ def write_module(
     )
 
 
+def require_back(root: Path, name: str, need: str) -> None:
+    """A requirement that closes a cycle of modules, for a package that no other one imports."""
+    manifest = root / name / "go.mod"
+    manifest.write_text(f"{manifest.read_text()}\nrequire {HOST}/{need} {PLACEHOLDER}\n")
+    directory = root / name / "back"
+    directory.mkdir()
+    (directory / "back.go").write_text(
+        f'// Package back needs {need}.\npackage back\n\nimport "{HOST}/{need}"\n\n'
+        "// Name is that of what it needs.\n"
+        f"func Name() string {{ return {identifier(need)}.Name() }}\n"
+    )
+
+
 def identifier(name: str) -> str:
     return name.replace("-", "")
 

@@ -13,6 +13,7 @@ from releasekit.priority import K, PriorityQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,31 @@ def reachable(starts: Iterable[K], following: Callable[[K], Iterable[K]]) -> set
             found.add(name)
             pending += following(name)
     return found
+
+
+def rings(edges: Mapping[K, Collection[K]]) -> list[set[K]]:
+    """Names that depend on each other, all of one ring on all others of it; `edges` leads from
+    each name to what it depends on.
+    """
+    frozen = {name: frozenset(dependencies) for name, dependencies in edges.items()}
+    stuck = frozen.keys() - set(_ordered(frozen))
+    dependents: dict[K, set[K]] = {name: set() for name in stuck}
+    for name in stuck:
+        for dependency in frozen[name] & stuck:
+            dependents[dependency].add(name)
+    found: list[set[K]] = []
+    while stuck:
+        start = next(iter(stuck))
+        ahead = _reachable_within(start, frozen, stuck)
+        ring = _reachable_within(start, dependents, ahead)
+        if len(ring) > 1:
+            found.append(ring)
+        stuck -= ring
+    return found
+
+
+def _reachable_within(start: K, edges: Mapping[K, AbstractSet[K]], names: AbstractSet[K]) -> set[K]:
+    return reachable([start], lambda name: edges[name] & names)
 
 
 def without_cycles(hard: Mapping[K, Iterable[K]], soft: Iterable[tuple[K, K]]) -> list[tuple[K, K]]:

@@ -29,6 +29,7 @@ class PackageId:
 
 class DependencyKind(StrEnum):
     RUNTIME = "runtime"
+    INDIRECT = "indirect"  # needed at run time through another one, and named all the same
     OPTIONAL = "optional"
     PEER = "peer"  # whoever installs the dependent installs this one beside it
     ORDER = "order"  # nobody needs it; it goes out first where that is possible
@@ -59,6 +60,7 @@ class Package:
     repository; it is empty for everything that is published. `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
+    `set_aside` is what it needs at run time and goes out before, as it is on a cycle.
     """
 
     id: PackageId
@@ -69,9 +71,15 @@ class Package:
     unpublishable: str = ""
     inherits: tuple[Path, ...] = ()
     packaging: str = ""
+    set_aside: tuple[Dependency, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.id} {self.version}"
+
+    @property
+    def needs(self) -> tuple[Dependency, ...]:
+        """Everything that has to be there in the end, whatever goes out first."""
+        return (*self.dependencies, *self.set_aside)
 
     @property
     def manifests(self) -> tuple[Path, ...]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from go_workspaces import HOST, REMOTE, commit_and_push, go, go_environment, go_workspace
+from go_workspaces import (
+    HOST,
+    REMOTE,
+    commit_and_push,
+    go,
+    go_environment,
+    go_workspace,
+    require_back,
+)
 from integration.servers import static_server
 from releasekit.model import Outcome
 from releasekit.state.journal import read_history
@@ -295,6 +303,84 @@ def test_a_directory_is_a_proxy(
     assert install(tmp_path / "a", (where / "go").as_uri(), "demo-docs").startswith("demo-docs")
     with static_server(where / "go") as url:
         assert install(tmp_path / "b", url, "demo-docs").startswith("demo-docs")
+
+
+@pytest.fixture
+def ring(tmp_path: Path, goproxy: GoProxy) -> Path:
+    """Two modules that require each other, and one that requires both."""
+    packages = {"core": (), "text": ("core",), "web": ("text",)}
+    root = go_workspace(tmp_path / "ring", goproxy.forge, packages)
+    require_back(root, "core", "text")
+    commit_and_push(root, goproxy.forge, "Look back")
+    return root
+
+
+def use_both(where: Path, proxy: str) -> str:
+    """As a module of its own does, with both modules of the ring; what it prints."""
+    where.mkdir()
+    environment = go_environment(where / "home", GOPROXY=proxy, GOFLAGS="-mod=mod -modcacherw")
+    go(where, "mod", "init", "example.com/user", environment=environment)
+    go(where, "get", f"{HOST}/core@v1.0.0", f"{HOST}/text@v1.0.0", environment=environment)
+    (where / "main.go").write_text(
+        f'package main\n\nimport "{HOST}/core/back"\n\nfunc main() {{ print(back.Name()) }}\n'
+    )
+    go(where, "build", "-o", "main", ".", environment=environment)
+    go(where, "mod", "verify", environment=environment)
+    done = subprocess.run([where / "main"], capture_output=True, text=True, check=True)
+    return done.stderr
+
+
+def test_modules_that_require_one_another_go_out_together(
+    goproxy: GoProxy, ring: Path, program: Program, tmp_path: Path
+) -> None:
+    """R7, R19: Go allows it, as long as no packages import one another."""
+    run = publish(program, ring, goproxy)
+    assert run.code == 0, run.out + run.err
+    assert f"do not order the release: {HOST}/text -> {HOST}/core (runtime)" in run.out + run.err
+    tags = [f"refs/tags/{name}/v1.0.0" for name in ("core", "text", "web")]
+    assert [sorted(push) for push in goproxy.forge.pushes() if push] == [tags]
+    again = publish(program, ring, goproxy)
+    assert again.results["result"] == "noop", again.out + again.err
+    assert use_both(tmp_path / "user", goproxy.url) == "text core"
+    # What stands outside of the cycle builds from its tag as it is.
+    git(tmp_path, "clone", "--quiet", "--branch", "web/v1.0.0", str(goproxy.forge.bare), "web")
+    environment = go_environment(
+        tmp_path / "go home", GOPROXY=goproxy.url, GOFLAGS="-mod=readonly -modcacherw"
+    )
+    go(tmp_path / "web" / "web", "build", "./...", environment=environment)
+
+
+@pytest.mark.parametrize("refused", ["apart", "core"])
+def test_no_module_of_a_cycle_goes_out_without_the_others(
+    goproxy: GoProxy, program: Program, tmp_path: Path, refused: str
+) -> None:
+    """R6: nor without what only another one needs."""
+    packages = {"apart": (), "core": ("apart",), "text": ("core",), "zoo": ()}
+    root = go_workspace(tmp_path / "ring", goproxy.forge, packages)
+    require_back(root, "core", "text")
+    commit_and_push(root, goproxy.forge, "Look back")
+    hook(goproxy, "update", f'[ "$1" != refs/tags/{refused}/v1.0.0 ] || {{ echo no; exit 1; }}')
+    run = publish(program, root, goproxy)
+    assert run.code == 1, run.out + run.err
+    fine = {"apart", "zoo"} - {refused}
+    assert goproxy.forge.tags().keys() == {f"{name}/v1.0.0" for name in fine}
+    assert {run.outcomes[f"{HOST}/{name}"] for name in fine} == {"published"}
+    assert {run.outcomes[f"{HOST}/{name}"] for name in packages.keys() - fine} <= {
+        "failed",
+        "blocked",
+    }
+
+
+def test_modules_that_require_one_another_go_into_a_directory(
+    ring: Path, program: Program, tmp_path: Path
+) -> None:
+    """R7, R19"""
+    where = tmp_path / "served"
+    run = program.run("publish", ring, "--registry", f"dir:{where}")
+    assert run.code == 0, run.out + run.err
+    again = program.run("publish", ring, "--registry", f"dir:{where}")
+    assert again.results["result"] == "noop", again.out + again.err
+    assert use_both(tmp_path / "user", (where / "go").as_uri()) == "text core"
 
 
 def test_a_remote_that_does_not_let_us_is_one_clear_message(

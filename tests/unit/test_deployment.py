@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from fakes import FakeRegistry, FakeWorkspace, package, plan, released
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, Rejected, Transient
-from releasekit.model import Action, Outcome, Package, Plan, Result
+from releasekit.model import Action, Dependency, Outcome, Package, Plan, Result
 from releasekit.state.journal import read_history
 
 if TYPE_CHECKING:
@@ -191,6 +191,33 @@ def test_what_does_not_build_stays_with_what_needs_it(tmp_path: Path) -> None:
         "lone": Outcome.PUBLISHED,
     }
     assert shelf.deployed == [["core", "lone"]]
+
+
+RING = replace(CORE, set_aside=(Dependency(on=APP.id),))
+
+
+def test_what_is_of_no_use_alone_goes_out_with_the_rest_or_not_at_all(tmp_path: Path) -> None:
+    """R6: core needs app too, though it goes first."""
+    shelf = Shelf(refused="app")
+    results = parts(tmp_path, shelf, plan(RING, APP, CLI, package("lone")))
+    assert outcomes(results) == {
+        "core": Outcome.FAILED,
+        "app": Outcome.BLOCKED,
+        "cli": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert shelf.deployed == [["core", "app", "cli", "lone"], ["core", "app"], ["lone"]]
+
+
+def test_what_is_of_no_use_alone_is_not_sent_without_the_rest(tmp_path: Path) -> None:
+    """R6"""
+    shelf = Shelf()
+    broken = FakeWorkspace(broken=["app"], batch=True)
+    results = parts(tmp_path, shelf, plan(RING, APP, package("lone")), broken)
+    assert outcomes(results)["core"] is Outcome.FAILED
+    assert results["core"].reason == "it needs fake:app, which failed; nothing of it was sent"
+    assert results["core"].hint == "Fix app, then run the same command again."
+    assert shelf.deployed == [["lone"]]
 
 
 def test_only_what_is_refused_fails(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from releasekit.errors import Cycle, UnknownDependency
-from releasekit.graph import DependencyGraph, reachable, without_cycles
+from releasekit.graph import DependencyGraph, reachable, rings, without_cycles
 
 
 def test_order_has_dependencies_first_and_ties_by_name() -> None:
@@ -106,8 +106,36 @@ def test_a_soft_edge_gives_way_to_hard_ones_and_to_those_before_it() -> None:
     assert without_cycles(hard, offered) == [("app", "docs")]
 
 
+def test_rings_are_told_from_what_is_between_and_beside_them() -> None:
+    edges = {
+        "app": ["a"],
+        "a": ["b", "c", "base"],
+        "b": ["a"],
+        "c": ["d"],
+        "d": ["c"],
+        "base": [],
+    }
+    assert sorted(map(sorted, rings(edges))) == [["a", "b"], ["c", "d"]]
+    assert rings({}) == []
+
+
 NAMES = st.integers(0, 7)
 PAIRS = st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] != pair[1])
+
+
+@given(st.lists(PAIRS, max_size=20))
+def test_all_of_a_ring_lead_to_each_other(pairs: list[tuple[int, int]]) -> None:
+    edges = {name: {on for owner, on in pairs if owner == name} for name in range(8)}
+    ahead = {name: reachable([name], edges.__getitem__) for name in edges}
+    together = {
+        (one, other)
+        for one in edges
+        for other in ahead[one]
+        if one != other and one in ahead[other]
+    }
+    assert together == {
+        (one, other) for ring in rings(edges) for one in ring for other in ring if one != other
+    }
 
 
 @given(st.lists(PAIRS, max_size=20), st.lists(PAIRS, max_size=20))

@@ -13,6 +13,7 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.plan.order import in_order, without_soft_cycles
 
 RUNTIME, BUILD = DependencyKind.RUNTIME, DependencyKind.BUILD
+INDIRECT = DependencyKind.INDIRECT
 PEER, OPTIONAL, ORDER = DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER
 
 
@@ -23,6 +24,12 @@ def package(name: str, **needs: DependencyKind) -> Package:
         for on, kind in needs.items()
     )
     return replace(fakes.package(name), dependencies=dependencies)
+
+
+def running(name: str, **needs: DependencyKind) -> Package:
+    """All that it needs is soft."""
+    made = package(name, **needs)
+    return replace(made, dependencies=tuple(replace(n, soft=True) for n in made.dependencies))
 
 
 def ordered(*packages: Package) -> tuple[list[str], tuple[str, ...]]:
@@ -44,6 +51,39 @@ def test_a_peer_gives_way_to_what_is_needed() -> None:
     names, notes = ordered(package("a", b=PEER), package("b", c=RUNTIME), package("c", a=BUILD))
     assert names == ["a", "c", "b"]
     assert "a -> b (peer)" in notes[0]
+
+
+def test_what_is_needed_at_run_time_gives_way_last() -> None:
+    """R7: of Go modules that require one another, what is imported counts for more."""
+    names, notes = ordered(running("a", b=OPTIONAL), running("b", a=RUNTIME))
+    assert names == ["a", "b"]
+    names, notes = ordered(running("a", b=INDIRECT), running("b", a=RUNTIME))
+    assert names == ["a", "b"]
+    assert notes == (
+        "fake: dependencies that close a cycle do not order the release: a -> b (indirect)",
+    )
+    names, _ = ordered(running("a", b=RUNTIME), running("b", a=RUNTIME))
+    assert names == ["b", "a"]
+
+
+def test_what_goes_first_of_a_cycle_waits_for_what_the_others_need() -> None:
+    """R6: without them it is of no use."""
+    outer = package("a", c=RUNTIME)
+    ring = Dependency(on=package_id("b"), soft=True)
+    packages = [
+        replace(outer, dependencies=(ring, *outer.dependencies)),
+        running("b", a=RUNTIME),
+        package("c"),
+        package("d", b=RUNTIME),
+    ]
+    remaining, notes = without_soft_cycles({each.id: each for each in packages})
+    assert "b -> a (runtime)" in notes[0]
+    assert [each.id.name for each in in_order([*remaining.values()])] == ["c", "b", "a", "d"]
+    first = remaining[package_id("b")]
+    assert first.dependencies == (Dependency(on=package_id("c"), kind=INDIRECT),)
+    assert [need.on.name for need in first.set_aside] == ["a"]
+    unchanged = {package_id(name) for name in "acd"}
+    assert all(remaining[each.id] == each for each in packages if each.id in unchanged)
 
 
 def test_what_closes_no_cycle_orders_the_release_and_is_no_news() -> None:

@@ -156,6 +156,20 @@ def test_leaving_out_an_unpublished_dependency_is_refused(
     assert "Add core to `packages`" in caught.value.hint
 
 
+@pytest.mark.parametrize("only", ["app", "core"])
+def test_none_of_a_cycle_is_published_without_the_others(tmp_path: Path, only: str) -> None:
+    """Whichever dependency was set aside so that one of them can go first."""
+    ring = [
+        replace(made, dependencies=(replace(made.dependencies[0], soft=True),))
+        for made in (APP, package("core", "app"))
+    ]
+    assert sorted(names(plan_of(tmp_path, *ring))) == ["app", "core"]
+    with pytest.raises(PlanError, match=f"{only} needs .*, which is left out"):
+        plan_of(tmp_path, *ring, packages=(only,))
+    there = registry_with("app", "core")
+    assert names(plan_of(tmp_path, *ring, packages=(only,), registry=there)) == [only]
+
+
 def test_extra_edges_order_packages(tmp_path: Path) -> None:
     extra = {"fake:art": ("fake:zoo",)}
     plan = plan_of(tmp_path, package("zoo"), package("art"), extra_dependencies=extra)

@@ -149,7 +149,7 @@ def with_dependencies(
     """The chosen packages, and those left out that they depend on."""
     wanted = {package.id: package for package in chosen}
     for package in chosen:
-        for dependency in package.dependencies:
+        for dependency in package.needs:
             wanted.setdefault(dependency.on, public[dependency.on])
     return list(wanted.values())
 
@@ -172,7 +172,7 @@ def refuse_left_out(
     """Raises PlanError for a package whose dependency is neither planned nor published."""
     planned = {package.id for package in chosen}
     for package in chosen:
-        for dependency in package.dependencies:
+        for dependency in package.needs:
             there = published[dependency.on]
             if dependency.on not in planned and (there is None or not there.complete):
                 name = named(dependency.on, beside=package.id)

@@ -8,17 +8,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Cycle
-from releasekit.graph import DependencyGraph, without_cycles
-from releasekit.model import DependencyKind
+from releasekit.graph import DependencyGraph, rings, without_cycles
+from releasekit.model import Dependency, DependencyKind
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.model import Dependency, Package, PackageId
+    from releasekit.model import Package, PackageId
 
 # The later ones are set aside before the earlier ones.
-_KEPT_FIRST: Final = (DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER)
+_KEPT_FIRST: Final = (
+    DependencyKind.RUNTIME,
+    DependencyKind.INDIRECT,
+    DependencyKind.PEER,
+    DependencyKind.OPTIONAL,
+    DependencyKind.ORDER,
+)
+_NEEDED: Final = (DependencyKind.RUNTIME, DependencyKind.INDIRECT)
 
 
 def without_soft_cycles(
@@ -45,10 +52,36 @@ def without_soft_cycles(
         id_: replace(
             package,
             dependencies=tuple(n for n in package.dependencies if (id_, n) not in dropped),
+            set_aside=tuple(
+                n for n in package.dependencies if (id_, n) in dropped and n.kind in _NEEDED
+            ),
         )
         for id_, package in packages.items()
     }
-    return remaining, _notes(set_aside)
+    return _with_needs_of_rings(remaining), _notes(set_aside)
+
+
+def _with_needs_of_rings(packages: Mapping[PackageId, Package]) -> dict[PackageId, Package]:
+    """What goes first of a cycle is of use only with all the others of it, so it waits for what
+    they wait for.
+    """
+    edges = {
+        id_: {need.on for need in package.needs} & packages.keys()
+        for id_, package in packages.items()
+    }
+    changed = {}
+    for ring in rings(edges) if any(package.set_aside for package in packages.values()) else ():
+        outside = sorted(set().union(*(edges[id_] for id_ in ring)) - ring)
+        for id_ in ring:
+            if packages[id_].set_aside:
+                more = [
+                    Dependency(on=on, kind=DependencyKind.INDIRECT)
+                    for on in outside
+                    if on not in edges[id_]
+                ]
+                dependencies = (*packages[id_].dependencies, *more)
+                changed[id_] = replace(packages[id_], dependencies=dependencies)
+    return {**packages, **changed}
 
 
 def _notes(set_aside: Sequence[tuple[PackageId, Dependency]]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, ReleasekitError
+from releasekit.graph import reachable
 from releasekit.model import (
     Action,
     Artifact,
@@ -102,6 +103,19 @@ def companions(
             there.add(run.id)
             companions.append(run)
     return companions
+
+
+def inseparable(first: PackageRun, runs: Iterable[PackageRun]) -> list[PackageRun]:
+    """Those of `runs` that `first` needs, directly or not, where some go out after it."""
+    if not first.planned.package.set_aside:
+        return []
+    by_id = {run.id: run for run in runs} | {first.id: first}
+
+    def needed(package: PackageId) -> list[PackageId]:
+        return [need.on for need in by_id[package].planned.package.needs if need.on in by_id]
+
+    found = reachable([first.id], needed) - {first.id}
+    return [run for run in by_id.values() if run.id in found]
 
 
 def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:

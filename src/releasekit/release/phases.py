@@ -19,7 +19,7 @@ from releasekit.errors import (
 from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import MEND
-from releasekit.release.life import fail_together
+from releasekit.release.life import fail_together, inseparable
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory
 from releasekit.state.lock_order import Kind, turn
@@ -182,8 +182,9 @@ class Phases:
             except Rejected as error:
                 if not companions or isinstance(error, Denied):
                     raise
-                # One of them is refused, and only that one may fail because of it.
-                await self._send_missing(target, runs)
+                # One of them is refused, and only that one may fail because of it; and what is
+                # of no use without it.
+                await self._send_missing(target, runs, inseparable(runs[0], companions))
 
     async def _send_missing(
         self, target: Target, runs: Sequence[PackageRun], companions: Sequence[PackageRun] = ()

@@ -10,7 +10,15 @@ from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, DependencyKind, Event, Node, Outcome, PackageId, Phase
 from releasekit.release.events import Events
-from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results_of
+from releasekit.release.life import (
+    CUT_OFF,
+    Ending,
+    PackageRun,
+    companions,
+    inseparable,
+    result_of,
+    results_of,
+)
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.scheduler import Scheduler, Task
@@ -167,9 +175,21 @@ class ReleaseRun:
         for run in runs:
             if run.planned.action is Action.REFUSE:
                 run.error = PackageError(run.planned.reason)
+            elif not (run.attempts or run.planned.begun):
+                run.error = run.error or self._lost(run)
         await self._phases.upload(
             runs, companions=self._companions, may_retry=lambda: not self._ending
         )
+
+    def _lost(self, run: PackageRun) -> PackageError | None:
+        """Why it would be of no use: what it needs goes out after it, and cannot any more."""
+        for other in inseparable(run, self._runs.values()):
+            if other.error is not None or other.planned.action is Action.REFUSE:
+                return PackageError(
+                    f"it needs {other.id}, which failed; nothing of it was sent",
+                    hint=f"Fix {other.id.name}, then run the same command again.",
+                )
+        return None
 
     async def _confirm(self, run: PackageRun) -> None:
         await self._lookups.confirm(run)

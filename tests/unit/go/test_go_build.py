@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace
+from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, require_back
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
-from releasekit.ecosystems.go.module_zip import hash_of_mod
+from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.ecosystems.go.objects import Bundle
-from releasekit.errors import BuildFailed, ConfigError, PlanError, Transient
+from releasekit.errors import BuildFailed, PlanError, Transient
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -125,11 +125,17 @@ def test_what_a_killed_run_built_counts_as_built(root: Path) -> None:
     assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
 
 
-def test_a_stored_go_mod_that_cannot_be_read_is_named(root: Path) -> None:
-    (artifact, *_) = made(build(root, "core")["core"])
-    artifact.path.with_name("v1.0.0.mod").write_text("module (\n")
-    with pytest.raises(ConfigError, match=r"^github.com/acme/mono/core"):
-        build(root, "text")
+@pytest.mark.parametrize("mod", ["module (\n", "module github.com/acme/mono/core\n"])
+@pytest.mark.parametrize("also", ["", "zip", "torn"])
+def test_a_stored_go_mod_that_was_not_built_does_not_count(root: Path, mod: str, also: str) -> None:
+    """R18: its hash would go into the go.sum of every module that needs it."""
+    _, _, path, zipped = (it.path for it in made(build(root, "core", "text")["text"]))
+    path.write_text(mod)
+    if also:
+        name = "github.com/acme/mono/text@v1.0.0/go.mod"
+        whole = zip_bytes({name: mod.encode()}, time_s=0)
+        zipped.write_bytes(whole if also == "zip" else whole[:-1])
+    assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
 
 
 def test_what_a_run_built_of_another_commit_does_not_count(root: Path) -> None:
@@ -188,6 +194,96 @@ def test_what_needs_a_failed_build_fails_with_it(root: Path) -> None:
     assert "core/more.go is not committed" in str(failure(built["core"]))
     for name in ("text", "web"):
         assert "which could not be built" in str(failure(built[name]))
+
+
+@pytest.fixture
+def ring(root: Path) -> Path:
+    """The same, but core and text require each other."""
+    require_back(root, "core", "text")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Look back")
+    return root
+
+
+def digests(built: dict[str, tuple[Artifact, ...] | BuildFailed]) -> dict[str, object]:
+    return {name: [it.digests for it in made(result)] for name, result in built.items()}
+
+
+def test_modules_of_a_cycle_require_what_is_released(ring: Path, tmp_path: Path) -> None:
+    """A hash covers go.sum, so of two that need each other only one can have the other's."""
+    built = build(ring, "core", "text", "web")
+    assert "mono/text v1.0.0\n" in file_of(built["core"], "core/go.mod", tmp_path)
+    assert not (ring / "core" / "go.sum").exists()
+    with zipfile.ZipFile(made(built["core"])[3].path) as archive:
+        assert not any(name.endswith("go.sum") for name in archive.namelist())
+    hashes = {
+        name: [f"h1:{artifact.digests['h1']}\n" for artifact in made(built[name])[2:]]
+        for name in ("core", "text")
+    }
+    text = file_of(built["text"], "text/go.sum", tmp_path)
+    assert all(line in text for line in hashes["core"])
+    web = file_of(built["web"], "web/go.sum", tmp_path)
+    assert all(line in web for line in hashes["core"] + hashes["text"])
+
+
+def test_a_module_of_a_cycle_is_built_once_more_as_it_was(ring: Path) -> None:
+    """R18: whatever of the others an earlier run has left."""
+    first = digests(build(ring, "core", "text", "web"))
+    assert digests(build(ring, "core", "text", "web")) == first
+    for name in ("core", "text", "web"):
+        assert digests(build(ring, name)) == {name: first[name]}
+
+
+def test_what_a_cycle_needs_is_built_before_it(ring: Path, tmp_path: Path) -> None:
+    """Even if the order of the release, for which a dependency was set aside, is another one."""
+    (ring / "web" / "go.mod").write_text("module github.com/acme/mono/web\n")
+    manifest = ring / "text" / "go.mod"
+    manifest.write_text(f"{manifest.read_text()}\nrequire github.com/acme/mono/web v0.0.0\n")
+    git(ring, "commit", "--all", "--quiet", "--message", "Turn around")
+    built = build(ring, "core", "web", "text")
+    assert "mono/web v1.0.0 h1:" in file_of(built["core"], "core/go.sum", tmp_path)
+
+
+def test_a_module_of_a_cycle_fails_with_a_later_one(ring: Path) -> None:
+    (ring / "text" / "more.go").write_text("package text\n")
+    built = build(ring, "core", "text", "web")
+    assert "text/more.go is not committed" in str(failure(built["text"]))
+    for name in ("core", "web"):
+        assert "needs go:github.com/acme/mono/text, which could not be built" in str(
+            failure(built[name])
+        )
+    without = build(ring, "core", "text", "web", pin="none")
+    failure(without["text"])
+    assert made(without["core"])
+    assert made(without["web"])
+
+
+def test_what_a_later_module_of_a_cycle_needs_is_required_before(
+    ring: Path, tmp_path: Path
+) -> None:
+    for name, version in {"core": "v1.4.0", "text": "v1.5.0"}.items():
+        path = ring / name / "go.mod"
+        path.write_text(f"{path.read_text()}\nrequire o.p/thing {version}\n")
+    sums = "o.p/thing v1.5.0 h1:t=\no.p/thing v1.5.0/go.mod h1:u=\n"
+    (ring / "text" / "go.sum").write_text(sums)
+    git(ring, "add", "--all")
+    git(ring, "commit", "--quiet", "--message", "Need more")
+    built = build(ring, "core", "text")
+    assert "\nrequire o.p/thing v1.5.0\n" in file_of(built["core"], "core/go.mod", tmp_path)
+    assert file_of(built["core"], "core/go.sum", tmp_path) == sums
+
+
+def test_a_hash_of_what_is_still_to_be_built_is_not_kept(ring: Path, tmp_path: Path) -> None:
+    """Such as that of a tag that was taken back."""
+    stale = "github.com/acme/mono/text v1.0.0"
+    (ring / "core" / "go.sum").write_text(
+        f"{stale} h1:old=\n{stale}/go.mod h1:old=\no.p/thing v1.0.0/go.mod h1:kept=\n"
+    )
+    git(ring, "add", "--all")
+    git(ring, "commit", "--quiet", "--message", "Tidy")
+    built = build(ring, "core", "text")
+    sums = file_of(built["core"], "core/go.sum", tmp_path)
+    assert sums == "o.p/thing v1.0.0/go.mod h1:kept=\n"
 
 
 def test_without_pins_the_commit_itself_is_tagged(root: Path) -> None:

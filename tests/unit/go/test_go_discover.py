@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.go import Options, discover, gomod, versions
+from releasekit.ecosystems.go import Options, discover, edit, gomod, versions
 from releasekit.ecosystems.go.discover import Module, modules
 from releasekit.errors import ConfigError, PlanError
 
@@ -47,6 +47,29 @@ def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
     assert [str(it.on) for it in packages["a.b/m"].dependencies] == ["go:a.b/m/x"]
     assert packages["a.b/m/x"].manifest == root / "x" / "go.mod"
     assert found(root, Options(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
+
+
+def test_what_modules_of_a_cycle_require_of_each_other_gives_way(tmp_path: Path) -> None:
+    """R7: what they require of others, and others of them, orders the release as ever."""
+    root = write(
+        tmp_path,
+        go_mod="module a.b/m\nrequire (\n\ta.b/m/x v0.1.0 // indirect\n\ta.b/m/y v0.1.0\n)\n",
+        x__go_mod="module a.b/m/x\nrequire (\n\ta.b/m v0.1.0\n\ta.b/m/y v0.1.0 // indirect\n)\n",
+        y__go_mod="module a.b/m/y\n",
+        z__go_mod="module a.b/m/z\nrequire a.b/m v0.1.0\n",
+    )
+    edges = {
+        (package.id.name, need.on.name): (str(need.kind), need.soft)
+        for package in discover.packages(found(root))
+        for need in package.dependencies
+    }
+    assert edges == {
+        ("a.b/m", "a.b/m/x"): ("indirect", True),
+        ("a.b/m", "a.b/m/y"): ("runtime", False),
+        ("a.b/m/x", "a.b/m"): ("runtime", True),
+        ("a.b/m/x", "a.b/m/y"): ("indirect", False),
+        ("a.b/m/z", "a.b/m"): ("runtime", False),
+    }
 
 
 def test_a_module_of_test_data_counts_once_another_one_requires_it(tmp_path: Path) -> None:
@@ -198,6 +221,77 @@ def test_a_replacement_that_says_where_a_neighbour_is_does_no_harm(
     module, by_path = replacing(tmp_path, line)
     assert [it.path for it in discover.local_replaces(module, by_path)] == ["a.b/y"]
     discover.check(module, module.mod.text, {"a.b/y": "v1.0.0"}, by_path)
+
+
+ZERO = "v0.0.0-00010101000000-000000000000"
+
+
+@pytest.mark.parametrize("version", ["v0.0.0", ZERO])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"x__go_mod": "replace a.b/y => ../y\n"},
+        {"x__go_mod": "replace a.b/y {version} => ../y\n"},
+        {"x__go_mod": "replace a.b/y => ../y\n", "go_work": "use ./x\n"},
+        {"x__go_mod": "replace a.b/y {version} => ../y/\n", "go_work": "use ./x\n"},
+        {"x__go_mod": "", "go_work": "use ./x\nreplace a.b/y => ./y\n"},
+        {"x__go_mod": "", "go_work": "use ./x\nreplace (\n\ta.b/y {version} => ./y\n)\n"},
+    ],
+)
+def test_what_only_a_replacement_ties_is_seen_and_pinned(
+    tmp_path: Path, texts: dict[str, str], version: str
+) -> None:
+    """R24: a placeholder is nothing that anybody could require."""
+    start = f"module a.b/x\n\nrequire a.b/y {version}\n"
+    written = {name: text.replace("{version}", version) for name, text in texts.items()}
+    written["x__go_mod"] = start + written["x__go_mod"]
+    root = write(tmp_path, **written, y__go_mod="module a.b/y\n")
+    by_path = found(root)
+    (edge,) = (need for it in discover.packages(by_path) for need in it.dependencies)
+    assert (edge.on.name, edge.requirement) == ("a.b/y", version)
+    module = by_path["a.b/x"]
+    planned = {"a.b/x": "v1.0.0", "a.b/y": "v1.0.0"}
+    discover.check(module, module.mod.text, planned, by_path)
+    local = discover.local_replaces(module, by_path)
+    made = edit.go_mod(module.mod, planned, needed=["a.b/y"], local=local)
+    assert made.rstrip() == "module a.b/x\n\nrequire a.b/y v1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("required", "line", "directory"),
+    [
+        ("v1.0.0", "a.b/y => ./y", "y"),  # published from elsewhere, or by another run
+        ("v0.0.0", "a.b/z => ./y", "y"),  # of another module
+        ("v0.0.0", "a.b/y => ./fork", "fork"),  # not where Go looks for it
+        ("v0.0.0", "a.b/y => ../y", "y"),  # not of this workspace
+        ("v0.0.0", "a.b/y => ./left-out/y", "left-out/y"),
+        ("v0.0.0", "a.b/y => ./gone", "y"),
+        ("v0.0.0", "a.b/y => a.b/w v1.0.0", "y"),
+    ],
+)
+def test_other_replacements_of_a_go_work_make_no_module(
+    tmp_path: Path, required: str, line: str, directory: str
+) -> None:
+    root = write(
+        tmp_path / "root",
+        go_work=f"use ./x\nreplace {line}\n",
+        x__go_mod=f"module a.b/x\n\nrequire a.b/y {required}\n",
+    )
+    for place in (tmp_path / "root" / directory, tmp_path / "y"):
+        place.mkdir(parents=True)
+        (place / "go.mod").write_text("module a.b/y\n")
+    assert found(root, Options(version="1.0.0", exclude=("left-out/*",))).keys() == {"a.b/x"}
+
+
+@pytest.mark.parametrize("version", [ZERO, "v2.0.0-00010101000000-000000000000"])
+def test_a_placeholder_for_what_is_not_released_is_refused(tmp_path: Path, version: str) -> None:
+    """R24: nobody could install what requires it."""
+    root = write(tmp_path, x__go_mod=f"module a.b/x\nrequire o.p/y {version}\n")
+    by_path = found(root)
+    module = by_path["a.b/x"]
+    with pytest.raises(PlanError, match=f"requires o.p/y {version}, a placeholder") as caught:
+        discover.check(module, module.mod.text, {"a.b/x": "v1.0.0"}, by_path)
+    assert "go get o.p/y@" in caught.value.hint
 
 
 @pytest.mark.parametrize("line", ["a.b/y => ../z", "a.b/y => f.g/y v1.0.0", "o.p/q => ../fork"])

@@ -58,6 +58,26 @@ def test_everything_a_release_depends_on_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("comment", "indirect"),
+    [
+        (" // indirect", True),
+        ("\t//indirect; pinned", True),
+        (" // indirect ;", False),
+        (" // indirectly", False),
+        (" // not indirect", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_comment_says_that_a_requirement_is_indirect(
+    comment: str, indirect: bool, newline: str
+) -> None:
+    """The results are those of `go mod edit -json`."""
+    (require,) = mod(f"module a.b/c{newline}require d.e/f v1.0.0{comment}{newline}").requires
+    assert require.indirect is indirect
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("go 1.22\n", "no module directives"),

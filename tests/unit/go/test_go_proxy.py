@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -65,10 +66,31 @@ def everything(url: str) -> dict[str, bytes | int]:
 
 def test_a_proxy_shows_what_go_sum_will_say() -> None:
     found = read(everything("https://proxy.example/p/"))
-    ours = release.info("v1.0.0", "2026-01-02T03:04:05Z")
     assert found["v1.0.0.mod"] == module_zip.hash_of_mod(MOD)
     assert found["v1.0.0.zip"] == module_zip.hash_of_zip(ZIP)
-    assert found["v1.0.0.info"] == f"sha256:{fakes.artifact(Path('x'), ours).sha256}"
+    assert found["v1.0.0.info"] == "version:v1.0.0"
+
+
+OTHER_INFO = (
+    pytest.param(b'{"Version":"v1.0.0","Time":"2020-01-01T00:00:00Z"}', id="other-time"),
+    pytest.param(b'{"Version":"v1.0.0"}', id="no-time"),
+    pytest.param(b'{"Version":"v1.0.0","Origin":{"URL":"x"}}', id="other-origin"),
+)
+
+
+@pytest.mark.parametrize("info", OTHER_INFO)
+def test_a_module_is_its_version_go_mod_and_zip_on_a_proxy(info: bytes) -> None:
+    """R16: some tell when they fetched it."""
+    answers = {
+        **everything("https://proxy.example/p/"),
+        f"https://proxy.example/p/{BASE}.info": info,
+    }
+    assert read(answers) == read(everything("https://proxy.example/p/"))
+    another = {
+        **answers,
+        f"https://proxy.example/p/{BASE}.info": info.replace(b"v1.0.0", b"v1.0.1"),
+    }
+    assert read(another)["v1.0.0.info"] == "version:v1.0.1"
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -103,6 +125,8 @@ def test_the_checksum_database_spares_the_download() -> None:
         (".info", 500, Transient),
         (".info", b"<html>", Transient),
         (".info", b"[]", Transient),
+        (".info", b"{}", Transient),
+        (".info", b"\xff", Transient),
         (".zip", b"not a zip", Rejected),
         (".mod", 400, Rejected),
     ],
@@ -148,6 +172,27 @@ def test_a_directory_shows_a_version_once_it_is_listed(tmp_path: Path) -> None:
     assert after.complete
     assert after.files["v1.0.0.zip"] == module_zip.hash_of_zip(ZIP)
     assert (tmp_path / "github.com/!acme/core/@v/list").read_text() == "v1.0.0\n"
+
+
+@pytest.mark.parametrize("info", OTHER_INFO)
+def test_a_module_is_its_version_go_mod_and_zip_in_a_directory(tmp_path: Path, info: bytes) -> None:
+    """R16: files of the go command's module cache may lie there."""
+    layout = ProxyDirectory()
+    directory = tmp_path / "github.com/!acme/core/@v"
+    directory.mkdir(parents=True)
+    path = directory / "v1.0.0.info"
+    digests = []
+    for data in (INFO, info, info.replace(b"v1.0.0", b"v1.0.1"), b"<html>"):
+        path.write_bytes(data)
+        published = layout.lookup(tmp_path, PACKAGE)
+        assert published is not None
+        digests.append(published.files["v1.0.0.info"])
+    assert digests == [
+        "version:v1.0.0",
+        "version:v1.0.0",
+        "version:v1.0.1",
+        f"sha256:{hashlib.sha256(b'<html>').hexdigest()}",
+    ]
 
 
 def test_the_list_holds_versions_that_are_whole_in_order(tmp_path: Path) -> None:

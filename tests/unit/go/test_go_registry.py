@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
@@ -76,10 +77,15 @@ class Place:
         return asyncio.run(main())
 
     def serve(self, request: httpx.Request) -> httpx.Response:
-        """What was built of core, as a proxy would have fetched it."""
+        """What was built of core, as a proxy would have fetched it, at a time of its own."""
         name = request.url.path.rpartition("/")[2]
         found = list((self.root / ".releasekit").rglob(f"core/v1.0.0/{name}"))
-        return httpx.Response(200, content=found[0].read_bytes()) if found else httpx.Response(404)
+        if not found:
+            return httpx.Response(404)
+        data = found[0].read_bytes()
+        if name.endswith(".info"):
+            data = json.dumps(json.loads(data) | {"Time": "2020-02-02T02:02:02Z"}).encode()
+        return httpx.Response(200, content=data)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.go.discover import Module
-    from releasekit.ecosystems.go.gomod import GoMod
+    from releasekit.ecosystems.go.gomod import GoMod, Require
     from releasekit.ecosystems.go.release import BuiltModule
     from releasekit.ecosystems.go.source import Sources
     from releasekit.ecosystems.interface import Built, Into
@@ -35,7 +35,9 @@ class Batch:
     `into` says where the files of each are, or will be.
 
     `_stored` is what an interrupted run has built from this very commit, which is uploaded as it
-    is.
+    is. `_left` are the modules whose turn is still to come: one of them needs a module before it
+    only in a cycle. The hash of a module covers its go.sum, so one of two that need each other has
+    to do without the other's.
     """
 
     sources: Sources
@@ -46,17 +48,37 @@ class Batch:
     into: Into
     _built: dict[str, BuiltModule] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
+    _left: set[str] = field(default_factory=set)
+    _needs: dict[str, list[str]] = field(default_factory=dict)
     _stored: dict[str, BuiltModule | None] = field(default_factory=dict)
 
     async def build(self, packages: Sequence[Package]) -> dict[PackageId, Built]:
         built: dict[PackageId, Built] = {}
-        for package in packages:
+        self._left.update(package.id.name for package in packages)
+        # What a module needs itself needs less than it does, or, in a cycle, as much.
+        for package in sorted(packages, key=lambda each: len(self._needed(each.id.name))):
+            self._left.discard(package.id.name)
             try:
                 built[package.id] = await self._build(package)
             except BuildFailed as error:
                 self._failed.add(package.id.name)
                 built[package.id] = error
-        return built
+        return built | self._lost(packages)
+
+    def _lost(self, packages: Sequence[Package]) -> dict[PackageId, Built]:
+        """What was built before a module failed that it needs."""
+        if not self.edits:
+            return {}
+        failed = {
+            package.id: self._failed.intersection(self._needed(package.id.name))
+            for package in packages
+            if package.id.name in self._built
+        }
+        return {
+            package: _needs_failed(package.name, min(names))
+            for package, names in failed.items()
+            if names
+        }
 
     async def _build(self, package: Package) -> tuple[Artifact, ...]:
         module = self.modules[package.id.name]
@@ -89,20 +111,20 @@ class Batch:
         """go.mod and go.sum as they will be published."""
         mod, go_sum = _parsed(committed, str(module.manifest))
         versions = self._versions()
-        needed = self._needed(module, versions)
+        needed = self._needed(module.path)
         known = edit.known_sums(go_sum)
         sums = {path: await self._sums_of(path, module, known) for path in needed}
-        built = {path: self._built.get(path) or self._stored_module(path) for path in needed}
-        others = [_parsed(other.manifests, path) for path, other in built.items() if other]
+        found = {path: self._manifests_of(path) for path in needed}
+        others = [_parsed(manifests, path) for path, manifests in found.items() if manifests]
         for path, (version, hashes) in edit.raised_requirements(mod, others, versions).items():
             versions[path] = version
             if hashes is not None:
                 sums[path] = hashes
         local = discover.local_replaces(module, self.modules)
         published = {"go.mod": edit.go_mod(mod, versions, needed=needed, local=local).encode()}
-        if sums:
-            added = {(path, versions[path]): hashes for path, hashes in sums.items()}
-            published["go.sum"] = edit.go_sum(go_sum, added).encode()
+        changed = {(path, versions[path]): hashes for path, hashes in sums.items()}
+        if any(sums.values()) or (changed and go_sum):
+            published["go.sum"] = edit.go_sum(go_sum, changed).encode()
         return {**committed, **published}
 
     def _versions(self) -> dict[str, str]:
@@ -113,24 +135,46 @@ class Batch:
             if not module.unpublishable
         }
 
-    def _needed(self, module: Module, versions: Mapping[str, str]) -> list[str]:
-        """The in-repo modules it needs, directly or not, sorted."""
+    def _needed(self, path: str) -> list[str]:
+        """The in-repo modules that one needs, directly or not, sorted."""
 
         def required(path: str) -> list[str]:
-            return [need.path for need in self.modules[path].mod.requires if need.path in versions]
+            return [need.path for need in self.modules[path].mod.requires if self._goes_out(need)]
 
-        return sorted(reachable([module.path], required) - {module.path})
+        if path not in self._needs:
+            self._needs[path] = sorted(reachable([path], required) - {path})
+        return self._needs[path]
+
+    def _goes_out(self, need: Require) -> bool:
+        module = self.modules.get(need.path)
+        return module is not None and not module.unpublishable
+
+    def _manifests_of(self, path: str) -> Mapping[str, bytes] | None:
+        """Of a module of this release, as they are published or, in a cycle, will be but for
+        what it needs itself.
+        """
+        if path in self._left:
+            return self._committed(self.modules[path])
+        built = self._built.get(path) or self._stored_module(path)
+        return built.manifests if built else None
 
     async def _sums_of(
         self, path: str, module: Module, known: Mapping[tuple[str, str], Sums]
-    ) -> Sums:
+    ) -> Sums | None:
         """Of what this run publishes, or of what is published already: never of a tree that may
-        have changed since then. `known` are those in the module's own go.sum.
+        have changed since then. `known` are those in the module's own go.sum. None where that of
+        the module, which is still to be built, goes into this one.
         """
         if path in self._built:
             return self._built[path].sums
         if path in self._failed:
-            raise BuildFailed(f"go:{module.path} needs go:{path}, which could not be built")
+            raise _needs_failed(module.path, path)
+        if path in self._left:
+            return None
+        stored = self._stored_module(path)
+        if stored is not None and stored.knows(module.path, module.version):
+            # It was built after the module, whose bytes have to become what they were.
+            return None
         package = self.packages[path]
         if (path, package.version) in known:
             return known[path, package.version]
@@ -140,7 +184,6 @@ class Batch:
             raise BuildFailed(
                 f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
             ) from error
-        stored = self._stored_module(path)
         if stored is not None and stored.is_what(published):
             return stored.sums
         _, _, mod, zipped = release.filenames(package.version)
@@ -178,6 +221,10 @@ class Batch:
                 )
 
 
+def _needs_failed(path: str, failed: str) -> BuildFailed:
+    return BuildFailed(f"go:{path} needs go:{failed}, which could not be built")
+
+
 def _parsed(manifests: Mapping[str, bytes], where: str) -> tuple[GoMod, str]:
     """Its go.mod and go.sum."""
     mod = gomod.parse_mod(manifests["go.mod"].decode(), where)
@@ -192,8 +239,12 @@ def _write(module: BuiltModule, files: Mapping[str, bytes], into: Path) -> tuple
 
 
 def _artifact(module: BuiltModule, path: Path, data: bytes) -> Artifact:
-    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has."""
+    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has; `version` all that
+    counts of an `.info`.
+    """
     digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.tag}
+    if path.suffix == ".info":
+        digests["version"] = release.version_in(data)
     h1 = {".zip": module.sums.zip, ".mod": module.sums.mod}.get(path.suffix)
     if h1 is not None:
         digests["h1"] = h1.removeprefix("h1:")

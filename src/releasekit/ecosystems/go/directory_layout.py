@@ -6,6 +6,7 @@ https://go.dev/ref/mod#goproxy-protocol
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -74,6 +75,9 @@ def _unescape(text: str) -> str:
 
 
 def _digest(data: bytes, name: str) -> str:
+    if name.endswith(".info"):
+        with contextlib.suppress(ValueError):
+            return f"version:{release.version_in(data)}"
     if name.endswith(".mod"):
         return module_zip.hash_of_mod(data)
     if name.endswith(".zip"):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
+from releasekit.graph import rings
 from releasekit.host.files import inside
-from releasekit.model import Dependency, Package, PackageId
+from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
@@ -51,7 +52,8 @@ class Module:
 
 def modules(root: Path, options: Options) -> dict[str, Module]:
     """Every module below `root`, by path in order: those go.work uses, where there is one,
-    else all; of those in a `testdata` the ones that others require.
+    else all; of those in a `testdata` the ones that others require, and what others require by a
+    placeholder that a `replace` leads to.
 
     Raises ConfigError, also for two modules of one path.
     """
@@ -60,7 +62,8 @@ def modules(root: Path, options: Options) -> dict[str, Module]:
         (_module(root, directory, options) for directory in directories),
         cure="leave its directory out with [go] exclude",
     )
-    while required := _required(root, fixtures, found):
+    of_work = _replaces_of_work(root)
+    while required := _required(root, fixtures, found) | _tied(root, of_work, found, options):
         found |= {path: _module(root, directory, options) for path, directory in required.items()}
     known = {module.directory.relative_to(root).as_posix() for module in found.values()}
     if found:
@@ -69,6 +72,15 @@ def modules(root: Path, options: Options) -> dict[str, Module]:
 
 
 def packages(by_path: Mapping[str, Module]) -> list[Package]:
+    """What modules of one cycle need of each other is soft: Go allows it, as long as no packages
+    import one another. https://go.dev/wiki/Modules#can-two-modules-depend-on-each-other
+    """
+    needs = {
+        path: [r for r in module.mod.requires if r.path in by_path and r.path != path]
+        for path, module in by_path.items()
+    }
+    edges = {path: {r.path for r in requires} for path, requires in needs.items()}
+    ring_of = {path: ring for ring in rings(edges) for path in ring}
     return [
         Package(
             id=PackageId(ECOSYSTEM, module.path),
@@ -76,9 +88,13 @@ def packages(by_path: Mapping[str, Module]) -> list[Package]:
             directory=module.directory,
             manifest=module.manifest,
             dependencies=tuple(
-                Dependency(on=PackageId(ECOSYSTEM, require.path), requirement=require.version)
-                for require in module.mod.requires
-                if require.path in by_path and require.path != module.path
+                Dependency(
+                    on=PackageId(ECOSYSTEM, require.path),
+                    kind=DependencyKind.INDIRECT if require.indirect else DependencyKind.RUNTIME,
+                    requirement=require.version,
+                    soft=require.path in ring_of.get(module.path, ()),
+                )
+                for require in needs[module.path]
             ),
             unpublishable=module.unpublishable,
         )
@@ -152,6 +168,43 @@ def _required(root: Path, fixtures: list[Path], found: Mapping[str, Module]) -> 
         if path in wanted and path not in found and paths.is_at(path, where):
             required[path] = directory
     return required
+
+
+def _replaces_of_work(root: Path) -> tuple[Replace, ...]:
+    work = root / "go.work"
+    if not work.is_file():
+        return ()
+    return gomod.replaces_of_work(gomod.read_text(work), str(work))
+
+
+def _tied(
+    root: Path, of_work: Sequence[Replace], found: Mapping[str, Module], options: Options
+) -> dict[str, Path]:
+    """What a module requires that only a replacement leads to, its own or that of go.work."""
+    tied = {}
+    for module in found.values():
+        requires = module.mod.requires
+        wanted = {each.path for each in requires if each.placeholder} - found.keys()
+        places = [(module.directory, each) for each in module.mod.replaces if each.path in wanted]
+        places += [(root, each) for each in of_work if each.path in wanted]
+        for base, replace in places:
+            directory = (base / replace.target).resolve()
+            if gomod.is_directory(replace.target) and _holds(
+                root, directory, replace.path, options
+            ):
+                tied[replace.path] = directory
+    return tied
+
+
+def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
+    """Whether Go would find the module of this path in this directory of the workspace."""
+    manifest = directory / "go.mod"
+    if not (directory.is_relative_to(root) and manifest.is_file()):
+        return False
+    where = PurePosixPath(directory.relative_to(root).as_posix())
+    if _matches(str(where), options.exclude) or not paths.is_at(path, where):
+        return False
+    return gomod.parse_mod(gomod.read_text(manifest), str(manifest)).module == path
 
 
 def _used(root: Path, work: Path, use: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.go.versions import parse_version
 from releasekit.errors import PlanError
 from releasekit.text.splice import spliced
@@ -25,9 +26,17 @@ class Sums:
 
 
 def check_requirements(mod: GoMod, versions: Mapping[str, str]) -> None:
-    """Raises PlanError for a requirement above the planned version, which nothing satisfies."""
+    """Raises PlanError for a requirement that nothing satisfies: one above the planned version, or
+    a placeholder for what has none.
+    """
     for require in mod.requires:
         planned = versions.get(require.path)
+        if planned is None and gomod.is_zero_version(require.version):
+            raise PlanError(
+                f"go:{mod.module} requires {require.path} {require.version}, a placeholder, and "
+                "no such module is published from here",
+                hint=f"Require a published version: `go get {require.path}@latest`.",
+            )
         if planned is not None and parse_version(require.version) > parse_version(planned):
             raise PlanError(
                 f"go:{mod.module} requires {require.path} {require.version}, but the workspace has "
@@ -79,14 +88,18 @@ def _with_requirements(text: str, versions: Mapping[str, str]) -> str:
     return text + ("" if text.endswith("\n") else end) + "".join(block)
 
 
-def go_sum(text: str, sums: Mapping[tuple[str, str], Sums]) -> str:
-    """`text` with the hashes of these modules (path and version), in go's own order."""
+def go_sum(text: str, sums: Mapping[tuple[str, str], Sums | None]) -> str:
+    """`text` with the hashes of these modules (path and version), in go's own order; without any
+    of those that nobody knows yet.
+    """
     kept = []
     for line in filter(str.strip, text.splitlines()):
         words = line.split()
         if len(words) != 3 or (words[0], words[1].removesuffix("/go.mod")) not in sums:
             kept.append(line)
     for (path, version), hashes in sums.items():
+        if hashes is None:
+            continue
         kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
     return "".join(f"{line}\n" for line in sorted(kept, key=_order))
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
+# https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
+_INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
+_ZERO: Final = re.compile(r"v[0-9]+\.0\.0-00010101000000-000000000000")
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>[ \t\r]+)
@@ -57,9 +60,19 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Require:
+    """`at` is where its version stands; `indirect` says that no package of the module imports it,
+    as a comment beside it does. https://go.dev/ref/mod#go-mod-file-require
+    """
+
     path: str
     version: str
     at: Token
+    indirect: bool = False
+
+    @property
+    def placeholder(self) -> bool:
+        """Whether nobody could require it like that: a `replace` or a go.work is meant to count."""
+        return self.version == "v0.0.0" or is_zero_version(self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +107,7 @@ def parse_mod(text: str, where: str) -> GoMod:
         text=text,
         module=modules[0],
         go=next((line.words[0] for line in lines if line.verb == "go" and line.words), ""),
-        requires=tuple(_require(line, where) for line in lines if line.verb == "require"),
+        requires=tuple(_require(line, text, where) for line in lines if line.verb == "require"),
         replaces=tuple(_replace(line, where) for line in lines if line.verb == "replace"),
         lines=lines,
     )
@@ -105,15 +118,31 @@ def used_directories(text: str, where: str) -> tuple[str, ...]:
     return tuple(line.words[0] for line in _lines(text, where) if line.verb == "use" and line.words)
 
 
+def replaces_of_work(text: str, where: str) -> tuple[Replace, ...]:
+    """What a go.work replaces; raises ConfigError for what is no go.work."""
+    return tuple(_replace(line, where) for line in _lines(text, where) if line.verb == "replace")
+
+
+def is_zero_version(version: str) -> bool:
+    """Whether it is what the go command writes for a version that there is none of.
+
+    https://pkg.go.dev/golang.org/x/mod/module#ZeroPseudoVersion
+    """
+    return _ZERO.fullmatch(version) is not None
+
+
 def is_directory(target: str) -> bool:
     """Whether a replacement is a directory, not a module. https://go.dev/ref/mod#go-mod-file-replace"""
     return target.startswith(("./", "../", "/")) or target in {".", ".."}
 
 
-def _require(line: Line, where: str) -> Require:
+def _require(line: Line, text: str, where: str) -> Require:
     if len(line.words) != 2:
         raise ConfigError(f"{where}: `require {' '.join(line.words)}`; write a path and a version")
-    return Require(path=line.words[0], version=line.words[1], at=line.arguments[1])
+    version = line.arguments[1]
+    comment = text[version.end : line.end].rstrip()
+    indirect = _INDIRECT.match(comment) is not None
+    return Require(path=line.words[0], version=version.text, at=version, indirect=indirect)
 
 
 def _replace(line: Line, where: str) -> Replace:

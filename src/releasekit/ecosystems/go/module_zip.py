@@ -151,10 +151,10 @@ def hash_of_zip(data: bytes) -> str:
         raise ValueError(f"not a zip file ({error})") from error
 
 
-def go_sum_of(data: bytes) -> bytes | None:
-    """The go.sum in a module zip, which is sound; None when it has none."""
+def top_file(data: bytes, filename: str) -> bytes | None:
+    """A file such as go.sum in a module zip, which is sound; None when it has none."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = (name for name in archive.namelist() if name.endswith("/go.sum"))
+        names = (name for name in archive.namelist() if name.endswith(f"/{filename}"))
         root = next((name for name in names if name.partition("@")[2].count("/") == 1), None)
         return None if root is None else archive.read(root)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -42,7 +40,7 @@ class Proxy:
         answer = await self._get(self.address(package, info), package)
         if answer is None:
             return {}
-        found = {info: f"sha256:{hashlib.sha256(_info(answer, package)).hexdigest()}"}
+        found = {info: f"version:{_version_in(answer, package)}"}
         if self.url == OFFICIAL:
             return found | await self._from_sum_db(package)
         mod_data, zip_data = await gather_all(
@@ -78,10 +76,8 @@ class Proxy:
         return self._server.explain(response, f"{package}: {url}")
 
 
-def _info(answer: httpx.Response, package: Package) -> bytes:
-    """The answer as our own file has it: proxies add what they know of the origin."""
+def _version_in(answer: httpx.Response, package: Package) -> str:
     try:
-        document = json.loads(answer.content)
-        return release.info(str(document["Version"]), str(document["Time"]))
-    except (ValueError, LookupError, TypeError) as error:
+        return release.version_in(answer.content)
+    except ValueError as error:
         raise Transient(f"{package}: {answer.url}: not what a module proxy says") from error

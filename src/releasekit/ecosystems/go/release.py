@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import module_zip, paths
+from releasekit.ecosystems.go import edit, module_zip, paths
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.ecosystems.go.objects import (
     FILE_MODE,
@@ -45,6 +45,11 @@ class BuiltModule:
         """Whether this is what is published, or nothing is yet."""
         return published is None or f"git:{self.tag}" in published.files.values()
 
+    def knows(self, path: str, version: str) -> bool:
+        """Whether its go.sum has the hashes of this module."""
+        go_sum = self.manifests.get("go.sum", b"").decode()
+        return (path, version) in edit.known_sums(go_sum)
+
 
 def read_built(directory: Path, version: str) -> BuiltModule | None:
     """The module whose files an earlier run left there; None if they are incomplete or damaged."""
@@ -55,10 +60,20 @@ def read_built(directory: Path, version: str) -> BuiltModule | None:
         sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
     except (OSError, ValueError):
         return None
-    go_sum = module_zip.go_sum_of(data)
+    if not _is_released(manifests["go.mod"], found, data):
+        return None
+    go_sum = module_zip.top_file(data, "go.sum")
     if go_sum is not None:
         manifests["go.sum"] = go_sum
     return BuiltModule(sums=sums, manifests=manifests, tag=found.tag, commit=found.prerequisite)
+
+
+def _is_released(mod: bytes, bundle: Bundle, zipped: bytes) -> bool:
+    """Whether a go.mod is that of the zip and of the tag. A tag of HEAD itself brings no tree."""
+    entry = b" go.mod\0" + bytes.fromhex(Object("blob", mod).id)
+    tree = next((each for each in bundle.objects if each.kind == "tree"), None)
+    in_tree = tree is None or entry in tree.content
+    return in_tree and module_zip.top_file(zipped, "go.mod") == mod
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:
@@ -76,6 +91,18 @@ def info(version: str, moment: str) -> bytes:
     https://go.dev/ref/mod#goproxy-protocol
     """
     return json.dumps({"Version": version, "Time": moment}, separators=(",", ":")).encode()
+
+
+def version_in(info: bytes) -> str:
+    """The version that an `.info` is about; raises ValueError for what is none.
+
+    Nothing else in it is part of a module: proxies may tell their own time, or none, and the
+    origin. https://go.dev/ref/mod#goproxy-protocol
+    """
+    try:
+        return str(json.loads(info)["Version"])
+    except (LookupError, TypeError) as error:
+        raise ValueError("it names no version") from error
 
 
 def build_module(
