@@ -32,6 +32,7 @@ class DependencyKind(StrEnum):
     OPTIONAL = "optional"
     PEER = "peer"  # whoever installs the dependent installs this one beside it
     ORDER = "order"  # nobody needs it; it goes out first where that is possible
+    DEV = "dev"  # only whoever works on the dependent needs this one
     BUILD = "build"  # the dependent cannot even be built before this one is
     EXTRA = "extra"  # declared in releasekit.toml, not in a manifest
 
@@ -41,12 +42,15 @@ class Dependency:
     """An edge to another package of the same workspace; `requirement` as its manifest spells it.
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
+    Of one that is `visible_first`, the registry has to show the version before its package can even
+    be built.
     """
 
     on: PackageId
     kind: DependencyKind = DependencyKind.RUNTIME
     requirement: str = ""
     soft: bool = False
+    visible_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.plan.order import in_order, without_soft_cycles
 
 RUNTIME, BUILD = DependencyKind.RUNTIME, DependencyKind.BUILD
+DEV = DependencyKind.DEV
 PEER, OPTIONAL, ORDER = DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER
 
 
@@ -44,6 +45,13 @@ def test_a_peer_gives_way_to_what_is_needed() -> None:
     names, notes = ordered(package("a", b=PEER), package("b", c=RUNTIME), package("c", a=BUILD))
     assert names == ["a", "c", "b"]
     assert "a -> b (peer)" in notes[0]
+
+
+def test_a_development_dependency_gives_way_to_an_optional_one() -> None:
+    """R48: cargo publishes such a pair, and the plan says how."""
+    names, notes = ordered(package("a", b=DEV), package("b", a=OPTIONAL))
+    assert names == ["a", "b"]
+    assert "a -> b (dev)" in notes[0]
 
 
 def test_what_closes_no_cycle_orders_the_release_and_is_no_news() -> None:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from releasekit.model import Dependency, Package, PackageId
 
 # The later ones are set aside before the earlier ones.
-_KEPT_FIRST: Final = (DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER)
+_KEPT_FIRST: Final = (
+    DependencyKind.PEER,
+    DependencyKind.OPTIONAL,
+    DependencyKind.DEV,
+    DependencyKind.ORDER,
+)
 
 
 def without_soft_cycles(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,13 @@ class Phases:
         self._sources = sources
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
+        # What several packages inherit from is pinned, and given back, by one build at a time.
+        self._inherited = {
+            path: asyncio.Lock()
+            for target in targets.values()
+            for package in target.workspace.packages
+            for path in package.inherits
+        }
 
     async def build(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         """Build one batch with its manifests pinned to `versions`.
@@ -68,6 +76,14 @@ class Phases:
         Raises BuildFailed when the batch is one package; otherwise each run keeps its own error,
         which its upload raises.
         """
+        async with contextlib.AsyncExitStack() as alone:
+            manifests = {path for run in runs for path in run.planned.package.manifests}
+            for path in sorted(self._inherited.keys() & manifests):
+                lock = self._inherited[path]
+                await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
+            await self._build_alone(runs, versions)
+
+    async def _build_alone(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         workspace = self._targets[name].workspace

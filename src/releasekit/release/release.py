@@ -13,10 +13,11 @@ from releasekit.release.events import Events
 from releasekit.release.life import CUT_OFF, Ending, PackageRun, companions, result_of, results_of
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
+from releasekit.report.text import few
 from releasekit.scheduler import Scheduler, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
@@ -250,7 +251,9 @@ class ReleaseRun:
         return companions(run, self._runs.values(), self._edges)
 
     def _builds(self) -> list[Task[Node]]:
-        """One node per batch, after those whose packages it needs to be built."""
+        """One node per batch, after those whose packages it needs to be built, and after what the
+        registry has to show by then.
+        """
         self._batches: dict[Node, tuple[PackageId, ...]] = {}
         for name, target in self._targets.items():
             packages = [
@@ -265,13 +268,27 @@ class ReleaseRun:
         tasks = []
         for node, ids in self._batches.items():
             runs = [self._runs[package] for package in ids]
+            dependencies = [need for run in runs for need in run.planned.package.dependencies]
             needs = {
-                batch_of[dependency.on]
-                for run in runs
-                for dependency in run.planned.package.dependencies
-                if dependency.kind is DependencyKind.BUILD and dependency.on in batch_of
+                batch_of[need.on]
+                for need in dependencies
+                if need.kind is DependencyKind.BUILD and need.on in batch_of
             }
+            absent = {
+                need.on
+                for need in dependencies
+                if need.visible_first and need.on in self._runs and not self._kept(need.on)
+            }
+            if absent and self._config.dry_run:
+                self._postpone(runs, absent)
+                continue
+            needs |= {Node("confirm", on) for on in absent}
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
             versions = self._plan.versions[ids[0].ecosystem]
             self._jobs[node] = partial(self._phases.build, runs, versions)
         return tasks
+
+    def _postpone(self, runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:
+        names = few([on.name for on in sorted(absent)])
+        for run in runs:
+            run.postponed = f"dry run: not built, for it can be once the registry has {names}"
