@@ -74,11 +74,16 @@ class PackageError(ReleasekitError):
 
 
 class BuildFailed(PackageError):
-    """`log` holds the last lines of the build's output, redacted."""
+    """`log` holds the last lines of the build's output, redacted. A `premature` build lacks nothing
+    but what the release itself is going to publish.
+    """
 
-    def __init__(self, message: str, *, log: tuple[str, ...] = (), hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, log: tuple[str, ...] = (), hint: str = "", premature: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.log = log
+        self.premature = premature
 
 
 class CommandFailed(BuildFailed):

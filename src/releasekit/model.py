@@ -61,6 +61,7 @@ class Package:
     repository; it is empty for everything that is published. `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
+    `set_aside` are dependencies that do not order the release.
     """
 
     id: PackageId
@@ -71,6 +72,7 @@ class Package:
     unpublishable: str = ""
     inherits: tuple[Path, ...] = ()
     packaging: str = ""
+    set_aside: tuple[Dependency, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.id} {self.version}"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.errors import BuildFailed
-    from releasekit.model import PackageId
+    from releasekit.model import Artifact, PackageId
 
 CORE = package("core")
 APP = package("app", "core")
@@ -253,17 +253,27 @@ def test_what_cannot_be_built_before_a_failed_release_is_blocked(line: Line) -> 
 
 
 def test_a_dry_run_leaves_out_builds_that_need_a_release(line: Line) -> None:
-    """And says so; what is on the registry already is no reason to."""
+    """And says so. What can be built is built, and what fails for another reason has failed."""
+    line.workspace.premature = {"late"}
+    line.workspace.broken = {"broken"}
     made = plan(
         CORE,
         LONE,
-        after_its_release("early", "core"),
+        after_its_release("ready", "lone"),
         after_its_release("late", "core", "lone"),
+        after_its_release("broken", "lone"),
         actions={"core": Action.KEEP},
     )
     results = line.run(made, dry_run=True)
-    assert sorted(line.workspace.built) == ["early", "lone"]
-    assert results["late"].outcome is results["early"].outcome is Outcome.REMOVED
+    assert sorted(line.workspace.built) == ["lone", "ready"]
+    assert {name: each.outcome for name, each in results.items()} == {
+        "core": Outcome.ALREADY_PUBLISHED,
+        "lone": Outcome.REMOVED,
+        "ready": Outcome.REMOVED,
+        "late": Outcome.REMOVED,
+        "broken": Outcome.FAILED,
+    }
+    assert results["ready"].reason == "dry run: built, not uploaded"
     assert results["late"].reason == (
         "dry run: not built, for it can be once the registry has lone"
     )

@@ -50,6 +50,7 @@ def without_soft_cycles(
         id_: replace(
             package,
             dependencies=tuple(n for n in package.dependencies if (id_, n) not in dropped),
+            set_aside=tuple(n for n in package.dependencies if (id_, n) in dropped),
         )
         for id_, package in packages.items()
     }

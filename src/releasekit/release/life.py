@@ -30,7 +30,7 @@ class PackageRun:
     `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
-    has not: a blemish, not a failure. `postponed` says why a dry run cannot build it.
+    has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it.
     """
 
     planned: PlannedPackage
@@ -132,7 +132,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         return Outcome.BLOCKED, ", ".join(f"needs {on}, which is {how}" for on, how in blockers)
     if run.error is not None:
         return Outcome.FAILED, str(run.error)
-    if run.postponed and ending[0] is Outcome.REMOVED:
+    if run.postponed and not run.artifacts and ending[0] is Outcome.REMOVED:
         return Outcome.REMOVED, run.postponed
     return ending
 

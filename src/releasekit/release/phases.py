@@ -98,7 +98,8 @@ class Phases:
             for run in runs:
                 answer = built[run.id]
                 if isinstance(answer, BuildFailed):
-                    run.error = answer
+                    if not (run.postponed and answer.premature):
+                        run.error = answer
                     continue
                 run.artifacts = answer
                 await self._journal.built(

@@ -279,16 +279,17 @@ class ReleaseRun:
                 for need in dependencies
                 if need.visible_first and need.on in self._runs and not self._kept(need.on)
             }
-            if absent and self._config.dry_run:
-                self._postpone(runs, absent)
-                continue
-            needs |= {Node("confirm", on) for on in absent}
+            if self._config.dry_run:
+                self._expect_nothing(runs, absent)
+            else:
+                needs |= {Node("confirm", on) for on in absent}
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
             versions = self._plan.versions[ids[0].ecosystem]
             self._jobs[node] = partial(self._phases.build, runs, versions)
         return tasks
 
-    def _postpone(self, runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:
+    def _expect_nothing(self, runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:
+        """A dry run builds what it can; whatever the registry has may be good enough."""
         names = few([on.name for on in sorted(absent)])
-        for run in runs:
+        for run in runs if absent else ():
             run.postponed = f"dry run: not built, for it can be once the registry has {names}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.config.values import Directory, Url
@@ -31,13 +31,19 @@ _ALIASES: Final = {api: index for index, api in _KNOWN.items()}
 class Destination:
     """`name` is what cargo calls it, empty when its configuration does not know it. `directory` is
     set for a directory; else `index` is the URL of its sparse index, ending with a slash, and
-    `api` that of its API where it is known beforehand.
+    `api` that of its API where it is known beforehand. `stands_for` is the index that manifests
+    name when they mean it.
     """
 
     name: str = ""
     directory: Path | None = None
     index: str = ""
     api: str = ""
+    stands_for: str = CRATES_IO
+
+    def holds(self, registry: str) -> bool:
+        """Whether a dependency on `registry`, empty for crates.io, is looked for here."""
+        return _with_slash(registry or CRATES_IO) in {_with_slash(self.stands_for), self.index}
 
     @property
     def is_crates_io(self) -> bool:
@@ -59,6 +65,14 @@ def destination_for(
     Raises ConfigError for a name nobody knows, and an index that is not sparse.
     """
     cargo = CargoConfig.from_files(config.root, environment)
+    found = _destination(cargo, config, options)
+    if found.directory is not None:
+        return replace(found, stands_for=cargo.registries.get(found.name, CRATES_IO))
+    stands_in = found.is_crates_io or _with_slash(cargo.stand_in) == found.index
+    return replace(found, stands_for=CRATES_IO if stands_in else found.index)
+
+
+def _destination(cargo: CargoConfig, config: Config, options: Options) -> Destination:
     match config.registries.get("cargo"):
         case Directory(path):
             return Destination(name=options.registry, directory=path)
