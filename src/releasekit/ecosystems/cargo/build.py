@@ -177,16 +177,21 @@ class Packager:
             for name in batch.left:
                 batch.failed[name] = self._failure(name, words, log, tail)
             return
+        absent = {culprit} & batch.beside
+        reason = f"{culprit}, which it needs, could not be packaged"
+        if absent:
+            reason = f"{culprit}, which it needs, is not there, and could not be packaged beside it"
         batch.failed[culprit] = self._failure(culprit, words, log, tail)
-        batch.beside.discard(culprit)
+        batch.beside -= absent
         for name in batch.left:
             if culprit in self._closure(name):
-                reason = f"{culprit}, which it needs, could not be packaged"
-                batch.failed[name] = self._failure(name, reason, log, ())
+                batch.failed[name] = self._failure(name, reason, log, (), absent)
 
-    def _failure(self, name: str, words: str, log: Log, tail: Sequence[str]) -> BuildFailed:
+    def _failure(
+        self, name: str, words: str, log: Log, tail: Sequence[str], absent: Collection[str] = ()
+    ) -> BuildFailed:
         hint = log.hint
-        missing = self._missing("\n".join(tail))
+        missing = {*absent, *self._missing("\n".join(tail))}
         if missing:
             hint = _cure(self.crates[name], missing)
         elif "no token found" in words:

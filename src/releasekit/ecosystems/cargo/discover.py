@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 ECOSYSTEM: Final = "cargo"
 MANIFEST: Final = "Cargo.toml"
+# Of several dependencies on one package, the first counts.
+_KINDS: Final = {
+    "normal": DependencyKind.RUNTIME,
+    "build": DependencyKind.BUILD,
+    "dev": DependencyKind.DEV,
+}
 
 
 def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
@@ -105,13 +111,13 @@ class Members:
         (local_deps)
         """
         edges: dict[str, Dependency] = {}
-        for need in sorted(crate.needs, key=lambda need: need.kind == "dev"):
+        for need in sorted(crate.needs, key=lambda need: [*_KINDS].index(need.kind)):
             other = self._meant(need)
             if other is None or other.name == crate.name or need.stripped:
                 continue
             edge = Dependency(
                 on=PackageId(ECOSYSTEM, other.name),
-                kind=DependencyKind.DEV if need.kind == "dev" else DependencyKind.RUNTIME,
+                kind=_KINDS[need.kind],
                 requirement=need.requirement if need.versioned else "",
                 soft=need.kind == "dev",
                 visible_first=need.path is None or other.workspace != crate.workspace,
