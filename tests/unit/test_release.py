@@ -305,6 +305,18 @@ def test_a_passing_fault_is_tried_again(line: Line) -> None:
     ]
 
 
+def test_a_crowd_costs_no_attempt(line: Line) -> None:
+    """R12: whoever was turned away because of others comes again, alone."""
+    line.workspace.batch = True
+    names = [f"p{number}" for number in range(5)]
+    for name in names[1:]:
+        line.registry.faults[name] = [Transient("cannot lock ref", crowded=True)]
+    results = line.run(plan(*map(package, names)), max_retries=0, concurrency=5)
+    assert {each.outcome for each in results.values()} == {Outcome.PUBLISHED}
+    line.registry.faults["core"] = [Transient("cannot lock ref", crowded=True)] * 2
+    assert line.outcomes(CORE, max_retries=0)["core"] is Outcome.FAILED
+
+
 def test_the_watcher_hears_when_a_step_is_tried_again(line: Line) -> None:
     line.registry.faults["core"] = [BUSY]
     line.run(plan(CORE))

@@ -127,7 +127,7 @@ class Phases:
         runs: Sequence[PackageRun],
         *,
         companions: Companions,
-        may_retry: Callable[[], bool],
+        may_retry: Callable[[PackageError], bool],
     ) -> None:
         """Send what the registry lacks of packages that go out together, usually of one. Also
         returns when only `confirm` can tell how it went. `companions` are those that go along.
@@ -144,8 +144,7 @@ class Phases:
             with self._events.span("upload", *runs):
                 await self._send(runs, companions)
         except PackageError as error:
-            left = runs[0].attempts <= self._config.max_retries and may_retry()
-            if isinstance(error, Transient) and left:
+            if may_retry(error):
                 raise
             for run in runs:
                 run.error = error

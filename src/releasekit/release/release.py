@@ -164,12 +164,14 @@ class ReleaseRun:
     def _kept(self, package: PackageId) -> bool:
         return self._runs[package].planned.action is Action.KEEP
 
-    async def _upload(self, runs: Sequence[PackageRun]) -> None:
+    async def _upload(self, node: Node, runs: Sequence[PackageRun]) -> None:
         for run in runs:
             if run.planned.action is Action.REFUSE:
                 run.error = PackageError(run.planned.reason)
         await self._phases.upload(
-            runs, companions=self._companions, may_retry=lambda: not self._ending
+            runs,
+            companions=self._companions,
+            may_retry=lambda error: not self._ending and self._scheduler.retries(node, error),
         )
 
     async def _confirm(self, run: PackageRun) -> None:
@@ -206,7 +208,8 @@ class ReleaseRun:
                 for on in needs
                 if sent_by[on] != upload
             } | {built_by[package] for package in packages if package in built_by}
-            tasks.append(Task(name=upload, lane="upload", after=frozenset(waits)))
+            group = upload.package.ecosystem
+            tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
             for package in packages:
                 confirm = Node("confirm", package)
                 tasks.append(Task(name=confirm, lane="confirm", after=frozenset({upload})))
@@ -239,7 +242,7 @@ class ReleaseRun:
             nodes.setdefault(node, []).append(package)
         for node, packages in nodes.items():
             runs = [self._runs[package] for package in packages]
-            self._jobs[node] = partial(self._upload, runs)
+            self._jobs[node] = partial(self._upload, node, runs)
         return nodes
 
     def _together(self, one: PackageId, other: PackageId) -> bool:

@@ -18,7 +18,7 @@ def test_errors_to_retry_are_joined() -> None:
         [
             Transient("one", retry_after=3.0, hint="wait"),
             Transient("two", retry_after=8.0),
-            Transient("three", ambiguous=True),
+            Transient("three", ambiguous=True, crowded=True),
         ]
     )
     assert isinstance(joined, Transient)
@@ -30,7 +30,17 @@ def test_errors_to_retry_are_joined() -> None:
     )
     alone = most_telling([Transient("one")])
     assert isinstance(alone, Transient)
-    assert (alone.retry_after, alone.ambiguous) == (None, False)
+    assert (alone.retry_after, alone.ambiguous, alone.crowded) == (None, False, False)
+    assert joined.crowded
+
+
+def test_a_crowd_is_not_a_version_that_exists() -> None:
+    """R15: nothing was stored, whatever the status says elsewhere."""
+    crowd = httpx.Response(409, text="failed to push some refs")
+    with pytest.raises(Transient) as caught:
+        Answers().accept(crowd, "cargo:core", redact=str)
+    assert caught.value.crowded
+    assert not Answers().accept(httpx.Response(409, text="exists"), "cargo:core", redact=str)
 
 
 def test_an_answer_is_read_once() -> None:

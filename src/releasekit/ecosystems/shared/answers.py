@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, PackageError, Rejected, Transient
-from releasekit.http.client import check, message_of, one_line
+from releasekit.http.client import check, is_crowded, message_of, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -41,10 +41,7 @@ class Answers:
         """
         told = one_line(redact(self.said(response)))
         words = told or message_of(response, redact=redact)
-        if response.status_code in self.taken or any(
-            status in {0, response.status_code} and text.lower() in words.lower()
-            for status, text in self.exists
-        ):
+        if not is_crowded(response) and self._stored_before(response, words):
             return False
         if response.has_redirect_location:
             target = one_line(redact(response.headers["Location"]))
@@ -56,6 +53,12 @@ class Answers:
         if told:
             raise Rejected(f"{what}: {told}", hint=self._hint(response, told))
         return True
+
+    def _stored_before(self, response: httpx.Response, words: str) -> bool:
+        return response.status_code in self.taken or any(
+            status in {0, response.status_code} and text.lower() in words.lower()
+            for status, text in self.exists
+        )
 
     def explain(
         self, response: httpx.Response, what: str, *, redact: Callable[[str], str]
@@ -121,5 +124,6 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
         str(transient[0]),
         retry_after=max(waits, default=None),
         ambiguous=any(error.ambiguous for error in transient),
+        crowded=any(error.crowded for error in transient),
         hint=transient[0].hint,
     )
