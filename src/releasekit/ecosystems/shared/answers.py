@@ -20,7 +20,8 @@ class Answers:
     """How one kind of registry words what it means.
 
     `taken` are statuses that say a version is there, `exists` those that say so with these words (0
-    for any status). What to do is in `hints`, by words, or else in `by_status`. `denied` are
+    for any status). What to do is in `hints`, by words, or else in `by_status`; `reading` is for
+    those who may not even look. `denied` are
     statuses for those who may not upload, besides 401 and 403. `moved` is the input that names the
     address. `said` finds the words of a registry that puts them where `client.message_of` does not
     look; an answer with such words is an error, whatever its status.
@@ -30,6 +31,7 @@ class Answers:
     exists: tuple[tuple[int, str], ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     by_status: Mapping[int, str] = field(default_factory=dict)
+    reading: str = ""
     denied: frozenset[int] = frozenset()
     moved: str = ""
     said: Callable[[httpx.Response], str] = lambda _response: ""
@@ -61,26 +63,36 @@ class Answers:
         )
 
     def explain(
-        self, response: httpx.Response, what: str, *, redact: Callable[[str], str]
+        self,
+        response: httpx.Response,
+        what: str,
+        *,
+        redact: Callable[[str], str],
+        reading: bool = True,
     ) -> httpx.Response:
         """`client.check`, with the registry's own words and what to do about it."""
         if response.is_success:
             return response
         words = one_line(redact(self.said(response))) or message_of(response, redact=redact)
-        return self._explain(response, what, words)
+        return self._explain(response, what, words, reading=reading)
 
-    def _explain(self, response: httpx.Response, what: str, words: str) -> httpx.Response:
+    def _explain(
+        self, response: httpx.Response, what: str, words: str, *, reading: bool = False
+    ) -> httpx.Response:
         try:
             return check(response, what, words=words)
         except PackageError as error:
-            error.hint = self._hint(response, words)
+            error.hint = self._hint(response, words, reading=reading)
             if response.status_code in self.denied:
                 raise Denied(str(error), hint=error.hint) from error
             raise
 
-    def _hint(self, response: httpx.Response, words: str) -> str:
+    def _hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
         fitting = (hint for text, hint in self.hints.items() if text.lower() in words.lower())
-        return next(fitting, self.by_status.get(response.status_code, ""))
+        by_status = self.by_status.get(response.status_code, "")
+        if reading and self.reading and response.status_code in {401, 403}:
+            by_status = self.reading
+        return next(fitting, by_status)
 
 
 def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
