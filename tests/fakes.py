@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config.values import Directory, Url
+    from releasekit.config.values import Directory, Name, Url
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
 
@@ -137,9 +137,13 @@ def config(root: Path, **changes: object) -> Config:
     return Config(**settings)  # type: ignore[arg-type]
 
 
-def registries(**places: str) -> dict[str, Directory | Url]:
+def registries(**places: str) -> dict[str, Directory | Url | Name]:
     """For a Config, from what a user would write; what is empty is not given."""
-    return {name: values.registry(place) for name, place in places.items() if place}
+    return {
+        name: values.named_registry(place) if name == "cargo" else values.registry(place)
+        for name, place in places.items()
+        if place
+    }
 
 
 @dataclass
