@@ -129,12 +129,12 @@ End Ordered.
 (* The locks of releasekit: the very list of src/releasekit/state/lock_order.py, which a test
    compares with this one. *)
 Inductive kind :=
-  ecosystem | upload_turn | directory | pins | wheel | environment | journal_sync | journal
-  | journal_descriptor.
+  ecosystem | upload_turn | directory | manifest | pins | wheel | environment | journal_sync
+  | journal | journal_descriptor.
 
 Definition order :=
-  [ecosystem; upload_turn; directory; pins; wheel; environment; journal_sync; journal;
-   journal_descriptor].
+  [ecosystem; upload_turn; directory; manifest; pins; wheel; environment; journal_sync;
+   journal; journal_descriptor].
 
 Definition kind_eq_dec (a b : kind) : {a = b} + {a <> b}.
 Proof. decide equality. Defined.

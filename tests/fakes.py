@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config.values import Directory, Url
+    from releasekit.config.values import Directory, Name, Url
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
 
@@ -139,14 +139,19 @@ def config(root: Path, **changes: object) -> Config:
     return Config(**settings)  # type: ignore[arg-type]
 
 
-def registries(**places: str) -> dict[str, Directory | Url]:
+def registries(**places: str) -> dict[str, Directory | Url | Name]:
     """For a Config, from what a user would write; what is empty is not given."""
-    return {name: values.registry(place) for name, place in places.items() if place}
+    return {
+        name: values.named_registry(place) if name == "cargo" else values.registry(place)
+        for name, place in places.items()
+        if place
+    }
 
 
 @dataclass
 class FakeWorkspace:
-    """Each package is one file, `NAME-VERSION.pkg`; a name in `broken` does not build.
+    """Each package is one file, `NAME-VERSION.pkg`; a name in `broken` does not build, one in
+    `premature` not yet.
 
     `pin` replaces `@NAME` by `NAME==VERSION`. `seen` holds every manifest as its build saw it.
     A build of what is in `touching` changes that file; one of what is `slow` lets everything else
@@ -155,6 +160,7 @@ class FakeWorkspace:
 
     packages: Sequence[Package] = ()
     broken: Iterable[str] = ()
+    premature: Collection[str] = ()
     batch: bool = False
     built: list[str] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
@@ -186,8 +192,9 @@ class FakeWorkspace:
             self.seen[name] = package.manifest.read_text()
         if name in self.touching:
             self.touching[name].write_text("changed")
-        if name in self.broken:
-            return BuildFailed(f"{name} does not build", log=("error: no",))
+        if name in self.broken or name in self.premature:
+            premature = name in self.premature
+            return BuildFailed(f"{name} does not build", log=("error: no",), premature=premature)
         self.built.append(name)
         self.number += 1  # no two builds are alike
         content = f"{name} {package.version} build {self.number}".encode()

@@ -74,11 +74,16 @@ class PackageError(ReleasekitError):
 
 
 class BuildFailed(PackageError):
-    """`log` holds the last lines of the build's output, redacted."""
+    """`log` holds the last lines of the build's output, redacted. A `premature` build lacks nothing
+    but what the release itself is going to publish.
+    """
 
-    def __init__(self, message: str, *, log: tuple[str, ...] = (), hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, log: tuple[str, ...] = (), hint: str = "", premature: bool = False
+    ) -> None:
         super().__init__(message, hint=hint)
         self.log = log
+        self.premature = premature
 
 
 class CommandFailed(BuildFailed):
@@ -105,7 +110,8 @@ class Transient(PackageError):
     """Worth another attempt. `retry_after` is in seconds, None when the registry named no time.
 
     `ambiguous` is True when the request may have taken effect anyway (the connection broke after
-    the first byte was sent, a time-out, a 5xx): ask the registry before any verdict.
+    the first byte was sent, a time-out, a 5xx): ask the registry before any verdict. A `crowded`
+    request failed because of others beside it.
     """
 
     def __init__(
@@ -114,11 +120,13 @@ class Transient(PackageError):
         *,
         retry_after: float | None = None,
         ambiguous: bool = False,
+        crowded: bool = False,
         hint: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
         self.ambiguous = ambiguous
+        self.crowded = crowded
 
 
 class JournalError(ReleasekitError):

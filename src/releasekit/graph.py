@@ -118,25 +118,30 @@ def without_cycles(hard: Mapping[K, Iterable[K]], soft: Iterable[tuple[K, K]]) -
     for name, dependency in offered:
         everything[name] |= {dependency}
     # Most edges are on no cycle, and need no walk.
-    stuck = everything.keys() - set(_ordered(everything))
+    circling = stuck(everything)
 
     # Those of many packages often lead to the same one. A few answers: each may hold all names.
     @lru_cache(maxsize=16)
     def found_from(start: K) -> set[K]:
-        return reachable([start], lambda name: edges[name] & stuck)
+        return reachable([start], lambda name: edges[name] & circling)
 
     kept = []
     for name, dependency in offered:
-        circular = {name, dependency} <= stuck and name in found_from(dependency)
+        circular = {name, dependency} <= circling and name in found_from(dependency)
         if not circular:
             edges[name].add(dependency)
             kept.append((name, dependency))
-            if dependency in stuck:
+            if dependency in circling:
                 found_from.cache_clear()
     return kept
 
 
-def _ordered(edges: Mapping[K, frozenset[K]]) -> list[K]:
+def stuck(edges: Mapping[K, Collection[K]]) -> set[K]:
+    """What sits on a cycle, or depends on something that does."""
+    return edges.keys() - set(_ordered(edges))
+
+
+def _ordered(edges: Mapping[K, Collection[K]]) -> list[K]:
     """Kahn's algorithm; what sits on a cycle, or behind one, is missing at the end."""
     dependents: dict[K, list[K]] = {name: [] for name in edges}
     for dependent, dependencies in edges.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,12 @@ class DependencyKind(StrEnum):
     OPTIONAL = "optional"
     PEER = "peer"  # whoever installs the dependent installs this one beside it
     ORDER = "order"  # nobody needs it; it goes out first where that is possible
+    DEV = "dev"  # only whoever works on the dependent needs this one
     BUILD = "build"  # the dependent cannot even be built before this one is
     EXTRA = "extra"  # declared in releasekit.toml, not in a manifest
+
+
+_AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,8 @@ class Dependency:
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
     With an `exact` one, what is published works beside no version but the one it was built with.
+    Of one that is `visible_first`, the registry has to show the version before its package can even
+    be built.
     """
 
     on: PackageId
@@ -50,6 +56,7 @@ class Dependency:
     requirement: str = ""
     soft: bool = False
     exact: bool = False
+    visible_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +67,7 @@ class Package:
     repository; it is empty for everything that is published. `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
-    `set_aside` is what it needs at run time and goes out before, as it is on a cycle.
+    `set_aside` are dependencies that do not order the release.
     """
 
     id: PackageId
@@ -79,7 +86,12 @@ class Package:
     @property
     def needs(self) -> tuple[Dependency, ...]:
         """Everything that has to be there in the end, whatever goes out first."""
-        return (*self.dependencies, *self.set_aside)
+        return (*self.dependencies, *self.needed_late)
+
+    @property
+    def needed_late(self) -> tuple[Dependency, ...]:
+        """What goes out after it, on a cycle, and what nobody can use it without."""
+        return tuple(need for need in self.set_aside if need.kind in _AT_RUN_TIME)
 
     @property
     def manifests(self) -> tuple[Path, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import time
@@ -51,7 +52,9 @@ def toolchain(home: Path) -> dict[str, str]:
     return {"CARGO_HOME": str(home / "cargo"), "RUSTUP_HOME": rustup}
 
 
-def cargo_workspace(root: Path, packages: Mapping[str, tuple[str, ...]] = TWELVE) -> Path:
+def cargo_workspace(
+    root: Path, packages: Mapping[str, tuple[str, ...]] = TWELVE, *, docs: bool = True
+) -> Path:
     """A git repository; half of the dependencies are inherited, and none says a version."""
     shared = sorted({need for needs in packages.values() for need in needs})[::2]
     lines = [f'{name} = {{ path = "crates/{name}" }}\n' for name in shared]
@@ -75,7 +78,7 @@ def cargo_workspace(root: Path, packages: Mapping[str, tuple[str, ...]] = TWELVE
             f'license.workspace = true\ndescription = "Of a demo"\n\n'
             f"[dependencies]  # of this workspace\n{inherited}{own}\n"
             # Needs what needs it: cargo strips it, for it has no version.
-            f'[dev-dependencies]\ndemo-docs = {{ path = "../demo-docs" }}\n'
+            + ('[dev-dependencies]\ndemo-docs = { path = "../demo-docs" }\n' if docs else "")
         )
     git(root, "init", "--quiet")
     git(root, "add", "--all")
@@ -227,6 +230,33 @@ def test_a_bad_network_costs_nothing_but_time(
     assert not crate_server.recorder.faults
     assert len(crate_server.crates.files) == len(TWELVE)
     assert_in_order(crate_server.recorder)
+
+
+def test_an_index_in_git_takes_one_crate_at_a_time(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """R12, R15: those that were turned away because of others have lost no attempt by it."""
+    index = tmp_path / "index.git"
+    index.mkdir()
+    git(index, "init", "--quiet", "--bare", "--initial-branch", "master")
+    empty = git(index, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
+    first = git(index, "commit-tree", empty, "-m", "Start").strip()
+    git(index, "update-ref", "refs/heads/master", first)
+    crate_server.crates.git_index = index
+    names = [f"demo-{number}" for number in range(20)]
+    root = cargo_workspace(tmp_path / "twenty", dict.fromkeys(names, ()), docs=False)
+    run = publish(program, root, crate_server, "--concurrency", "5", "--max-retries", "0")
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == dict.fromkeys(names, "published")
+    uploads = crate_server.recorder.uploads
+    refused = [upload for upload in uploads if upload.status != 200]
+    assert {upload.status for upload in refused} == {500}
+    assert git(index, "rev-list", "--count", "master").strip() == "21"
+    known = min(upload.ended_s for upload in refused)
+    calm = max(upload.ended_s for upload in uploads if upload.began_s < known)
+    later = sorted((it.began_s, it.ended_s) for it in uploads if it.began_s > calm)
+    assert later
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(later))
 
 
 def test_limits_of_the_registry_are_waited_for(

@@ -59,6 +59,7 @@ HOUSE = (
         "result",
         "controls",
         "deadlines",
+        "turns",
         "engine",
     ),
     ("host", *HOST),

@@ -10,12 +10,13 @@ import httpx
 import pytest
 
 import virtual_time
-from releasekit.errors import Denied, Rejected, ReleasekitError, Transient
+from releasekit.errors import Denied, PackageError, Rejected, ReleasekitError, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import (
     RetryPolicy,
     check,
     http_client,
+    is_crowded,
     message_of,
     one_line,
     request_with_retry,
@@ -419,3 +420,40 @@ def test_an_open_circuit_says_so_without_asking() -> None:
         get(script, RetryPolicy(1, 0.0, deadline_s=10, circuit=circuit))
     assert caught.value.retry_after is None or caught.value.retry_after <= 20
     assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "crowded"),
+    [
+        (500, "error: cannot lock ref 'refs/heads/master': is at 1 but expected 2", True),
+        (500, "Unable to create '/i/.git/index.lock': File exists.", True),
+        (503, "! [rejected] master -> master (non-fast-forward)", True),
+        (409, "cannot push non-fastforwardable reference", True),
+        (423, "", True),
+        (409, "this version exists", False),
+        (500, "no space left on device", False),
+        (403, "failed to push some refs", False),
+        (400, "cannot lock ref", False),
+    ],
+)
+def test_a_server_says_that_there_were_others(status: int, text: str, crowded: bool) -> None:
+    """R12, R15: it is up, so that nobody has to leave it alone."""
+    response = answer(status, text)
+    assert is_crowded(response) is crowded
+    with pytest.raises(PackageError) as caught:
+        check(response, "x")
+    assert getattr(caught.value, "crowded", False) is crowded
+
+
+def test_a_server_that_is_crowded_is_not_left_alone() -> None:
+    async def main() -> None:
+        script = Script([answer(500, "cannot lock ref"), answer(500, "no space left")])
+        async with http_client(transport=script) as client:
+            circuit = Circuit("x", failures=1)
+            await send(client, client.build_request("GET", URL), circuit=circuit)
+            circuit.check()
+            await send(client, client.build_request("GET", URL), circuit=circuit)
+            with pytest.raises(Transient, match="is down"):
+                circuit.check()
+
+    virtual_time.run(main())

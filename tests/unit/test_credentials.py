@@ -109,3 +109,11 @@ def test_lines_of_a_secret_are_secrets() -> None:
     """R34"""
     found = credentials(SIGNING_PRIVATE_KEY="-----BEGIN\nMIIEvq\n-----END")
     assert found.redact("read MIIEvq") == "read ***"
+
+
+def test_a_token_is_a_secret_without_the_word_in_front_of_it_too() -> None:
+    """R34: what a server shows of `Bearer TOKEN` is the token."""
+    masked: list[str] = []
+    found = credentials(masked, RELEASEKIT_CARGO_TOKEN="Bearer abc-def")
+    assert masked == ["Bearer abc-def", "abc-def"]
+    assert found.redact("Bearer abc-def, abc-def") == "***, ***"

@@ -198,12 +198,13 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
         "  1. ecosystem: none",
         "  2. upload turn: inside one process",
         "  3. directory: none",
-        "  4. pins: none",
-        "  5. wheel: inside one process",
-        "  6. environment: inside one process",
-        "  7. journal sync: inside one process",
-        f"  8. journal: {site.journal} free",
-        "  9. journal descriptor: inside one process",
+        "  4. manifest: inside one process",
+        "  5. pins: none",
+        "  6. wheel: inside one process",
+        "  7. environment: inside one process",
+        "  8. journal sync: inside one process",
+        f"  9. journal: {site.journal} free",
+        "  10. journal descriptor: inside one process",
     ]
     locks.acquire(site.state, ["npm", "pypi"]).close()
     with (
@@ -216,7 +217,7 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
         told = site.examination(registry).locks
         assert told[1].startswith("  1. ecosystem: npm free; pypi held by process ")
         assert told[3] == f"  3. directory: {registry}/.lock held"
-        assert told[4] == f"  4. pins: a set of manifests, kept in {backup}"
+        assert told[5] == f"  5. pins: a set of manifests, kept in {backup}"
         (site.state / "lock.pypi").write_bytes(b"")
         told = site.examination(registry).locks
         assert told[1] == "  1. ecosystem: npm free; pypi held by somebody without a name"
@@ -225,7 +226,7 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
 def test_what_is_in_the_way_of_the_state_is_told_of_no_lock(site: Site) -> None:
     (site.state / "backup").touch()
     assert site.examine() == []
-    assert site.examination().locks[4] == "  4. pins: none"
+    assert site.examination().locks[5] == "  5. pins: none"
     (site.state / "lock.pypi").symlink_to("elsewhere")
     assert site.examination().locks == ()
 

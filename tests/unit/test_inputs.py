@@ -8,7 +8,7 @@ import pytest
 from fakes import DECLARED
 from releasekit.config.declaration import Command, Declaration
 from releasekit.config.inputs import Inputs
-from releasekit.config.values import Directory, Url
+from releasekit.config.values import Directory, Name, Url
 from releasekit.errors import ConfigError
 
 from_environment = DECLARED.from_environment
@@ -104,6 +104,7 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         ("pypi-registry", "pypi.org", "is neither a URL nor a directory; write https://… or dir:"),
         ("pypi-registry", "ftp://pypi.org", "is neither a URL nor a directory"),
         ("registry", "dir:", "is neither a URL nor a directory"),
+        ("cargo-registry", "a b", "is neither a URL, a directory nor a name; write https://…"),
         ("state-directory", "a\nb", "holds a line break or a control character"),
         ("packages", "a\x1b[31m", "control character"),
         ("packages", "\n".join(f"p{n}" for n in range(1001)), "more than 1000 entries"),
@@ -172,3 +173,17 @@ def test_a_default_reads_back_as_itself(declaration: Declaration) -> None:
 def test_secrets_have_neither_a_flag_nor_a_key() -> None:
     """R34"""
     assert all(each.places == {"action"} for each in DECLARED.secrets.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("my-corp", Name("my-corp")),
+        ("sparse+https://corp.example/", Url("https://corp.example/")),
+        ("dir:out", Directory(Path("out"))),
+    ],
+)
+def test_a_registry_of_crates_may_have_a_name(text: str, place: object) -> None:
+    assert DECLARED.inputs["cargo-registry"].parse(text, "cargo-registry") == place
+    inputs = from_environment({"RELEASEKIT_CARGO_REGISTRY": text})
+    assert inputs.own["cargo-registry"] == place

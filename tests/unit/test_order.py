@@ -14,6 +14,7 @@ from releasekit.plan.order import in_order, without_soft_cycles
 
 RUNTIME, BUILD = DependencyKind.RUNTIME, DependencyKind.BUILD
 INDIRECT = DependencyKind.INDIRECT
+DEV = DependencyKind.DEV
 PEER, OPTIONAL, ORDER = DependencyKind.PEER, DependencyKind.OPTIONAL, DependencyKind.ORDER
 
 
@@ -84,6 +85,13 @@ def test_what_goes_first_of_a_cycle_waits_for_what_the_others_need() -> None:
     assert [need.on.name for need in first.set_aside] == ["a"]
     unchanged = {package_id(name) for name in "acd"}
     assert all(remaining[each.id] == each for each in packages if each.id in unchanged)
+
+
+def test_a_development_dependency_gives_way_to_an_optional_one() -> None:
+    """R48: cargo publishes such a pair, and the plan says how."""
+    names, notes = ordered(package("a", b=DEV), package("b", a=OPTIONAL))
+    assert names == ["a", "b"]
+    assert "a -> b (dev)" in notes[0]
 
 
 def test_what_closes_no_cycle_orders_the_release_and_is_no_news() -> None:

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, artifact, config, package, plan, target
+from fakes import (
+    FakeRegistry,
+    FakeWorkspace,
+    artifact,
+    config,
+    package,
+    package_id,
+    plan,
+    target,
+)
 from releasekit.errors import Denied, Transient
-from releasekit.model import Action, DependencyKind, Event, Outcome, Package, Plan, Result
+from releasekit.model import (
+    Action,
+    Dependency,
+    DependencyKind,
+    Event,
+    Outcome,
+    Package,
+    Plan,
+    Result,
+)
 from releasekit.release.polling import Polling
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
@@ -18,8 +37,10 @@ from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import HistoryEntry, Journal, read_history
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
+
+    from releasekit.errors import BuildFailed
+    from releasekit.model import Artifact, PackageId
 
 CORE = package("core")
 APP = package("app", "core")
@@ -32,6 +53,22 @@ BUSY = Transient("503", retry_after=0.0)
 AT_ONCE = Polling(first_pause_s=0.0)
 SOON = Polling(first_pause_s=0.001)
 UNDECIDED_SOON = Polling(first_pause_s=0.001, ambiguity_window_s=0.0)
+
+
+@dataclass
+class Rereading(FakeWorkspace):
+    """Looks at `shared` before and after each build."""
+
+    shared: Path = Path()
+    read: list[str] = field(default_factory=list)
+
+    async def build(
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        self.read.append(self.shared.read_text())
+        built = await super().build(packages, into)
+        self.read.append(self.shared.read_text())
+        return built
 
 
 @dataclass
@@ -188,6 +225,72 @@ def test_build_dependencies_are_built_first(line: Line) -> None:
     assert line.workspace.built == ["zlib", "plugin", "app"]
 
 
+def after_its_release(name: str, *needs: str) -> Package:
+    """A package that can be built once what it needs is on the registry."""
+    edges = (Dependency(on=package_id(need), visible_first=True) for need in needs)
+    return replace(package(name), dependencies=tuple(edges))
+
+
+@pytest.mark.parametrize("gate", ["visible", "accepted"])
+def test_some_are_built_once_their_dependencies_are_visible(line: Line, gate: str) -> None:
+    """R1"""
+    line.registry.lag["core"] = 2
+    found = line.outcomes(CORE, after_its_release("late", "core"), gate=gate)
+    assert set(found.values()) == {Outcome.PUBLISHED}
+    confirmed = [(e.package.name, e.phase, e.state) for e in line.events].index(
+        ("core", "confirm", "ended")
+    )
+    assert ("late", "build") not in {(e.package.name, e.phase) for e in line.events[:confirmed]}
+
+
+def test_what_cannot_be_built_before_a_failed_release_is_blocked(line: Line) -> None:
+    """R6"""
+    line.registry.faults["core"] = [Denied("no")]
+    found = line.outcomes(CORE, LONE, after_its_release("late", "core"))
+    assert found["late"] is Outcome.BLOCKED
+    assert found["lone"] is Outcome.PUBLISHED
+    assert "late" not in line.workspace.built
+
+
+def test_a_dry_run_leaves_out_builds_that_need_a_release(line: Line) -> None:
+    """And says so. What can be built is built, and what fails for another reason has failed."""
+    line.workspace.premature = {"late"}
+    line.workspace.broken = {"broken"}
+    made = plan(
+        CORE,
+        LONE,
+        after_its_release("ready", "lone"),
+        after_its_release("late", "core", "lone"),
+        after_its_release("broken", "lone"),
+        actions={"core": Action.KEEP},
+    )
+    results = line.run(made, dry_run=True)
+    assert sorted(line.workspace.built) == ["lone", "ready"]
+    assert {name: each.outcome for name, each in results.items()} == {
+        "core": Outcome.ALREADY_PUBLISHED,
+        "lone": Outcome.REMOVED,
+        "ready": Outcome.REMOVED,
+        "late": Outcome.REMOVED,
+        "broken": Outcome.FAILED,
+    }
+    assert results["ready"].reason == "dry run: built, not uploaded"
+    assert results["late"].reason == (
+        "dry run: not built, for it can be once the registry has lone"
+    )
+
+
+def test_what_packages_share_is_pinned_by_one_build_at_a_time(line: Line, tmp_path: Path) -> None:
+    """R22: the second one would find the pins of the first, and lose them in the middle."""
+    shared = tmp_path / "shared.toml"
+    shared.write_text("@one @two")
+    packages = [replace(package(name), inherits=(shared,)) for name in ("one", "two")]
+    workspace = Rereading(packages, slow={"one", "two"}, shared=shared)
+    line.workspace = workspace
+    line.outcomes(*packages)
+    assert workspace.read == ["one==1.0 two==1.0"] * 4
+    assert shared.read_text() == "@one @two"
+
+
 def test_a_passing_fault_is_tried_again(line: Line) -> None:
     """R12"""
     line.registry.faults["core"] = [BUSY, BUSY]
@@ -200,6 +303,18 @@ def test_a_passing_fault_is_tried_again(line: Line) -> None:
         "upload",
         "confirm",
     ]
+
+
+def test_a_crowd_costs_no_attempt(line: Line) -> None:
+    """R12: whoever was turned away because of others comes again, alone."""
+    line.workspace.batch = True
+    names = [f"p{number}" for number in range(5)]
+    for name in names[1:]:
+        line.registry.faults[name] = [Transient("cannot lock ref", crowded=True)]
+    results = line.run(plan(*map(package, names)), max_retries=0, concurrency=5)
+    assert {each.outcome for each in results.values()} == {Outcome.PUBLISHED}
+    line.registry.faults["core"] = [Transient("cannot lock ref", crowded=True)] * 2
+    assert line.outcomes(CORE, max_retries=0)["core"] is Outcome.FAILED
 
 
 def test_the_watcher_hears_when_a_step_is_tried_again(line: Line) -> None:

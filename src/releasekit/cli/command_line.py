@@ -132,7 +132,8 @@ def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
             declaration.flag,
             help=about,
             action="append" if several else "store",
-            metavar="|".join(declaration.choices) or declaration.kind.upper(),
+            metavar="|".join(declaration.choices)
+            or declaration.kind.removeprefix("named-").upper(),
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import Locations, existing_directory, resolved
-from releasekit.config.values import Url
+from releasekit.config.values import Name, Url
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Config:
     gate: Literal["visible", "accepted"]
     pin: PinMode
     trusted_publishing: Literal["auto", "always", "never"]
-    registries: Mapping[str, Directory | Url]
+    registries: Mapping[str, Directory | Url | Name]
     ecosystem_inputs: tuple[object, ...]
     state_directory: Path
     results_file: Path | None

@@ -27,6 +27,7 @@ Kind = Literal[
     "lines",
     "path",
     "registry",
+    "named-registry",
     "index",
     "secret",
 ]
@@ -66,9 +67,16 @@ class Declaration:
     places: frozenset[Place] = frozenset({"action", "flag", "file"})
 
     @classmethod
-    def registry(cls, name: str, help: str) -> Declaration:  # noqa: A002 (as the field is called)
-        """Where the packages of an ecosystem go."""
-        return cls(help, "registry", name=name, commands=ALL)
+    def registry(
+        cls,
+        name: str,
+        help: str,  # noqa: A002 (as the field is called)
+        *,
+        named: bool = False,
+    ) -> Declaration:
+        """Where the packages of an ecosystem go; registries may be `named` in files of its tool."""
+        kind: Kind = "named-registry" if named else "registry"
+        return cls(help, kind, name=name, commands=ALL)
 
     @classmethod
     def secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
@@ -133,6 +141,8 @@ class Declaration:
                 return values.items(text, r"\n")
             case "registry" | "index":
                 return values.registry(text)
+            case "named-registry":
+                return values.named_registry(text)
             case _:
                 assert_never(self.kind)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.config.declaration import declared_by
-from releasekit.config.values import Directory, Url
+from releasekit.config.values import Directory, Name, Url
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ class Locations:
             raise ConfigError(f"{label}: {found} is a file; write the path of a directory")
         return found
 
-    def registries(self) -> dict[str, Directory | Url]:
+    def registries(self) -> dict[str, Directory | Url | Name]:
         """For each ecosystem that does not go to its default; paths are absolute.
 
         A `registry` flag or input beats what releasekit.toml says of one ecosystem: whoever
         writes it wants nothing to go anywhere else.
         """
-        found: dict[str, Directory | Url] = {}
+        found: dict[str, Directory | Url | Name] = {}
         for name, ecosystem in self.ecosystems.items():
             attribute, location = self._registry_of(ecosystem)
             match location:
@@ -103,6 +103,8 @@ class Locations:
                     )
                 case Url(url):
                     found[name] = Url(self._safe(url, attribute))
+                case Name():
+                    found[name] = location
         return found
 
     def ecosystem_inputs(self) -> tuple[object, ...]:
@@ -163,13 +165,15 @@ class Locations:
             raise ConfigError(f"{self._label('find_links')}: {found} does not exist")
         return str(found)
 
-    def _registry_of(self, ecosystem: EcosystemDeclaration) -> tuple[str, Directory | Url | None]:
+    def _registry_of(
+        self, ecosystem: EcosystemDeclaration
+    ) -> tuple[str, Directory | Url | Name | None]:
         """The attribute that says where its packages go, and what it says."""
         own = ecosystem.registry
         if self._rank("registry") > self._rank(own.attribute):
             return "registry", self.inputs.registry
         location = self.inputs.own.get(own.name)
-        return own.attribute, location if isinstance(location, Directory | Url) else None
+        return own.attribute, location if isinstance(location, Directory | Url | Name) else None
 
     def _rank(self, attribute: str) -> int:
         """2: a flag or an input gave it, 1: releasekit.toml did, 0: nobody."""

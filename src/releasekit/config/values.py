@@ -45,6 +45,16 @@ class Url:
         return self.text
 
 
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A registry that the configuration of the ecosystem's own tool knows by this name."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class InvalidValue(ValueError):
     """`str(error)` completes the sentence `concurrency = "x" …`."""
 
@@ -107,11 +117,24 @@ def items(value: str, separator: str, choices: Sequence[str] = ()) -> tuple[str,
 
 
 def registry(value: str) -> Directory | Url:
-    """The shape only: which URLs are safe, and where a relative directory starts, is decided by
-    whoever knows the other inputs.
+    """The shape only: which URLs and names are good, and where a relative directory starts, is
+    decided by whoever knows the other inputs.
     """
     if re.match(r"https?://.", value.removeprefix(_SPARSE)):
         return Url(text(value.removeprefix(_SPARSE)))
     if not value.startswith(_DIRECTORY) or value == _DIRECTORY:
         raise InvalidValue("is neither a URL nor a directory; write https://… or dir:PATH")
     return Directory(Path(text(value.removeprefix(_DIRECTORY))))
+
+
+def named_registry(value: str) -> Directory | Url | Name:
+    """As `registry`, or a name."""
+    # https://github.com/rust-lang/cargo/blob/master/crates/cargo-util-schemas/src/restricted_names.rs
+    if re.fullmatch(r"[A-Za-z_][\w-]*", value, re.ASCII):
+        return Name(value)
+    try:
+        return registry(value)
+    except InvalidValue as error:
+        raise InvalidValue(
+            "is neither a URL, a directory nor a name; write https://…, dir:PATH or NAME"
+        ) from error

@@ -42,6 +42,18 @@ _NEVER_SENT = (
     httpx.UnsupportedProtocol,
 )
 
+# What git says of two who change one repository at once, and what comes through of that where a
+# registry keeps its index in one.
+# https://github.com/git/git/blob/master/refs/files-backend.c (cannot lock ref)
+# https://github.com/git/git/blob/master/lockfile.c (File exists, another git process)
+# https://github.com/git/git/blob/master/transport.c (non-fast-forward, failed to push some refs)
+# https://github.com/libgit2/libgit2/blob/main/src/libgit2/push.c (non-fastforwardable)
+_CROWDED = re.compile(
+    rb"cannot lock ref|\.lock': file exists|another git process|failed to lock file"
+    rb"|non-fast-?forward|\(fetch first\)|failed to push some refs",
+    re.IGNORECASE,
+)
+
 _LOOKED_AT_BYTES = 64 * 1024
 # It stops at the next "<", so that no text is scanned twice.
 _TAG = re.compile(r"<([^<>]*)>")
@@ -159,12 +171,13 @@ async def send(
         raise Transient(
             f"{describe_request(request)}: unreadable answer ({error})", ambiguous=True
         ) from error
+    whole = _with_content(response, body)
     if circuit is not None:
-        if response.status_code >= 500:
+        if response.status_code >= 500 and not is_crowded(whole):
             circuit.failed(f"HTTP {response.status_code}")
         else:
             circuit.succeeded()
-    return _with_content(response, body)
+    return whole
 
 
 async def request_with_retry(
@@ -215,11 +228,25 @@ def check(
     said = message_of(response, redact=redact) if words is None else words
     said = said.removeprefix(str(status)).lstrip()
     message = f"{what}: HTTP {status} {said}".rstrip()
-    if status in RETRIED_STATUSES or status >= 500:
-        raise Transient(message, retry_after=retry_after(response), ambiguous=status >= 500)
+    crowded = is_crowded(response)
+    if status in RETRIED_STATUSES or status >= 500 or crowded:
+        raise Transient(
+            message,
+            retry_after=retry_after(response),
+            ambiguous=status >= 500,
+            crowded=crowded,
+        )
     if status in {401, 403}:
         raise Denied(message)
     raise Rejected(message)
+
+
+def is_crowded(response: httpx.Response) -> bool:
+    """Whether a server that is up could not do it beside what others asked of it."""
+    if response.status_code in {409, 423} or response.status_code >= 500:
+        text = response.content[:_LOOKED_AT_BYTES]
+        return response.status_code == 423 or _CROWDED.search(text) is not None
+    return False
 
 
 def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) -> str:

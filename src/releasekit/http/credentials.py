@@ -21,6 +21,8 @@ _SECRET_NAME: Final = re.compile(
     r"|_AUTH$",
     re.IGNORECASE,
 )
+# Some servers take a token with this in front; what they show of it is the token.
+_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
 # A shorter one would turn every other word of a log into asterisks.
 _REDACTED_FROM_CHARS: Final = 4
 
@@ -109,6 +111,8 @@ class Credentials:
             self._mask(value)
             if len(value) >= _REDACTED_FROM_CHARS:
                 self._values.append(value)
+            if scheme := _SCHEME.match(value):
+                self.adopt(value[scheme.end() :])
         return Secret(value)
 
     @property

@@ -174,6 +174,8 @@ def refuse_left_out(
     for package in chosen:
         for dependency in package.needs:
             there = published[dependency.on]
+            if dependency.kind is DependencyKind.DEV:
+                continue  # nobody who installs the package asks for it
             if dependency.on not in planned and (there is None or not there.complete):
                 name = named(dependency.on, beside=package.id)
                 raise PlanError(

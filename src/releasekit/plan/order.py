@@ -23,9 +23,9 @@ _KEPT_FIRST: Final = (
     DependencyKind.INDIRECT,
     DependencyKind.PEER,
     DependencyKind.OPTIONAL,
+    DependencyKind.DEV,
     DependencyKind.ORDER,
 )
-_NEEDED: Final = (DependencyKind.RUNTIME, DependencyKind.INDIRECT)
 
 
 def without_soft_cycles(
@@ -52,9 +52,7 @@ def without_soft_cycles(
         id_: replace(
             package,
             dependencies=tuple(n for n in package.dependencies if (id_, n) not in dropped),
-            set_aside=tuple(
-                n for n in package.dependencies if (id_, n) in dropped and n.kind in _NEEDED
-            ),
+            set_aside=tuple(n for n in package.dependencies if (id_, n) in dropped),
         )
         for id_, package in packages.items()
     }
@@ -70,10 +68,10 @@ def _with_needs_of_rings(packages: Mapping[PackageId, Package]) -> dict[PackageI
         for id_, package in packages.items()
     }
     changed = {}
-    for ring in rings(edges) if any(package.set_aside for package in packages.values()) else ():
+    for ring in rings(edges) if any(package.needed_late for package in packages.values()) else ():
         outside = sorted(set().union(*(edges[id_] for id_ in ring)) - ring)
         for id_ in ring:
-            if packages[id_].set_aside:
+            if packages[id_].needed_late:
                 more = [
                     Dependency(on=on, kind=DependencyKind.INDIRECT)
                     for on in outside

@@ -33,7 +33,7 @@ class PackageRun:
     `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
-    has not: a blemish, not a failure.
+    has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it.
     """
 
     planned: PlannedPackage
@@ -44,6 +44,7 @@ class PackageRun:
     visible: bool = False
     error: ReleasekitError | None = None
     pending_follow_up: BuildFailed | None = None
+    postponed: str = ""
     attempts: int = 0
     spans: list[Span] = field(default_factory=list)
     warnings: tuple[PackageWarning, ...] = ()
@@ -107,7 +108,7 @@ def companions(
 
 def inseparable(first: PackageRun, runs: Iterable[PackageRun]) -> list[PackageRun]:
     """Those of `runs` that `first` needs, directly or not, where some go out after it."""
-    if not first.planned.package.set_aside:
+    if not first.planned.package.needed_late:
         return []
     by_id = {run.id: run for run in runs} | {first.id: first}
 
@@ -161,6 +162,8 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         # A release of which a part is out for good is not one of which nothing is.
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
         return Outcome.FAILED, f"{run.error}{partly}"
+    if run.postponed and not run.artifacts and ending[0] is Outcome.REMOVED:
+        return Outcome.REMOVED, run.postponed
     return ending
 
 

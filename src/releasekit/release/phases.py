@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,13 @@ class Phases:
         self._sources = sources
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
+        # What several packages inherit from is pinned, and given back, by one build at a time.
+        self._inherited = {
+            path: asyncio.Lock()
+            for target in targets.values()
+            for package in target.workspace.packages
+            for path in package.inherits
+        }
 
     async def build(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         """Build one batch with its manifests pinned to `versions`.
@@ -69,6 +77,14 @@ class Phases:
         Raises BuildFailed when the batch is one package; otherwise each run keeps its own error,
         which its upload raises.
         """
+        async with contextlib.AsyncExitStack() as alone:
+            manifests = {path for run in runs for path in run.planned.package.manifests}
+            for path in sorted(self._inherited.keys() & manifests):
+                lock = self._inherited[path]
+                await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
+            await self._build_alone(runs, versions)
+
+    async def _build_alone(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         workspace = self._targets[name].workspace
@@ -83,7 +99,8 @@ class Phases:
             for run in runs:
                 answer = built[run.id]
                 if isinstance(answer, BuildFailed):
-                    run.error = answer
+                    if not (run.postponed and answer.premature):
+                        run.error = answer
                     continue
                 run.error = await self._trouble(run, answer)
                 if run.error is not None:
@@ -124,7 +141,7 @@ class Phases:
         runs: Sequence[PackageRun],
         *,
         companions: Companions,
-        may_retry: Callable[[], bool],
+        may_retry: Callable[[PackageError], bool],
     ) -> None:
         """Send what the registry lacks of packages that go out together, usually of one. Also
         returns when only `confirm` can tell how it went. `companions` are those that go along.
@@ -141,8 +158,7 @@ class Phases:
             with self._events.span("upload", *runs):
                 await self._send(runs, companions)
         except PackageError as error:
-            left = runs[0].attempts <= self._config.max_retries and may_retry()
-            if isinstance(error, Transient) and left:
+            if may_retry(error):
                 raise
             for run in runs:
                 run.error = error

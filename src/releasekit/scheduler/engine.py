@@ -29,6 +29,7 @@ from releasekit.scheduler.frontier import Frontier
 from releasekit.scheduler.reasons import Reasons
 from releasekit.scheduler.result import Observer, RunResult
 from releasekit.scheduler.task import State, Task
+from releasekit.scheduler.turns import Turns
 
 if TYPE_CHECKING:
     import random
@@ -44,12 +45,13 @@ class Scheduler(Generic[K]):
     from observers, or from anywhere else in that thread, before and during the run.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by from_graph and from_tasks
         self,
         frontier: Frontier[K],
         policy: Policy,
         *,
         estimates: Estimates[K],
+        groups: Mapping[K, str] | None = None,
         observer: Observer[K] | None = None,
         controls: bool = False,
     ) -> None:
@@ -69,6 +71,8 @@ class Scheduler(Generic[K]):
             lane: Deadlines(limit_s) for lane, limit_s in policy.task_timeout_s.items()
         }
         self._attempts: dict[K, int] = {}
+        self._spared: dict[K, int] = {}  # attempts that do not count
+        self._turns = Turns(groups or {})
         self._reasons = Reasons(frontier)
 
     @classmethod
@@ -159,7 +163,8 @@ class Scheduler(Generic[K]):
             completing=completing,
             sequential=sequential,
         )
-        return cls(frontier, policy, estimates=estimates, observer=observer)
+        groups = {name: task.group for name, task in by_name.items() if task.group}
+        return cls(frontier, policy, estimates=estimates, groups=groups, observer=observer)
 
     async def run(self, publish_fn: Callable[[K], Awaitable[object]]) -> RunResult[K]:
         """Publish everything; returns once every package has its outcome. Once per Scheduler.
@@ -217,6 +222,16 @@ class Scheduler(Generic[K]):
             strict = partial(self.cancel, grace_s=0.0, reason=reason)
             self._graces.append(asyncio.get_running_loop().call_later(grace_s, strict))
 
+    def retries(self, name: K, error: BaseException) -> bool:
+        """Whether another attempt follows the running one if that ends with `error`."""
+        lane = self._frontier.lane_of(name)
+        return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
+
+    def _counted(self, name: K, error: BaseException) -> int:
+        """How many attempts there were. It is nobody's fault to have been in a crowd, once."""
+        crowded = getattr(error, "crowded", False) and self._turns.crowded(name)
+        return self._attempts[name] - self._spared.get(name, 0) - crowded
+
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing
         waits for it. Raises PlanError for an unknown name, and does nothing for one that has its
@@ -264,6 +279,9 @@ class Scheduler(Generic[K]):
         if not self._frontier.may_run(name):
             self._report(self._frontier.give_back(name))
             return
+        if not self._turns.begin(name):
+            self._report(self._frontier.defer(name))
+            return
         attempt = self._attempts[name] = self._attempts.get(name, 0) + 1
         task = cast("asyncio.Task[object]", asyncio.current_task())
         deadlines = self._deadlines[self._frontier.lane_of(name)]
@@ -299,6 +317,11 @@ class Scheduler(Generic[K]):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         else:
             self._after_error(name, error, attempt)
+        if waiting := self._turns.end(name):
+            for other in waiting:
+                if self._frontier.state(other) is State.WAITING:
+                    self._frontier.wake(other)
+            self._advance()
 
     def _after_error(self, name: K, error: BaseException, attempt: int) -> None:
         interrupted = name in self._reasons.interrupted
@@ -307,7 +330,8 @@ class Scheduler(Generic[K]):
             self._reasons.errors[name] = error
         if ours or (interrupted and self._policy.is_passing(error)):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
-        elif self._policy.retries(error, lane=self._frontier.lane_of(name), attempt=attempt):
+        elif self.retries(name, error):
+            self._spared[name] = attempt - self._counted(name, error)
             self._retry(name, error, attempt)
         else:
             self._report(self._frontier.settle(name, outcome_of(error)))
@@ -315,7 +339,7 @@ class Scheduler(Generic[K]):
     def _retry(self, name: K, error: BaseException, attempt: int) -> None:
         settled = self._frontier.defer(name)
         if not settled:
-            delay_s = self._policy.delay_s(error, attempt=attempt)
+            delay_s = self._policy.delay_s(error, attempt=max(1, attempt - self._spared[name]))
             loop = asyncio.get_running_loop()
             self._pauses[name] = loop.call_later(delay_s, self._wake, name)
             if self._observer is not None:

@@ -13,13 +13,15 @@ from releasekit.priority import K
 class Task(Generic[K]):
     """`after` names the tasks that must be done first; `weight` is in any unit, usually seconds.
 
-    A task takes a slot of its `lane` while an attempt at it runs, and at no other time.
+    A task takes a slot of its `lane` while an attempt at it runs, and at no other time. Tasks of
+    one `group` go one at a time once an attempt has failed because of others beside it.
     """
 
     name: K
     lane: str = "publish"
     after: frozenset[K] = frozenset()
     weight: float = 1.0
+    group: str = ""
 
 
 class State(Enum):

@@ -30,6 +30,7 @@ class Kind(IntEnum):
     ECOSYSTEM = auto()  # a file, for the length of a run
     UPLOAD_TURN = auto()  # of one process: which packages go out together
     DIRECTORY = auto()  # a file, with a turn of one process before it
+    MANIFEST = auto()  # of one process: one that several packages inherit from, during a build
     PINS = auto()  # a set of manifests, while they are not what they were
     WHEEL = auto()  # of one process: built once for all that need it
     ENVIRONMENT = auto()  # of one process: made once

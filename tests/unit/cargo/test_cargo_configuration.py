@@ -63,6 +63,49 @@ def test_a_name_leads_to_the_index_that_cargo_knows(tmp_path: Path) -> None:
         of(tmp_path, table={"registry": "old"})
 
 
+def test_the_input_may_be_what_cargo_writes(tmp_path: Path) -> None:
+    """A name from its configuration, and an index as it stands there."""
+    configure(tmp_path / ".cargo", CORP + GIT)
+    by_url = of(tmp_path, "https://corp.example/index")
+    assert of(tmp_path, "corp") == of(tmp_path, "sparse+https://corp.example/index/") == by_url
+    assert of(tmp_path, "corp", table={"registry": "old"}) == by_url
+    assert of(tmp_path, "crates-io") == of(tmp_path, "https://crates.io")
+    with pytest.raises(ConfigError, match="did you mean 'corp'"):
+        of(tmp_path, "korp")
+
+
+def test_a_variable_alone_makes_a_registry(tmp_path: Path) -> None:
+    """https://doc.rust-lang.org/cargo/reference/config.html#registriesnameindex"""
+    variables = {"CARGO_REGISTRIES_MY_CORP_INDEX": "sparse+https://my.example/"}
+    for name in ("my-corp", "my_corp"):
+        goes_to = of(tmp_path, name, environment=variables)
+        assert (goes_to.name, goes_to.index) == (name, "https://my.example/")
+    by_default = {**variables, "CARGO_REGISTRY_DEFAULT": "my-corp"}
+    assert of(tmp_path, environment=by_default).index == "https://my.example/"
+    with pytest.raises(ConfigError, match="'other' is not configured"):
+        of(tmp_path, "other", environment=variables)
+
+
+def test_dependencies_mean_a_destination_by_its_index(tmp_path: Path) -> None:
+    stands_in = f'{CORP}[source.crates-io]\nreplace-with = "corp"\n'
+    corp, crates_io = "sparse+https://corp.example/index/", ""
+    for place, holds in (
+        ("https://crates.io", {crates_io}),
+        ("corp", {corp}),
+        (f"dir:{tmp_path}", {crates_io}),
+    ):
+        configure(tmp_path / ".cargo", CORP)
+        goes_to = of(tmp_path, place)
+        assert {each for each in (corp, crates_io) if goes_to.holds(each)} == holds
+    named = of(tmp_path, f"dir:{tmp_path}", {"registry": "corp"})
+    assert named.holds(corp)
+    assert not named.holds(crates_io)
+    configure(tmp_path / ".cargo", stands_in)
+    assert of(tmp_path, "corp").holds(crates_io)
+    assert of(tmp_path, "corp").holds(corp)
+    assert of(tmp_path, "corp").holds(CRATES_IO)
+
+
 def test_what_cargo_would_publish_to_by_default_is_not_overlooked(tmp_path: Path) -> None:
     configure(tmp_path / "home", f'{CORP}[registry]\ndefault = "corp"\n')
     assert of(tmp_path).name == "corp"

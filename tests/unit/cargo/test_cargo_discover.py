@@ -8,22 +8,23 @@ import json
 import re
 import tarfile
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import crate_file, discover, metadata
+from releasekit.ecosystems.cargo import build, crate_file, discover, metadata
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.metadata import Crate, Need
 from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.host.process import Processes
+from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from releasekit.ecosystems.interface import Built
 
@@ -54,10 +55,95 @@ def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
         ),
         crate(tmp_path, "c"),
     ]
-    found = discover.packages(discover.merged(tmp_path, crates), Destination(name="crates-io"))
+    found = discover.packages(
+        discover.merged(tmp_path, crates), Destination(name="crates-io")
+    ).packages
     edges = {each.id.name: [edge.on.name for edge in each.dependencies] for each in found}
     assert edges == {"a": ["b"], "b": ["c"], "c": []}
     assert {each.inherits for each in found} == {(tmp_path / "Cargo.toml",)}
+
+
+def by_version(name: str, requirement: str = "^1", **fields: Any) -> Need:
+    """A dependency that the manifest gives no path."""
+    return Need(
+        **{"path": None, "kind": "normal", **fields, "name": name, "requirement": requirement}
+    )
+
+
+@pytest.mark.parametrize(
+    ("need", "is_edge"),
+    [
+        (by_version("b"), True),
+        (by_version("b", "=1.0.0", kind="build"), True),
+        (by_version("b", kind="dev"), True),
+        (by_version("b", "^2"), False),
+        (by_version("b", "*", kind="dev"), False),
+        (by_version("b", registry="sparse+https://corp.example/"), False),
+        (by_version("b", registry="https://github.com/rust-lang/crates.io-index"), True),
+        (by_version("private"), False),
+        (by_version("a"), False),
+        (by_version("serde"), False),
+    ],
+)
+def test_a_version_alone_is_an_edge_where_it_means_the_member(
+    tmp_path: Path, need: Need, is_edge: bool
+) -> None:
+    """R1: `[patch]` ties them together in the workspace, and cargo knows of no order."""
+    members = [
+        crate(tmp_path, "a", need),
+        crate(tmp_path, "b"),
+        crate(tmp_path, "private", publish=()),
+    ]
+    crates = discover.merged(tmp_path, members)
+    found = discover.packages(crates, Destination(name="crates-io"))
+    edges = {each.id.name: [*each.dependencies] for each in found.packages}
+    assert [edge.on.name for edge in edges["a"]] == (["b"] if is_edge else [])
+    assert all(edge.visible_first for edge in edges["a"])
+    assert found.alone == ({"a"} if is_edge else set())
+
+
+def test_a_version_alone_means_the_registry_that_it_names(tmp_path: Path) -> None:
+    members = [
+        crate(tmp_path, "a", by_version("b")),
+        crate(tmp_path, "c", by_version("b", registry="sparse+https://corp.example/index")),
+        crate(tmp_path, "b"),
+    ]
+    corp = Destination(name="corp", index="https://corp.example/index/")
+    own = replace(corp, stands_for=corp.index)
+    for destination, alone in ((own, {"c"}), (corp, {"a", "c"})):
+        found = discover.packages(discover.merged(tmp_path, members), destination)
+        assert found.alone == alone
+
+
+def test_what_is_needed_for_development_gives_way(tmp_path: Path) -> None:
+    """R48: but where both kinds are, it does not."""
+
+    def path(name: str, kind: Literal["normal", "dev"]) -> Need:
+        return Need(name=name, path=tmp_path / name, requirement="^1", kind=kind)
+
+    members = [
+        crate(tmp_path, "a", path("b", "dev"), path("b", "normal")),
+        crate(tmp_path, "b", path("a", "dev")),
+        crate(tmp_path, "c", path("b", "normal")),
+        crate(tmp_path, "d", path("e", "dev")),
+        crate(tmp_path, "e"),
+    ]
+    found = discover.packages(discover.merged(tmp_path, members), Destination())
+    edges = {(each.id.name, on.on.name): on for each in found.packages for on in each.dependencies}
+    assert {pair for pair, edge in edges.items() if edge.soft} == {("b", "a"), ("d", "e")}
+    assert {edge.kind for edge in edges.values() if edge.soft} == {DependencyKind.DEV}
+    # Whatever is on a cycle, and all that depends on it.
+    assert found.alone == {"a", "b", "c"}
+    assert {pair for pair, edge in edges.items() if not edge.visible_first} == {("d", "e")}
+
+
+def test_what_another_workspace_has_is_taken_from_the_registry(tmp_path: Path) -> None:
+    need = Need(name="b", path=tmp_path / "b", requirement="^1", kind="normal")
+    members = [
+        crate(tmp_path, "a", need),
+        replace(crate(tmp_path, "b"), workspace=tmp_path / "other"),
+    ]
+    assert discover.packages(discover.merged(tmp_path, members), Destination()).alone == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +212,7 @@ def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:
 def test_what_crates_io_wants_is_missed() -> None:
     entry = {
         "name": "a", "version": "1.0.0", "manifest_path": "/w/a/Cargo.toml", "publish": ["x"],
-        "dependencies": [{"path": None}], "description": None, "license": None,
+        "dependencies": [], "description": None, "license": None,
         "license_file": None,
     }  # fmt: skip
     (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [entry]}))
@@ -202,6 +288,33 @@ def test_what_cargo_says_comes_with_what_to_do(tmp_path: Path, words: str, hint:
     assert hint in error.hint
 
 
+@pytest.mark.parametrize(
+    ("need", "hint"),
+    [
+        (by_version("b"), build.PATHLESS),
+        (by_version("b", path=Path("/w/b"), kind="dev"), build.CIRCULAR),
+        (by_version("b", path=Path("/w/b")), build.OLD),
+    ],
+)
+def test_what_cargo_does_not_find_is_cured_where_it_is_written(
+    tmp_path: Path, need: Need, hint: str
+) -> None:
+    """And such a build may succeed once the release has come further."""
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    said = "   Packaging a v1.0.0 (/w/a)\nerror: failed\n\nCaused by:\n  no matching package named"
+    program.write_text(f"#!/bin/sh\nprintf '%s `b` found\\n' '{said}' >&2\nexit 101\n")
+    program.chmod(0o755)
+
+    search = f"{program.parent}:/usr/bin:/bin"
+    members = [crate(tmp_path, "a", need), crate(tmp_path, "b")]
+    built = packaged(tmp_path, *members, search=search, edges={"a": ["b"], "b": []})
+    error = built["a"]
+    assert isinstance(error, BuildFailed)
+    assert error.hint == hint
+    assert error.premature
+
+
 def test_a_trouble_that_is_no_crates_own_ends_them_all(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "cargo"
     program.parent.mkdir()
@@ -268,7 +381,7 @@ def test_another_file_is_no_crate(
 
 
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
-    package = discover.packages({"a": crate(tmp_path, "a")}, Destination())[0]
+    package = discover.packages({"a": crate(tmp_path, "a")}, Destination()).packages[0]
     layout = SparseDirectory()
     assert str(layout.path_for(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
     assert layout.path_for(package, "../a-1.0.0.crate") is None

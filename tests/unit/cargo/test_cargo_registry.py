@@ -369,3 +369,37 @@ def test_who_cannot_log_in_is_told_before_anything_is_built(
 
     answer = answering(httpx.Response(200))
     using(tmp_path, use, answer, environ=environ, place=place, trusted_publishing=wanted)
+
+
+def test_a_token_is_sent_as_it_is_given(tmp_path: Path, artifact: Artifact) -> None:
+    """R37: a word in front of it included, which some servers want."""
+    seen: list[tuple[str, str]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request.method, request.headers.get("Authorization", "")))
+        if request.url.path.endswith("/config.json") and seen[-1][1]:
+            config = {"dl": "x", "api": "https://crates.example", "auth-required": True}
+            return httpx.Response(200, json=config)
+        return httpx.Response(401 if not seen[-1][1] else 404 if request.method == "GET" else 200)
+
+    async def use(target: Target) -> None:
+        assert await target.registry.lookup(package()) is None
+        await target.registry.upload(package(), [artifact])
+
+    using(tmp_path, use, answer, environ={"RELEASEKIT_CARGO_TOKEN": "Bearer abc"})
+    sent = [("GET", "Bearer abc")] * 2 + [("PUT", "Bearer abc")]
+    assert seen == [("GET", ""), *sent]
+
+
+@pytest.mark.parametrize("environ", [{}, TOKEN])
+@pytest.mark.parametrize("status", [401, 403])
+def test_who_may_not_look_is_told_what_reading_takes(
+    tmp_path: Path, environ: Mapping[str, str], status: int
+) -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(status, text="no")
+
+    with pytest.raises(Denied) as caught:
+        using(tmp_path, lambda it: it.registry.lookup(package()), answer, environ=environ)
+    assert "one that may read it as RELEASEKIT_CARGO_TOKEN" in caught.value.hint
+    assert "publish-new" not in caught.value.hint

@@ -3,6 +3,11 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from releasekit.ecosystems.cargo.registry import ANSWERS as CARGO
+from releasekit.ecosystems.go.proxy import ANSWERS as GO
+from releasekit.ecosystems.maven.access import ANSWERS as MAVEN
+from releasekit.ecosystems.npm.registry import ANSWERS as NPM
+from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
 from releasekit.errors import Denied, Rejected, Transient
 
@@ -18,7 +23,7 @@ def test_errors_to_retry_are_joined() -> None:
         [
             Transient("one", retry_after=3.0, hint="wait"),
             Transient("two", retry_after=8.0),
-            Transient("three", ambiguous=True),
+            Transient("three", ambiguous=True, crowded=True),
         ]
     )
     assert isinstance(joined, Transient)
@@ -30,7 +35,17 @@ def test_errors_to_retry_are_joined() -> None:
     )
     alone = most_telling([Transient("one")])
     assert isinstance(alone, Transient)
-    assert (alone.retry_after, alone.ambiguous) == (None, False)
+    assert (alone.retry_after, alone.ambiguous, alone.crowded) == (None, False, False)
+    assert joined.crowded
+
+
+def test_a_crowd_is_not_a_version_that_exists() -> None:
+    """R15: nothing was stored, whatever the status says elsewhere."""
+    crowd = httpx.Response(409, text="failed to push some refs")
+    with pytest.raises(Transient) as caught:
+        Answers().accept(crowd, "cargo:core", redact=str)
+    assert caught.value.crowded
+    assert not Answers().accept(httpx.Response(409, text="exists"), "cargo:core", redact=str)
 
 
 def test_an_answer_is_read_once() -> None:
@@ -47,3 +62,36 @@ def test_an_answer_is_read_once() -> None:
         answers.accept(response, "pypi:core", redact=redact)
     assert caught.value.hint == "Get one."
     assert read.count("No token") == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(
+    ("answers", "asked_for"),
+    [
+        (CARGO, "cargo-token"),
+        (GO, "go-proxy"),
+        (MAVEN, "maven-password"),
+        (NPM, "npm-token"),
+        (PYPI, "pypi-token"),
+    ],
+)
+def test_who_may_not_look_is_told_of_reading_not_of_publishing(
+    answers: Answers, asked_for: str, status: int
+) -> None:
+    refused = httpx.Response(status, text="no")
+    with pytest.raises(Denied) as looking:
+        answers.explain(refused, "x", redact=str)
+    assert asked_for in looking.value.hint
+    with pytest.raises(Denied) as publishing:
+        answers.explain(refused, "x", redact=str, reading=False)
+    assert looking.value.hint != publishing.value.hint
+    with pytest.raises(Denied) as uploading:
+        answers.accept(refused, "x", redact=str)
+    assert uploading.value.hint == publishing.value.hint
+
+
+def test_words_that_tell_more_than_the_status_are_heeded_in_reading_too() -> None:
+    answers = Answers(hints={"expired": "Make a new one."}, reading="Give a token.")
+    with pytest.raises(Denied) as caught:
+        answers.explain(httpx.Response(401, text="token expired"), "x", redact=str)
+    assert caught.value.hint == "Make a new one."

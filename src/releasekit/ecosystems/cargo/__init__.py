@@ -33,8 +33,10 @@ DECLARATION: Final = EcosystemDeclaration(
     title="Rust crates",
     registry=Declaration.registry(
         "cargo-registry",
-        "Where crates go: the URL of a sparse index, or `dir:PATH` for a static directory. "
-        "Default: what `.cargo/config.toml` says, else crates.io.",
+        "Where crates go: the URL of a sparse index, the name of a registry in "
+        "`.cargo/config.toml`, or `dir:PATH` for a static directory. Default: what "
+        "`.cargo/config.toml` says, else crates.io.",
+        named=True,
     ),
     secrets=(
         Declaration.secret(

@@ -44,6 +44,14 @@ OLD: Final = (
     "Cargo 1.90 or later is needed to package crates that need one another before they are "
     "published: https://doc.rust-lang.org/cargo/CHANGELOG.html#cargo-190-2025-09-18"
 )
+PATHLESS: Final = (
+    "Cargo looks for it on the registry only. Write `path` beside its `version`, and cargo takes "
+    "it from the workspace while it packages."
+)
+CIRCULAR: Final = (
+    "A development dependency with a `version` has to be on the registry before. Leave its "
+    "version out: cargo then leaves the dependency out of what is published."
+)
 LOGGED_OUT: Final = (
     "The index is private, and a build sees no token of ours: log cargo in beforehand, with "
     "`cargo login --registry NAME`."
@@ -144,7 +152,7 @@ class Packager:
             need.registry
             for crate in crates
             for need in crate.needs
-            if need.name in self.crates and need.registry
+            if need.name in self.edges.get(crate.name, ()) and need.registry
         }
         # Cargo has to be told where another registry stands in for crates.io.
         # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
@@ -169,23 +177,32 @@ class Packager:
             for name in batch.left:
                 batch.failed[name] = self._failure(name, words, log, tail)
             return
+        absent = {culprit} & batch.beside
+        reason = f"{culprit}, which it needs, could not be packaged"
+        if absent:
+            reason = f"{culprit}, which it needs, is not there, and could not be packaged beside it"
         batch.failed[culprit] = self._failure(culprit, words, log, tail)
-        batch.beside.discard(culprit)
+        batch.beside -= absent
         for name in batch.left:
             if culprit in self._closure(name):
-                reason = f"{culprit}, which it needs, could not be packaged"
-                batch.failed[name] = self._failure(name, reason, log, ())
+                batch.failed[name] = self._failure(name, reason, log, (), absent)
 
-    def _failure(self, name: str, words: str, log: Log, tail: Sequence[str]) -> BuildFailed:
+    def _failure(
+        self, name: str, words: str, log: Log, tail: Sequence[str], absent: Collection[str] = ()
+    ) -> BuildFailed:
         hint = log.hint
-        if self._missing("\n".join(tail)):
-            hint = OLD
+        missing = {*absent, *self._missing("\n".join(tail))}
+        if missing:
+            hint = _cure(self.crates[name], missing)
         elif "no token found" in words:
             hint = LOGGED_OUT
         elif "changed between lock files" in words:
             hint = OTHER_BYTES
         return BuildFailed(
-            f"cargo:{name} could not be packaged: {words}", log=tuple(tail[-TAIL_LINES:]), hint=hint
+            f"cargo:{name} could not be packaged: {words}",
+            log=tuple(tail[-TAIL_LINES:]),
+            hint=hint,
+            premature=bool(missing),
         )
 
     def _missing(self, text: str) -> set[str]:
@@ -214,3 +231,11 @@ class Packager:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
         # The one digest that cargo's indexes know.
         return (digested(directory / filename, "sha256"),)
+
+
+def _cure(crate: Crate, missing: Collection[str]) -> str:
+    """What to do where cargo does not find members that the crate needs."""
+    needs = [need for need in crate.needs if need.name in missing and not need.stripped]
+    if any(need.path is None for need in needs):
+        return PATHLESS
+    return CIRCULAR if needs and all(need.kind == "dev" for need in needs) else OLD

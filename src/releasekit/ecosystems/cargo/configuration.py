@@ -5,8 +5,9 @@ https://doc.rust-lang.org/cargo/reference/config.html
 
 from __future__ import annotations
 
+import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # What cargo calls it. https://doc.rust-lang.org/cargo/reference/registries.html
 CRATES_IO_NAME: Final = "crates-io"
+_INDEX: Final = re.compile("CARGO_REGISTRIES_.+_INDEX")
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_HOPS: Final = 16
 
@@ -25,12 +27,18 @@ _MAX_HOPS: Final = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CargoConfig:
     """`registries` maps each name to its index as it is written there, `sparse+` included;
-    `stand_in` is the index of the registry that stands in for crates.io, empty when none does.
+    `stand_in` is the index of the registry that stands in for crates.io, empty when none does;
+    `variables` are those of the environment that say where an index is.
     """
 
     registries: Mapping[str, str]
     default_registry: str = ""
     stand_in: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def index_of(self, name: str) -> str:
+        """As it is written; empty for a name that nothing says anything of."""
+        return self.variables.get(_variable(name)) or self.registries.get(name, "")
 
     @classmethod
     def from_files(cls, root: Path, environment: Mapping[str, str]) -> Self:
@@ -45,14 +53,21 @@ class CargoConfig:
             for name, entry in table_in(document, "source").items():
                 sources.setdefault(name, entry)
             default = default or text_in(document.get("registry"), "default")
-        for name, index in registries.items():
-            variable = f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
-            registries[name] = environment.get(variable) or index
+        registries = {
+            name: environment.get(_variable(name)) or index for name, index in registries.items()
+        }
         return cls(
             registries=registries,
+            variables={
+                name: value for name, value in environment.items() if _INDEX.fullmatch(name)
+            },
             default_registry=default,
             stand_in=_followed(sources, registries),
         )
+
+
+def _variable(name: str) -> str:
+    return f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
 
 
 def _followed(sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str, str]) -> str:

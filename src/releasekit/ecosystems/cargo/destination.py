@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.values import Directory, Url
+from releasekit.config.values import Directory, Name, Url
 from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO
 from releasekit.errors import ConfigError, did_you_mean
@@ -31,13 +31,19 @@ _ALIASES: Final = {api: index for index, api in _KNOWN.items()}
 class Destination:
     """`name` is what cargo calls it, empty when its configuration does not know it. `directory` is
     set for a directory; else `index` is the URL of its sparse index, ending with a slash, and
-    `api` that of its API where it is known beforehand.
+    `api` that of its API where it is known beforehand. `stands_for` is the index that manifests
+    name when they mean it.
     """
 
     name: str = ""
     directory: Path | None = None
     index: str = ""
     api: str = ""
+    stands_for: str = CRATES_IO
+
+    def holds(self, registry: str) -> bool:
+        """Whether a dependency on `registry`, empty for crates.io, is looked for here."""
+        return _with_slash(registry or CRATES_IO) in {_with_slash(self.stands_for), self.index}
 
     @property
     def is_crates_io(self) -> bool:
@@ -59,6 +65,14 @@ def destination_for(
     Raises ConfigError for a name nobody knows, and an index that is not sparse.
     """
     cargo = CargoConfig.from_files(config.root, environment)
+    found = _destination(cargo, config, options)
+    if found.directory is not None:
+        return replace(found, stands_for=cargo.index_of(found.name) or CRATES_IO)
+    stands_in = found.is_crates_io or _with_slash(cargo.stand_in) == found.index
+    return replace(found, stands_for=CRATES_IO if stands_in else found.index)
+
+
+def _destination(cargo: CargoConfig, config: Config, options: Options) -> Destination:
     match config.registries.get("cargo"):
         case Directory(path):
             return Destination(name=options.registry, directory=path)
@@ -66,25 +80,27 @@ def destination_for(
             index = _with_slash(url)
             named = (name for name, at in cargo.registries.items() if _with_slash(at) == index)
             return _at(index, options.registry or next(named, ""))
+        case Name(name):
+            return _named(cargo, name)
         case None:
-            return _configured(cargo, options)
+            return _named(cargo, options.registry or cargo.default_registry or CRATES_IO_NAME)
 
 
-def _configured(cargo: CargoConfig, options: Options) -> Destination:
-    name = options.registry or cargo.default_registry or CRATES_IO_NAME
+def _named(cargo: CargoConfig, name: str) -> Destination:
     if name == CRATES_IO_NAME:
         return _at("https://index.crates.io/", name)
-    if name not in cargo.registries:
+    index = cargo.index_of(name)
+    if not index:
         raise ConfigError(
             f"cargo: the registry {name!r} is not configured{did_you_mean(name, cargo.registries)}",
             hint=f'Write into .cargo/config.toml: [registries.{name}] index = "sparse+https://…".',
         )
-    if not cargo.registries[name].startswith(_SPARSE):
+    if not index.startswith(_SPARSE):
         raise ConfigError(
             f"cargo: the index of the registry {name!r} is a git repository",
             hint="Use its sparse index (sparse+https://…), which every current server has.",
         )
-    return _at(_with_slash(cargo.registries[name]), name)
+    return _at(_with_slash(index), name)
 
 
 def _at(address: str, name: str) -> Destination:

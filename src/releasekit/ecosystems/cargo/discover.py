@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
+from releasekit.graph import stuck
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -14,10 +18,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.destination import Destination
-    from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.cargo.metadata import Crate, Need
 
 ECOSYSTEM: Final = "cargo"
 MANIFEST: Final = "Cargo.toml"
+# Of several dependencies on one package, the first counts.
+_KINDS: Final = {
+    "normal": DependencyKind.RUNTIME,
+    "build": DependencyKind.BUILD,
+    "dev": DependencyKind.DEV,
+}
 
 
 def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
@@ -44,44 +54,106 @@ def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:
     return unique_by_name(crates, cure="take its workspace out of cargo.workspaces")
 
 
-def packages(crates: Mapping[str, Crate], destination: Destination) -> list[Package]:
-    """All of them, with their edges; those that may not go to `destination` say why."""
-    by_directory = {crate.manifest.parent.resolve(): crate for crate in crates.values()}
-    return [
-        Package(
-            id=PackageId(ECOSYSTEM, crate.name),
-            version=crate.version,
-            directory=crate.manifest.parent.resolve(),
-            manifest=crate.manifest.resolve(),
-            dependencies=dependencies(crate, by_directory),
-            unpublishable=unpublishable(crate, destination),
-            inherits=inherited(crate),
-        )
-        for crate in crates.values()
-    ]
-
-
-def dependencies(crate: Crate, by_directory: Mapping[Path, Crate]) -> tuple[Dependency, ...]:
-    """Its edges to other members, each once.
-
-    The same that cargo orders a workspace by: every kind, optional and target-specific ones too,
-    for a registry refuses a package with any dependency it does not know; only what cargo strips
-    is no edge.
-    https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (local_deps)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """`alone` are the names of those that cargo packages in a call of their own, once all that they
+    depend on is on the registry.
     """
-    edges: dict[str, Dependency] = {}
-    for need in crate.needs:
-        other = by_directory.get(need.path.resolve())
-        if other is None or other.name == crate.name or need.stripped:
-            continue
-        requirement = need.requirement if need.versioned else ""
-        edge = Dependency(
-            on=PackageId(ECOSYSTEM, other.name),
-            kind=DependencyKind.RUNTIME,
-            requirement=requirement,
-        )
-        edges.setdefault(other.name, edge)
-    return tuple(edges.values())
+
+    packages: tuple[Package, ...]
+    alone: frozenset[str]
+
+
+def packages(crates: Mapping[str, Crate], destination: Destination) -> Found:
+    """All of them, with their edges; those that may not go to `destination` say why."""
+    members = Members.of(crates, destination)
+    edges = {name: members.dependencies(crate) for name, crate in crates.items()}
+    alone = frozenset(_packaged_alone(edges))
+    return Found(
+        packages=tuple(
+            Package(
+                id=PackageId(ECOSYSTEM, crate.name),
+                version=crate.version,
+                directory=crate.manifest.parent.resolve(),
+                manifest=crate.manifest.resolve(),
+                dependencies=tuple(
+                    replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
+                ),
+                unpublishable=unpublishable(crate, destination),
+                inherits=inherited(crate),
+            )
+            for crate in crates.values()
+        ),
+        alone=alone,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """Who a dependency may be on: the crates of the release."""
+
+    by_name: Mapping[str, Crate]
+    by_directory: Mapping[Path, Crate]
+    destination: Destination
+
+    @classmethod
+    def of(cls, crates: Mapping[str, Crate], destination: Destination) -> Self:
+        by_directory = {crate.manifest.parent.resolve(): crate for crate in crates.values()}
+        return cls(by_name=crates, by_directory=by_directory, destination=destination)
+
+    def dependencies(self, crate: Crate) -> tuple[Dependency, ...]:
+        """Its edges to other members, each once.
+
+        Every kind counts, optional and target-specific ones too, for a registry refuses a package
+        with any dependency it does not know; only what cargo strips is no edge. What is needed for
+        development gives way in a cycle: cargo publishes such a pair, one after the other.
+        https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
+        (local_deps)
+        """
+        edges: dict[str, Dependency] = {}
+        for need in sorted(crate.needs, key=lambda need: [*_KINDS].index(need.kind)):
+            other = self._meant(need)
+            if other is None or other.name == crate.name or need.stripped:
+                continue
+            edge = Dependency(
+                on=PackageId(ECOSYSTEM, other.name),
+                kind=_KINDS[need.kind],
+                requirement=need.requirement if need.versioned else "",
+                soft=need.kind == "dev",
+                visible_first=need.path is None or other.workspace != crate.workspace,
+            )
+            first = edges.setdefault(other.name, edge)
+            if edge.visible_first:
+                edges[other.name] = replace(first, visible_first=True)
+        return tuple(edges.values())
+
+    def _meant(self, need: Need) -> Crate | None:
+        """Without a path it is what the registry will have by that name, if the version fits:
+        `[patch]` puts the member into its place in the workspace, and nowhere else.
+
+        https://doc.rust-lang.org/cargo/reference/overriding-dependencies.html
+        """
+        if need.path is not None:
+            return self.by_directory.get(need.path.resolve())
+        other = self.by_name.get(need.name)
+        if other is None or not need.versioned or not self.destination.holds(need.registry):
+            return None
+        fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
+        return other if fits and not unpublishable(other, self.destination) else None
+
+
+def _packaged_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:
+    """Where cargo packages several crates, one may need another if that has a path, and can go
+    first. It does not find what has a version only, or is on a cycle: that, and all that needs it,
+    has to wait for the registry.
+
+    https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (do_package)
+    """
+    needs = {name: {edge.on.name for edge in found} for name, found in edges.items()}
+    for name, found in edges.items():
+        if any(edge.visible_first for edge in found):
+            needs[name].add(name)
+    return stuck(needs)
 
 
 def inherited(crate: Crate) -> tuple[Path, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
@@ -53,7 +55,7 @@ class Cargo(Resource):
             found += await read_metadata(directory, self.services.processes)
         crates = discover.merged(root, found)
         return CargoWorkspace(
-            packages=tuple(discover.packages(crates, self.destination)),
+            found=discover.packages(crates, self.destination),
             crates=crates,
             root=root,
             cargo=self,
@@ -70,22 +72,34 @@ class Cargo(Resource):
 class CargoWorkspace:
     """Implements `interface.Workspace`; `crates` are all there are, by name."""
 
-    packages: tuple[Package, ...]
+    found: discover.Found
     crates: Mapping[str, Crate]
     root: Path
     cargo: Cargo
+    calls: Mapping[Path, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        return self.found.packages
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         return pin.pin(manifest, versions, self.cargo.config.pin, shared=self._needed())
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
-        """One for each cargo workspace."""
-        return batched(packages, lambda package: self.crates[package.id.name].workspace)
+        """One for each cargo workspace, and one for each package that is packaged alone."""
+
+        def together(package: Package) -> tuple[Path, str]:
+            name = package.id.name
+            return self.crates[name].workspace, name if name in self.found.alone else ""
+
+        return batched(packages, together)
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         directories = {package.id.name: into(package) for package in packages}
         packager = await self._packager()
-        built = await packager.package(directories)
+        # A call changes the lock file, and gives it back.
+        async with self.calls[self.crates[packages[0].id.name].workspace]:
+            built = await packager.package(directories)
         return {PackageId(discover.ECOSYSTEM, name): result for name, result in built.items()}
 
     def _needed(self) -> set[str]:
@@ -95,7 +109,7 @@ class CargoWorkspace:
             for package in self.packages
             if not package.unpublishable
             for need in self.crates[package.id.name].needs
-            if not need.versioned and not need.stripped
+            if need.path is not None and not need.versioned and not need.stripped
         }
 
     async def _packager(self) -> Packager:

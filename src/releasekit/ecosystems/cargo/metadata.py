@@ -23,13 +23,13 @@ INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `eco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A dependency on a path. `requirement` is "*" where no version is written, which is the only
-    way to write that one: registries refuse wildcards. `registry` is the URL of its index, empty
-    for crates.io.
+    """A dependency. `requirement` is "*" where no version is written, which is the only way to
+    write that one: registries refuse wildcards. `path` is None where the manifest has none, and
+    `registry` the URL of its index, empty for crates.io.
     """
 
     name: str
-    path: Path
+    path: Path | None
     requirement: str
     kind: Literal["normal", "build", "dev"]
     registry: str = ""
@@ -105,7 +105,7 @@ def _crate(package: dict[str, Any], workspace: Path) -> Crate:
         manifest=Path(package["manifest_path"]),
         workspace=workspace,
         publish=None if publish is None else tuple(publish),
-        needs=tuple(_need(need) for need in package["dependencies"] if need.get("path")),
+        needs=tuple(map(_need, package["dependencies"])),
         lacks=tuple(lacks),
     )
 
@@ -113,7 +113,7 @@ def _crate(package: dict[str, Any], workspace: Path) -> Crate:
 def _need(dependency: dict[str, Any]) -> Need:
     return Need(
         name=dependency["name"],
-        path=Path(dependency["path"]),
+        path=Path(dependency["path"]) if dependency.get("path") else None,
         requirement=dependency["req"],
         kind=dependency["kind"] or "normal",
         registry=dependency["registry"] or "",

@@ -40,7 +40,7 @@ class Home:
     @classmethod
     def for_package(cls, index: str, package: Package) -> Self:
         """With the packages that `package` needs from its workspace."""
-        needed = (dependency.on for dependency in package.dependencies)
+        needed = (need.on for need in (*package.dependencies, *package.set_aside))
         return cls(index, {on.name for on in needed if on.ecosystem == package.id.ecosystem})
 
     def registry_of(self, package: str, named: str | None) -> str | None:

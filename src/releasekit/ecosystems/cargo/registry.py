@@ -60,9 +60,11 @@ ANSWERS: Final = Answers(
     by_status=hints_by_status(
         denied="Check RELEASEKIT_CARGO_TOKEN (input `cargo-token`): it needs the scopes "
         "publish-new and publish-update, for these crates.",
-        wrong_place="`cargo-registry` is the URL of a sparse index (https://index.crates.io/), "
-        "without `sparse+`.",
+        wrong_place="`cargo-registry` is the URL of a sparse index (https://index.crates.io/).",
     ),
+    reading="The index is for those with a token only, for a plan as well: give one that may read "
+    "it as RELEASEKIT_CARGO_TOKEN (input `cargo-token`), `Bearer ` in front if the server wants "
+    "that.",
     said=login.said,
 )
 # What cargo takes for "there is no such crate".

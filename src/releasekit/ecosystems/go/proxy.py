@@ -23,6 +23,10 @@ OFFICIAL: Final = "https://proxy.golang.org/"
 # Has the hashes of all that the official proxy serves, so that nothing is downloaded.
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"
+ANSWERS: Final = Answers(
+    reading="ReleaseKit sends no credentials to a module proxy: give one that answers without, as "
+    "`go-proxy`."
+)
 
 
 class Proxy:
@@ -32,7 +36,7 @@ class Proxy:
 
     def __init__(self, url: str, config: Config, services: Services) -> None:
         self.url = f"{url.rstrip('/')}/"
-        self._server = Server(require_safe(self.url, name="go-proxy"), Answers(), config, services)
+        self._server = Server(require_safe(self.url, name="go-proxy"), ANSWERS, config, services)
 
     async def digests_of(self, package: Package) -> dict[str, str]:
         """Digests by name of the files it has; the first request makes it fetch the version."""

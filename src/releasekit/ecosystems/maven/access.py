@@ -42,6 +42,9 @@ ANSWERS: Final = Answers(
         wrong_place="`maven-registry` is the address of a repository for releases, the one that "
         "distributionManagement names, and not that of a group or a mirror.",
     ),
+    reading="The repository is for those with a login only, for a plan as well: give "
+    "`maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`) of a user who may "
+    "read it.",
     moved="maven-registry",
 )
 _ABSENT: Final = frozenset({404, 410})

@@ -125,7 +125,7 @@ class Portal:
 
     async def _publish(self, identifier: str) -> None:
         response = await self._send("POST", identifier)
-        self._server.explain(response, f"publishing deployment {identifier}")
+        self._server.explain(response, f"publishing deployment {identifier}", reading=False)
 
     async def _send(self, method: str, identifier: str) -> httpx.Response:
         request = self._server.http.build_request(

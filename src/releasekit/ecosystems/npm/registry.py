@@ -63,6 +63,8 @@ ANSWERS: Final = Answers(
     exists=_EXISTS,
     hints={"one-time pass": _BYPASS, "two-factor": _BYPASS},
     by_status=_BY_STATUS,
+    reading="The registry is for those with a token only, for a plan as well: give one that may "
+    "read the package as RELEASEKIT_NPM_TOKEN (input `npm-token`).",
     denied=frozenset({404}),
     moved="npm-registry",
 )

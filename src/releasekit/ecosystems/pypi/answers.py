@@ -59,6 +59,9 @@ ANSWERS: Final = Answers(
         wrong_place="`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on "
         "many servers), `pypi-index` the one that pip installs from.",
     ),
+    reading="The index is for those with a login only, for a plan as well: give a token that may "
+    "read it as RELEASEKIT_PYPI_TOKEN (input `pypi-token`), with `pypi-username` if the registry "
+    "wants a user and a password.",
     moved="pypi-registry",
 )
 

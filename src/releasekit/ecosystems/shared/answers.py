@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, PackageError, Rejected, Transient
-from releasekit.http.client import check, message_of, one_line
+from releasekit.http.client import check, is_crowded, message_of, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,8 @@ class Answers:
     """How one kind of registry words what it means.
 
     `taken` are statuses that say a version is there, `exists` those that say so with these words (0
-    for any status). What to do is in `hints`, by words, or else in `by_status`. `denied` are
+    for any status). What to do is in `hints`, by words, or else in `by_status`; `reading` is for
+    those who may not even look. `denied` are
     statuses for those who may not upload, besides 401 and 403. `moved` is the input that names the
     address. `said` finds the words of a registry that puts them where `client.message_of` does not
     look; an answer with such words is an error, whatever its status.
@@ -30,6 +31,7 @@ class Answers:
     exists: tuple[tuple[int, str], ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     by_status: Mapping[int, str] = field(default_factory=dict)
+    reading: str = ""
     denied: frozenset[int] = frozenset()
     moved: str = ""
     said: Callable[[httpx.Response], str] = lambda _response: ""
@@ -41,10 +43,7 @@ class Answers:
         """
         told = one_line(redact(self.said(response)))
         words = told or message_of(response, redact=redact)
-        if response.status_code in self.taken or any(
-            status in {0, response.status_code} and text.lower() in words.lower()
-            for status, text in self.exists
-        ):
+        if not is_crowded(response) and self._stored_before(response, words):
             return False
         if response.has_redirect_location:
             target = one_line(redact(response.headers["Location"]))
@@ -57,27 +56,43 @@ class Answers:
             raise Rejected(f"{what}: {told}", hint=self._hint(response, told))
         return True
 
+    def _stored_before(self, response: httpx.Response, words: str) -> bool:
+        return response.status_code in self.taken or any(
+            status in {0, response.status_code} and text.lower() in words.lower()
+            for status, text in self.exists
+        )
+
     def explain(
-        self, response: httpx.Response, what: str, *, redact: Callable[[str], str]
+        self,
+        response: httpx.Response,
+        what: str,
+        *,
+        redact: Callable[[str], str],
+        reading: bool = True,
     ) -> httpx.Response:
         """`client.check`, with the registry's own words and what to do about it."""
         if response.is_success:
             return response
         words = one_line(redact(self.said(response))) or message_of(response, redact=redact)
-        return self._explain(response, what, words)
+        return self._explain(response, what, words, reading=reading)
 
-    def _explain(self, response: httpx.Response, what: str, words: str) -> httpx.Response:
+    def _explain(
+        self, response: httpx.Response, what: str, words: str, *, reading: bool = False
+    ) -> httpx.Response:
         try:
             return check(response, what, words=words)
         except PackageError as error:
-            error.hint = self._hint(response, words)
+            error.hint = self._hint(response, words, reading=reading)
             if response.status_code in self.denied:
                 raise Denied(str(error), hint=error.hint) from error
             raise
 
-    def _hint(self, response: httpx.Response, words: str) -> str:
+    def _hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
         fitting = (hint for text, hint in self.hints.items() if text.lower() in words.lower())
-        return next(fitting, self.by_status.get(response.status_code, ""))
+        by_status = self.by_status.get(response.status_code, "")
+        if reading and self.reading and response.status_code in {401, 403}:
+            by_status = self.reading
+        return next(fitting, by_status)
 
 
 def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
@@ -121,5 +136,6 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
         str(transient[0]),
         retry_after=max(waits, default=None),
         ambiguous=any(error.ambiguous for error in transient),
+        crowded=any(error.crowded for error in transient),
         hint=transient[0].hint,
     )

@@ -1,0 +1,182 @@
+"""Crates that cargo packages once others are on the registry, and cycles that it publishes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.test_cargo_publish import cargo, machine, publish, toolchain
+from integration.tools import require_tool
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from integration.crates import CrateServer
+    from workspaces import Program
+
+# As tokio has them: tied by versions and [patch], with development dependencies in a circle.
+PATCH = """[patch.crates-io]
+demo-syntax = { path = "demo-syntax" }
+demo-rt = { path = "demo-rt" }
+demo-util = { path = "demo-util" }
+"""
+TIED = {
+    "demo-syntax": '[dev-dependencies]\ndemo-rt = "1"\n',
+    "demo-rt": "[target.'cfg(unix)'.dependencies]\n"
+    'syntax = { package = "demo-syntax", version = "~VERSION", optional = true }\n'
+    '[dev-dependencies]\ndemo-util = "1"\n',
+    "demo-util": "[build-dependencies]\ndemo-rt = { workspace = true }\n",
+}
+SHARED = '[workspace.dependencies]\ndemo-rt = "1"\n'
+
+# As tracing has them: with paths, and the circle is of a development dependency alone.
+CIRCLE = {
+    "demo-attributes": "[dev-dependencies]\n"
+    'demo-spans = { path = "../demo-spans", version = "1" }\n',
+    "demo-spans": "[dependencies]\n"
+    'demo-attributes = { path = "../demo-attributes", version = "VERSION" }\n',
+    "demo-log": '[dependencies]\ndemo-spans = { path = "../demo-spans", version = "VERSION" }\n',
+}
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    require_tool("cargo")
+
+
+@pytest.fixture
+def program(tmp_path: Path, crate_server: CrateServer) -> Program:
+    return machine(tmp_path / "home", crate_server)
+
+
+def write(root: Path, version: str, members: dict[str, str], rest: str = "") -> Path:
+    """A git repository of them at this version."""
+    root.mkdir()
+    names = ", ".join(f'"{name}"' for name in members)
+    (root / "Cargo.toml").write_text(f'[workspace]\nmembers = [{names}]\nresolver = "2"\n{rest}')
+    for name, needs in members.items():
+        source = root / name / "src"
+        source.mkdir(parents=True)
+        (source / "lib.rs").write_text("pub fn count() -> u32 { 1 }\n")
+        (root / name / "Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion = "{version}"\nedition = "2021"\n'
+            f'license = "MIT"\ndescription = "Of a demo"\n{needs.replace("VERSION", version)}'
+        )
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Start")
+    return root
+
+
+def hold_earlier(server: CrateServer, names: Iterable[str]) -> None:
+    for name in names:
+        server.crates.hold(name, "1.0.0")
+
+
+def uploaded(server: CrateServer) -> list[str]:
+    return [upload.filename for upload in server.recorder.uploads]
+
+
+def test_crates_tied_by_versions_go_one_after_the_other(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """R1, R48: and what is sent is to the byte what cargo makes, now that all is there."""
+    hold_earlier(crate_server, TIED)
+    crate_server.crates.index_lag_s = 0.2
+    root = write(tmp_path / "workspace", "1.1.0", TIED, PATCH + SHARED)
+    run = publish(program, root, crate_server)
+    assert run.code == 0, run.out + run.err
+    order = ["demo-syntax-1.1.0.crate", "demo-rt-1.1.0.crate", "demo-util-1.1.0.crate"]
+    assert uploaded(crate_server) == order
+    assert git(root, "status", "--porcelain") == ""
+    home = tmp_path / "home"
+    environment = {**os.environ, **toolchain(home), "CARGO_TARGET_DIR": str(home / "target")}
+    package = ["package", "--no-verify", "--manifest-path", str(root / "Cargo.toml")]
+    cargo(*package, "--package", "demo-util", environment=environment)
+    theirs = home / "target" / "package" / "demo-util-1.1.0.crate"
+    assert theirs.read_bytes() == crate_server.crates.files["demo-util-1.1.0.crate"]
+    consume(crate_server, tmp_path, "demo-util@1.1.0")
+
+
+def consume(server: CrateServer, tmp_path: Path, name: str) -> None:
+    """A cargo that knows nothing yet gets it with all it needs."""
+    home = tmp_path / "fresh"
+    server.cargo_config(home / "cargo")
+    environment = {**os.environ, **toolchain(home)}
+    dependent = tmp_path / "dependent"
+    cargo("init", "--quiet", "--name", "dependent", dependent, environment=environment)
+    manifest = ["--manifest-path", str(dependent / "Cargo.toml")]
+    cargo("add", "--quiet", *manifest, name, environment=environment)
+    cargo("fetch", "--quiet", *manifest, environment=environment)
+
+
+def test_a_dry_run_packages_what_the_registry_allows(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """demo-rt asks for a demo-syntax that only the release will bring."""
+    hold_earlier(crate_server, TIED)
+    root = write(tmp_path / "workspace", "1.1.0", TIED, PATCH + SHARED)
+    run = publish(program, root, crate_server, "--dry-run")
+    assert run.code == 0, run.out + run.err
+    reasons = {name: run.row(name)["reason"] for name in TIED}
+    assert reasons == {
+        "demo-syntax": "dry run: built, not uploaded",
+        "demo-rt": "dry run: not built, for it can be once the registry has demo-syntax",
+        "demo-util": "dry run: built, not uploaded",
+    }
+    assert uploaded(crate_server) == []
+
+
+def test_a_circle_of_development_dependencies_is_published(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """R48: cargo publishes the one that is needed for more than that first."""
+    hold_earlier(crate_server, CIRCLE)
+    root = write(tmp_path / "workspace", "1.1.0", CIRCLE)
+    run = publish(program, root, crate_server)
+    assert run.code == 0, run.out + run.err
+    assert uploaded(crate_server) == [
+        "demo-attributes-1.1.0.crate",
+        "demo-spans-1.1.0.crate",
+        "demo-log-1.1.0.crate",
+    ]
+    assert "demo-attributes -> demo-spans (dev)" in run.out + run.err
+    _, line = crate_server.crates.lines["demo_attributes"][-1]
+    assert [(it["name"], it["registry"]) for it in line["deps"]] == [("demo-spans", None)]
+    consume(crate_server, tmp_path, "demo-log@1.1.0")
+
+
+def test_a_circle_that_cargo_cannot_publish_says_what_to_leave_out(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """R6: nothing of it was ever published, and the rest of the release goes on."""
+    root = write(tmp_path / "workspace", "1.0.0", {**CIRCLE, "demo-lone": ""})
+    run = publish(program, root, crate_server)
+    assert run.code == 1, run.out + run.err
+    assert run.outcomes == {
+        "demo-attributes": "failed",
+        "demo-spans": "blocked",
+        "demo-log": "blocked",
+        "demo-lone": "published",
+    }
+    assert "Leave its version out" in run.row("demo-attributes")["hint"]
+
+
+def test_a_circle_of_build_dependencies_is_named(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """R7"""
+    members = {
+        "demo-a": '[build-dependencies]\ndemo-b = "1"\n',
+        "demo-b": '[dependencies]\ndemo-a = "1"\n',
+    }
+    patch = '[patch.crates-io]\ndemo-a = { path = "demo-a" }\ndemo-b = { path = "demo-b" }\n'
+    run = publish(program, write(tmp_path / "workspace", "1.0.0", members, patch), crate_server)
+    assert run.code == 3, run.out + run.err
+    assert "cargo:demo-a needs cargo:demo-b (build)" in run.err
+    assert "cargo:demo-b needs cargo:demo-a (runtime)" in run.err
+    assert "Remove one of these dependencies" in run.err
