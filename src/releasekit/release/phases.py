@@ -11,6 +11,7 @@ from releasekit.errors import (
     BuildFailed,
     Denied,
     DigestMismatch,
+    LeftAlone,
     PackageError,
     Rejected,
     Transient,
@@ -127,8 +128,7 @@ class Phases:
             with self._events.span("upload", *runs):
                 await self._send(runs, companions)
         except PackageError as error:
-            left = runs[0].attempts <= self._config.max_retries and may_retry()
-            if isinstance(error, Transient) and left:
+            if isinstance(error, Transient) and may_retry() and self._goes_again(error, runs):
                 raise
             for run in runs:
                 run.error = error
@@ -139,6 +139,14 @@ class Phases:
                 raise
             if self._config.gate == "accepted" and not all(there):
                 raise Undecided(runs[0].ambiguity) from error
+
+    def _goes_again(self, error: Transient, runs: Sequence[PackageRun]) -> bool:
+        """Whether another attempt is left; one that found the registry left alone was none."""
+        if isinstance(error, LeftAlone):
+            for run in runs:
+                run.attempts -= 1
+            return True
+        return runs[0].attempts <= self._config.max_retries
 
     async def _look_again(self, run: PackageRun) -> None:
         """Before the first byte leaves, the sources must still be those that were planned."""

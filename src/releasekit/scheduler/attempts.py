@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from releasekit.aio import backoff
-from releasekit.errors import ReleasekitError, Transient, Undecided
+from releasekit.errors import LeftAlone, ReleasekitError, Transient, Undecided
 from releasekit.model import Outcome
 from releasekit.priority import K
 
@@ -50,6 +50,8 @@ class Policy:
 
     def retries(self, error: BaseException, *, lane: str, attempt: int) -> bool:
         """Whether another attempt follows the one numbered `attempt`, counted from 1."""
+        if isinstance(error, LeftAlone):
+            return True
         return attempt <= self.max_retries[lane] and self.is_passing(error)
 
     def is_passing(self, error: BaseException) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Group
-from releasekit.errors import PackageError, PlanError, Transient
+from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
 from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
@@ -316,6 +316,8 @@ class Scheduler(Generic[K]):
         settled = self._frontier.defer(name)
         if not settled:
             delay_s = self._policy.delay_s(error, attempt=attempt)
+            if isinstance(error, LeftAlone):
+                self._attempts[name] -= 1
             loop = asyncio.get_running_loop()
             self._pauses[name] = loop.call_later(delay_s, self._wake, name)
             if self._observer is not None:
