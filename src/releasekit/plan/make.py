@@ -22,6 +22,7 @@ from releasekit.model import (
     PlannedPackage,
     Published,
 )
+from releasekit.plan.access import look_up
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
 
@@ -58,7 +59,11 @@ async def make_plan(
     chosen = [without_private(package, everything) for package in select(public, config)]
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    published = await look_up(with_dependencies(ordered, public), targets)
+    published = await look_up(
+        with_dependencies(ordered, public),
+        targets,
+        uploading=config.mode == "publish" and not config.dry_run,
+    )
     refuse_left_out(ordered, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     planned = tuple(
@@ -152,16 +157,6 @@ def with_dependencies(
         for dependency in package.dependencies:
             wanted.setdefault(dependency.on, public[dependency.on])
     return list(wanted.values())
-
-
-async def look_up(
-    packages: Sequence[Package], targets: Mapping[str, Target]
-) -> dict[PackageId, Published | None]:
-    """What the registries show of every package, asked side by side."""
-    answers = await gather_all(
-        targets[package.id.ecosystem].registry.lookup(package) for package in packages
-    )
-    return {package.id: answer for package, answer in zip(packages, answers, strict=True)}
 
 
 def refuse_left_out(
