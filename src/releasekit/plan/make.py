@@ -25,6 +25,7 @@ from releasekit.model import (
 from releasekit.plan.access import look_up
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +93,28 @@ async def make_plan(
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
         versions=versions,
-        notes=(*order_notes, *plan_notes(planned, targets)),
+        notes=(*order_notes, *elsewhere_notes(planned, versions), *plan_notes(planned, targets)),
+    )
+
+
+def elsewhere_notes(
+    packages: Sequence[PlannedPackage], versions: Mapping[str, Mapping[str, str]]
+) -> tuple[str, ...]:
+    """Which requirements the versions of this workspace do not meet, for each ecosystem."""
+    found: dict[str, list[str]] = {}
+    for package in (p.package for p in packages if p.action is not Action.KEEP):
+        ecosystem = package.id.ecosystem
+        for need in package.elsewhere:
+            ours = versions[ecosystem].get(need.on.name, "")
+            here = f" (here {ours})" if ours else ""
+            requirement = need.requirement.removeprefix(need.on.name).strip()
+            found.setdefault(ecosystem, []).append(
+                f"{package.id.name} -> {need.on.name} {requirement}{here}"
+            )
+    return tuple(
+        f"{ecosystem}: these exclude the version of this workspace, and get another one from the "
+        f"registry: {few(needs)}"
+        for ecosystem, needs in found.items()
     )
 
 
