@@ -55,6 +55,7 @@ def main(
         return error.exit_code
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("error: cancelled before anything was published", file=sys.stderr)
+        actions.output("result", "cancelled")
         return INTERRUPTED
 
 

@@ -129,6 +129,12 @@ class Transient(PackageError):
         self.crowded = crowded
 
 
+class LeftAlone(Transient):
+    """Nothing was asked: the registry is down, and gets a rest for `retry_after`. To wait for the
+    end of that is no attempt.
+    """
+
+
 class JournalError(ReleasekitError):
     """The journal is damaged before its tail."""
 

@@ -218,12 +218,30 @@ def test_pinning_twice_changes_nothing_more(ecosystem: str, case: Case, root: Pa
     assert pins(ecosystem, case, root, pin="exact", times=2) == exact
 
 
-def test_a_requirement_that_excludes_the_planned_version_is_refused(
+def test_a_requirement_that_excludes_the_planned_version_is_refused_or_no_edge(
     ecosystem: str, case: Case, root: Path
 ) -> None:
+    """R24: as the ecosystem's own tools take another version from the registry, or do not."""
     case.write(root, [Member(key="core"), Member(key="web", needs={"core": "excludes"})])
-    with pytest.raises(PlanError, match=case.name("web")):
-        pins(ecosystem, case, root)
+    packages = discovered(ecosystem, case, root)
+    (web,) = (package for package in packages if package.id.name == case.name("web"))
+    if not web.elsewhere:
+        with pytest.raises(PlanError, match=case.name("web")):
+            pins(ecosystem, case, root)
+        return
+    assert [need.on.name for need in web.elsewhere] == [case.name("core")]
+    assert case.name("core") not in {need.on.name for need in web.dependencies}
+    published = [package for package in packages if not package.unpublishable]
+    for mode in ("auto", "exact"):
+        assert pins(ecosystem, case, root, pin=mode) == manifests(published)
+
+
+def test_what_an_example_asks_for_binds_nobody_else(ecosystem: str, case: Case, root: Path) -> None:
+    """Only what is published constrains what is published."""
+    members = [Member(key="core"), Member(key="text", needs={"core": "open"})]
+    case.write(root, [*members, Member(key="internal", needs={"core": "excludes"}, private=True)])
+    for mode in ("auto", "exact", "none"):
+        assert pins(ecosystem, case, root, pin=mode)
 
 
 def test_each_package_is_built_where_it_belongs(ecosystem: str, case: Case, builds: Builds) -> None:

@@ -58,7 +58,7 @@ PHASES = mutants(
             "str(error) if ambiguous else ambiguity",
             "str(error) if ambiguous else ''",
         ),
-        "one attempt too many": always("Phases.upload", "runs[0].attempts <= ..."),
+        "one attempt too many": always("Phases._goes_again", "runs[0].attempts <= ..."),
         "dependents go on in ambiguity": never(
             "Phases.upload", "self._config.gate == 'accepted' and ..."
         ),

@@ -185,6 +185,32 @@ def test_results_that_cannot_be_written_are_a_clear_error(
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_a_run_without_results_leaves_none_of_an_earlier_one(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R4: a job that joins results must not take a success of yesterday for this run's."""
+    (tmp_path / "r" / "pypi" / "simple" / "demo-a" / "index.html").mkdir(parents=True)
+    state = tmp_path / "state"
+    kept, wanted = state / "results.json", tmp_path / "wanted.json"
+    state.mkdir()
+    for path in (kept, wanted):
+        path.write_text("{}")
+    argv = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
+    assert main([*argv, f"--state-directory={state}", f"--results-file={wanted}"]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert not kept.exists()
+    assert not wanted.exists()
+
+
+def test_results_that_cannot_be_removed_are_a_clear_error(
+    workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = tmp_path / "results"
+    wanted.mkdir()
+    assert main(["publish", str(workspace), registry, f"--results-file={wanted}"]) == 2
+    assert f"{wanted}: cannot be removed: " in capsys.readouterr().err
+
+
 def test_doctor_finds_nothing_after_a_good_run(
     workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

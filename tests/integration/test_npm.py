@@ -65,7 +65,9 @@ def packument(server: Verdaccio, name: str) -> dict[str, Any]:
     return found
 
 
-def install(registry: str, into: Path, names: Iterable[str], *, tool: str) -> None:
+def install(
+    registry: str, into: Path, names: Iterable[str], *, tool: str, flag: str = "--registry"
+) -> None:
     """With the real client, and all of them required by node."""
     into.mkdir()
     write_json(into / "package.json", {"name": "user", "private": True})
@@ -75,7 +77,7 @@ def install(registry: str, into: Path, names: Iterable[str], *, tool: str) -> No
         argv += [f"--config.cache-dir={into / 'cache'}"]
     require_tool("npm")
     done = subprocess.run(
-        [*argv, "--registry", registry, *names],
+        [*argv, f"{flag}={registry}", *names],
         cwd=into,
         capture_output=True,
         text=True,
@@ -370,6 +372,30 @@ def test_a_static_directory_serves_what_was_published(
         again = program.run("publish", workspace, "--registry", f"dir:{tmp_path / 'served'}")
         assert again.results["result"] == "noop"
         install(url, tmp_path / "into", NAMES, tool=tool)
+
+
+@pytest.mark.parametrize(
+    ("tool", "flag", "addressed"),
+    [
+        ("npm", "--registry", False),
+        ("npm", "--@acme:registry", True),
+        ("pnpm", "--@acme:registry", True),
+    ],
+)
+def test_a_static_directory_serves_from_below_the_root_of_its_host(
+    program: Program, tmp_path: Path, tool: str, flag: str, addressed: bool
+) -> None:
+    """Also as the registry of a scope, with the address that clients take as it stands."""
+    root = npm_workspace(tmp_path / "workspace", {"core": (), "web": ("core",)})
+    served = tmp_path / "served" / "any" / "prefix"
+    served.mkdir(parents=True)
+    with static_server(tmp_path / "served") as origin:
+        url = f"{origin}/any/prefix/npm/"
+        if addressed:
+            (root / "releasekit.toml").write_text(f'[npm]\ndirectory-url = "{url}"\n')
+        run = program.run("publish", root, "--registry", f"dir:{served}")
+        assert run.code == 0, run.out + run.err
+        install(url, tmp_path / "into", ["@acme/core", "@acme/web"], tool=tool, flag=flag)
 
 
 def publish_config(root: Path, name: str, **config: object) -> Path:

@@ -68,7 +68,7 @@ HOUSE = (
     ("state", *STATE),
     ("config", *CONFIG),
     ("ecosystems", "interface", "directory", "folders", "shared", *FOLDERS),
-    ("plan", "source", "decision", "order", "make", "file", "changes", "warnings"),
+    ("plan", "source", "decision", "order", "access", "make", "file", "changes", "warnings"),
     ("release", "life", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),

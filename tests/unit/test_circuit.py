@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import virtual_time
-from releasekit.errors import Transient
+from releasekit.errors import LeftAlone, Transient
 from releasekit.http.circuit import Circuit
 
 
@@ -39,6 +39,26 @@ def test_each_pause_is_twice_the_last_up_to_a_minute() -> None:
         return pauses
 
     assert virtual_time.run(main()) == [10, 20, 40, 60, 60]
+
+
+def test_a_rest_counts_as_an_attempt_once_it_has_lasted_too_long() -> None:
+    """R16: an outage is waited for, but not for ever; and the next one has its own time."""
+
+    async def main() -> list[tuple[float, bool]]:
+        circuit = Circuit("registry", failures=1, pause_s=60.0)
+        seen = []
+        for _ in range(2):
+            for _ in range(6):
+                circuit.failed("refused")
+                with pytest.raises(Transient) as caught:
+                    circuit.check()
+                seen.append((virtual_time.now() % 360, isinstance(caught.value, LeftAlone)))
+                await asyncio.sleep(60.0)
+            circuit.succeeded()
+        return seen
+
+    once = [(0, True), (60, True), (120, True), (180, True), (240, True), (300, False)]
+    assert virtual_time.run(main()) == once * 2
 
 
 def test_requests_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:

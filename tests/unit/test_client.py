@@ -10,7 +10,14 @@ import httpx
 import pytest
 
 import virtual_time
-from releasekit.errors import Denied, PackageError, Rejected, ReleasekitError, Transient
+from releasekit.errors import (
+    ConfigError,
+    Denied,
+    PackageError,
+    Rejected,
+    ReleasekitError,
+    Transient,
+)
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import (
     RetryPolicy,
@@ -413,10 +420,60 @@ def test_a_registry_that_is_down_is_left_alone() -> None:
     assert script.times == [0, 0, 0, 20]
 
 
+def test_a_rest_is_no_attempt() -> None:
+    """R16: with one retry, a look still gets both of its answers."""
+    script = Script([answer(503), answer(200)])
+    circuit = Circuit("registry.example", failures=1, pause_s=20)
+    get(script, RetryPolicy(1, 0.0, circuit=circuit))
+    assert script.times == [0, 20]
+
+
+def test_an_address_where_nobody_has_ever_answered_is_no_outage() -> None:
+    """R16: a wrong address is told after a few quick tries, without any rest."""
+    circuit = Circuit("registry.example", failures=1, pause_s=20)
+    script = Script([httpx.ConnectError("refused")] * 4)
+    with pytest.raises(Transient, match="refused"):
+        get(script, RetryPolicy(3, 1.0, circuit=circuit))
+    assert len(script.requests) == 4
+    assert script.times[-1] <= 3
+    script = Script([answer(200), httpx.ConnectError("refused"), answer(200)])
+    for _ in range(2):
+        get(script, RetryPolicy(1, 0.0, circuit=circuit))
+    assert script.times[-1] == 20
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
+def test_a_proxy_that_cannot_be_reached_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """R34: with the variable to correct, and without its credentials."""
+    monkeypatch.setenv(variable, "http://me:hunter2@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "other.example")
+    with pytest.raises(Transient) as caught:
+        get(Script([httpx.ConnectError("refused")]), RetryPolicy(0))
+    name = variable.upper()
+    assert str(caught.value) == (
+        f"GET {URL}: refused (through the proxy http://127.0.0.1:9, which {name} names)"
+    )
+    assert caught.value.hint == f"Correct {name}, or name registry.example in NO_PROXY."
+    for url, error in (
+        ("https://other.example/", httpx.ConnectError("refused")),
+        (URL, httpx.ReadError("reset")),
+    ):
+        with pytest.raises(Transient, match=r"(refused|reset)$"):
+            get(Script([error]), RetryPolicy(0), url=url)
+
+
+def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:9")
+    with pytest.raises(ConfigError, match=r"HTTPS_PROXY or ALL_PROXY cannot be used: .*gopher"):
+        http_client()
+
+
 def test_an_open_circuit_says_so_without_asking() -> None:
     circuit = Circuit("registry.example", failures=1, pause_s=20)
-    script = Script([httpx.ConnectError("refused")])
-    with pytest.raises(Transient, match=r"registry\.example is down: .*'refused'") as caught:
+    script = Script([answer(503)])
+    with pytest.raises(Transient, match=r"registry\.example is down: .*'HTTP 503'") as caught:
         get(script, RetryPolicy(1, 0.0, deadline_s=10, circuit=circuit))
     assert caught.value.retry_after is None or caught.value.retry_after <= 20
     assert len(script.requests) == 1

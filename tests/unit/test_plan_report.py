@@ -52,6 +52,40 @@ def test_a_reason_that_many_packages_share_is_told_once() -> None:
     ]
 
 
+def test_a_reason_that_most_packages_of_an_action_share_is_told_once() -> None:
+    """And every row still has its package, version and action, for those who search in it."""
+    new = [step(f"n{number}", Action.PUBLISH, reason="not there") for number in range(4)]
+    kept = [step(f"k{number}", Action.KEEP, reason="there already") for number in range(3)]
+    odd = step("odd", Action.PUBLISH, reason="its files are gone")
+    lines = plan_table(plan(*new, *kept, odd)).splitlines()
+    assert lines[1] == "pypi:n0   1.0.0    publish"
+    assert [line for line in lines if "not there" in line] == ["publish (4): not there"]
+    assert sum("there already" in line for line in lines) == 3
+    assert re.fullmatch(r"pypi:odd +1\.0\.0 +publish +its files are gone", lines[8])
+    text = plan_summary(plan(*new, *kept, odd))
+    assert text.count("not there") == 1
+    assert "\n4 to build and publish: not there\n" in text
+    assert "| <code>pypi:n0</code> | <code>1.0.0</code> | to build and publish |  |" in text
+    assert json.loads(plan_json(plan(*new), ROOT))["packages"][0]["reason"] == "not there"
+
+
+def test_no_column_is_for_what_all_packages_share() -> None:
+    new = [step(f"n{number}", Action.PUBLISH, reason="not there") for number in range(4)]
+    assert plan_table(plan(*new)).splitlines()[0] == "package  version  action"
+    assert "| Package | Version | Action |\n" in plan_summary(plan(*new))
+
+
+def test_a_summary_tells_each_reason_of_private_packages_once() -> None:
+    examples = [package(f"e{number}", "1", unpublishable="it is an example") for number in range(4)]
+    lone = package("lone", "1", unpublishable="it has no version")
+    text = plan_summary(plan(private=(*examples, lone)))
+    assert text.count("it is an example") == 1
+    assert "| it has no version | <code>pypi:lone</code> |" in text
+    assert "more" not in text
+    many = [package(f"e{n}", "1", unpublishable="it is an example") for n in range(2_001)]
+    assert "… and 1 more." in plan_summary(plan(private=tuple(many)))
+
+
 def test_plan_table_of_nothing_is_its_headline() -> None:
     assert plan_table(plan()) == "No package to publish"
 
@@ -122,7 +156,7 @@ def test_plan_summary_of_nothing_is_its_headline() -> None:
 
 def test_plan_summary_of_a_large_plan_stays_below_the_limit() -> None:
     """R40"""
-    steps = [step(f"p{n}", Action.PUBLISH, reason="`|" * 200) for n in range(3_000)]
+    steps = [step(f"p{n}", Action.PUBLISH, reason=f"{n}{'`|' * 200}") for n in range(3_000)]
     text = plan_summary(plan(*steps))
     assert len(text.encode()) < 1_000_000
     assert "… and 2700 more, in the plan file." in text
@@ -136,6 +170,6 @@ def test_plan_summary_keeps_its_shape_whatever_the_text(name: str, reason: str) 
     text = plan_summary(plan(step(name, Action.REFUSE, reason=reason), private=private))
     usual = plan_summary(mixed_plan())
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in rows} == {4, 5}
+    assert {line.count("|") for line in rows} == {3, 5}
     tags = set(re.findall(r"<[^>]*>", text))
     assert tags == set(re.findall(r"<[^>]*>", usual))

@@ -19,7 +19,7 @@ from fakes import (
     plan,
     target,
 )
-from releasekit.errors import Denied, Transient
+from releasekit.errors import Denied, LeftAlone, Transient
 from releasekit.model import (
     Action,
     Dependency,
@@ -330,6 +330,31 @@ def test_passing_faults_without_end_are_a_failure(line: Line) -> None:
     result = line.run(plan(CORE))["core"]
     assert (result.outcome, result.attempts) == (Outcome.FAILED, 3)
     assert result.reason == "503"
+
+
+def test_waiting_for_a_registry_to_come_back_is_no_attempt(line: Line) -> None:
+    """R16: nothing was asked of it meanwhile."""
+    resting = LeftAlone("it is down", retry_after=0.0)
+    line.registry.faults["core"] = [BUSY, *[resting] * 9, BUSY]
+    result = line.run(plan(CORE), max_retries=2)["core"]
+    assert (result.outcome, result.attempts) == (Outcome.PUBLISHED, 3)
+    line.registry.faults["app"] = [BUSY, resting, BUSY, resting, BUSY]
+    result = line.run(plan(APP), max_retries=2)["app"]
+    assert (result.outcome, result.attempts, result.reason) == (Outcome.FAILED, 3, "503")
+
+
+def test_a_run_that_ends_waits_for_no_registry(line: Line) -> None:
+    """R28"""
+    line.registry.faults["core"] = [LeftAlone("it is down", retry_after=3600.0)] * 2
+    line.registry.on_upload = lambda _: release.stop("enough")
+    release: ReleaseRun
+
+    def during(made: ReleaseRun) -> None:
+        nonlocal release
+        release = made
+
+    line.during = during
+    assert line.run(plan(CORE))["core"].outcome is Outcome.FAILED
 
 
 def test_a_lost_answer_is_not_an_error(line: Line) -> None:

@@ -5,10 +5,13 @@ import random
 import re
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from releasekit.errors import PlanError, Rejected, Transient, Undecided, UnknownDependency
 from releasekit.graph import DependencyGraph
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import check, http_client, send
 from releasekit.model import Node, Outcome, PackageId
 from releasekit.scheduler import RunResult, Scheduler, Task
 from simulation.virtual_loop import VirtualLoop, run
@@ -70,6 +73,32 @@ def test_failures_block_dependents_and_say_why() -> None:
     assert result.skipped == ["b", "c"]
     assert result.reasons["c"] == "blocked by a (failed)"
     assert isinstance(result.errors["a"], ValueError)
+
+
+def test_an_outage_uses_up_no_attempts_but_those_that_were_made() -> None:
+    """R16: a server that is down for its first 9 requests gets everything once it is back."""
+    asked: list[float] = []
+
+    async def main(loop: VirtualLoop) -> RunResult[str]:
+        circuit = Circuit("registry.example", failures=5)
+
+        def answer(_request: httpx.Request) -> httpx.Response:
+            asked.append(loop.time())
+            return httpx.Response(503 if len(asked) <= 9 else 201)
+
+        async with http_client(transport=httpx.MockTransport(answer)) as client:
+
+            async def upload(name: str) -> None:
+                request = client.build_request("PUT", f"https://registry.example/{name}")
+                check(await send(client, request, circuit=circuit), name)
+
+            tasks = [Task(f"p{number}", "upload") for number in range(10)]
+            return await Scheduler.from_tasks(tasks, lanes={"upload": 5}, max_retries=3).run(upload)
+
+    result = run(main)
+    assert result.ok
+    assert len(asked) == 9 + 10
+    assert max(result.attempts.values()) <= 4
 
 
 def test_what_is_there_counts_as_done() -> None:

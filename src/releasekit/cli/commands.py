@@ -23,6 +23,7 @@ from releasekit.host.runner import on_actions
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.model import Action, Outcome, Report
+from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
 from releasekit.plan.make import discover, make_plan
 from releasekit.plan.source import commit_of
@@ -130,6 +131,7 @@ async def publish(config: Config, session: Session) -> int:
             await asyncio.to_thread(refuse_links, config.state_directory)
             _say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
+            forget_results(config)
             for path in pins.recover(config.state_directory, ecosystems, root=config.root):
                 _say(f"restored {path}, which a killed run had left pinned", session)
             run_logs.remove_old(config.state_directory)
@@ -148,7 +150,7 @@ async def publish(config: Config, session: Session) -> int:
             made = await with_warnings(made, config, targets, journal.history, processes)
             refuse_errors(made)
             if not config.dry_run:
-                check_credentials(made, targets)
+                check_credentials(uploading(made), targets)
             sources = Sources.in_checkout(made, config.root, processes)
             run = _Run(run_id, made, config, session, journal)
             return await run.carry_out(targets, sources, interruption)
@@ -159,15 +161,27 @@ def _say(line: str, session: Session) -> None:
         print(log_line(line), file=session.out)
 
 
-def check_credentials(made: Plan, targets: Mapping[str, Target]) -> None:
-    """Raises MissingCredentials before anything is built, if anything will have to be uploaded."""
-    for name, target in targets.items():
-        if any(
-            planned.package.id.ecosystem == name
-            and planned.action in {Action.PUBLISH, Action.UPLOAD}
-            for planned in made.packages
-        ):
-            target.registry.check_credentials()
+def uploading(made: Plan) -> set[str]:
+    """The ecosystems of which something will have to be uploaded."""
+    return {
+        planned.package.id.ecosystem
+        for planned in made.packages
+        if planned.action in {Action.PUBLISH, Action.UPLOAD}
+    }
+
+
+def forget_results(config: Config) -> None:
+    """Remove what an earlier run has left, durably: should this one end before it has results, no
+    later step may take those for its own.
+    """
+    for path in {config.state_directory / RESULTS, config.results_file}:
+        if path is None:
+            continue
+        try:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                durable.remove(path)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be removed: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)

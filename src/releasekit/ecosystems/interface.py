@@ -44,7 +44,8 @@ class Workspace(Protocol):
     def packages(self) -> Sequence[Package]:
         """All of them, publishable or not, in any order; none where the ecosystem is not used.
 
-        `dependencies` hold in-repo packages only.
+        `dependencies` hold in-repo packages only. What is never published has edges too; nothing
+        that they ask for raises an error.
         """
         ...
 
@@ -54,7 +55,7 @@ class Workspace(Protocol):
 
         `versions` maps canonical names to planned versions. Everything else is kept to the byte;
         the same text comes back when nothing needs a pin. Raises PlanError where a requirement
-        excludes the planned version.
+        excludes the planned version, and the ecosystem's own tool would take no other.
         """
         ...
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from releasekit.errors import Transient
+from releasekit.errors import LeftAlone, Transient
 
 MAX_PAUSE_S: Final = 60.0
+# What has been down for longer may stay so: from then on, finding it down counts as an attempt.
+PATIENCE_S: Final = 300.0
 
 
 class Circuit:
     """Keeps requests from a registry that is down. `failures` failed requests in a row open it for
     `pause_s`, then for twice that, up to a minute. A status below 500 shows that the registry is
-    up.
+    up. `reached` tells whether it has ever given an answer.
     """
 
     def __init__(self, name: str, *, failures: int = 5, pause_s: float = 5.0) -> None:
@@ -23,13 +25,19 @@ class Circuit:
         self._failures = 0
         self._pauses = 0
         self._open_until = 0.0
+        self._down_since = 0.0
         self._last = ""
+        self.reached = False
 
     def check(self) -> None:
-        """Raises Transient, with the time left as `retry_after`, while the circuit is open."""
-        left_s = self._open_until - asyncio.get_running_loop().time()
+        """While the circuit is open, raises LeftAlone, with the time left as `retry_after`; and
+        Transient where that has been so for too long.
+        """
+        now = asyncio.get_running_loop().time()
+        left_s = self._open_until - now
         if left_s > 0:
-            raise Transient(
+            error = LeftAlone if now - self._down_since < PATIENCE_S else Transient
+            raise error(
                 f"{self._name} is down: {self._failures} requests in a row failed, the last with "
                 f"{self._last!r}; it is left alone for {left_s:.0f} s",
                 retry_after=left_s,
@@ -37,6 +45,8 @@ class Circuit:
 
     def failed(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()
+        if not self._failures:
+            self._down_since = now
         self._failures += 1
         self._last = reason
         # Requests that were under way when it opened say nothing new.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import html
-import itertools
 import json
 import random
 import re
@@ -18,8 +17,8 @@ import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
-from releasekit.errors import Denied, Rejected, Transient
-from releasekit.http.origins import describe_request, is_safe, same_origin
+from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transient
+from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ _CROWDED = re.compile(
     rb"|non-fast-?forward|\(fetch first\)|failed to push some refs",
     re.IGNORECASE,
 )
+_LOOKS = frozenset({"GET", "HEAD"})
 
 _LOOKED_AT_BYTES = 64 * 1024
 # It stops at the next "<", so that no text is scanned twice.
@@ -65,7 +65,20 @@ T = TypeVar("T")
 def http_client(
     pool_size: int = 10, *, transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
-    """A client with at most `pool_size` connections; proxies and SSL_CERT_FILE are honoured."""
+    """A client with at most `pool_size` connections; proxies and SSL_CERT_FILE are honoured.
+
+    Raises ConfigError for a proxy that cannot be used.
+    """
+    try:
+        return _http_client(pool_size, transport)
+    except (ValueError, httpx.InvalidURL, ImportError) as error:
+        raise ConfigError(
+            f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {one_line(str(error))}",
+            hint="Write the address of an HTTP proxy: http://proxy.example:3128",
+        ) from error
+
+
+def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=transport,
         headers={"User-Agent": f"releasekit-action/{__version__}"},
@@ -119,10 +132,14 @@ def _timestamp(http_date: str) -> float | None:
 
 
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
-    """Call `attempt` until it returns, raises anything but Transient, or the policy is used up."""
+    """Call `attempt` until it returns, raises anything but Transient, or the policy is used up.
+
+    One that finds the registry left alone has asked nothing, and does not count.
+    """
     clock = asyncio.get_running_loop().time
     deadline = clock() + policy.deadline_s
-    for number in itertools.count():
+    number = 0
+    while True:
         limit = asyncio.timeout_at(deadline)
         try:
             async with limit:
@@ -134,13 +151,14 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
                 f"no answer within {policy.deadline_s:.0f} s", ambiguous=True
             ) from error
         except Transient as error:
-            delay_s = max(
-                error.retry_after or 0.0, backoff(number, policy.base_delay_s, policy.rng)
-            )
-            if number >= policy.max_retries or clock() + delay_s > deadline:
+            # Where nobody has ever answered, whoever waits should soon know.
+            pace = number if policy.circuit is None or policy.circuit.reached else 0
+            delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
+            asked = not isinstance(error, LeftAlone)
+            if (asked and number >= policy.max_retries) or clock() + delay_s > deadline:
                 raise
+        number += asked
         await asyncio.sleep(delay_s)
-    raise AssertionError  # pragma: no cover
 
 
 async def send(
@@ -164,7 +182,7 @@ async def send(
         finally:
             await response.aclose()
     except httpx.TransportError as error:
-        if circuit is not None:
+        if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
             circuit.failed(_describe(error))
         raise _broken(request, error) from error
     except httpx.DecodingError as error:
@@ -173,6 +191,7 @@ async def send(
         ) from error
     whole = _with_content(response, body)
     if circuit is not None:
+        circuit.reached = True
         if response.status_code >= 500 and not is_crowded(whole):
             circuit.failed(f"HTTP {response.status_code}")
         else:
@@ -342,8 +361,20 @@ def _with_content(response: httpx.Response, body: bytes) -> httpx.Response:
     return whole
 
 
+def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
+    """Whether a look at a server has led to none. Where nobody has ever answered, that is rather an
+    address or a proxy to correct than an outage to wait for.
+    """
+    return request.method in _LOOKS and isinstance(error, _NEVER_SENT)
+
+
 def _broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
     reason = f"{describe_request(request)}: {_describe(error)}"
+    proxy = proxy_of(request.url) if isinstance(error, _NEVER_SENT) else None
+    hint = ""
+    if proxy is not None:
+        reason += f" (through the proxy {proxy.address}, which {proxy.variable} names)"
+        hint = f"Correct {proxy.variable}, or name {request.url.host} in NO_PROXY."
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -352,7 +383,7 @@ def _broken(request: httpx.Request, error: httpx.TransportError) -> Transient | 
                 hint="For a server with a private certificate authority set SSL_CERT_FILE.",
             )
         cause = cause.__cause__ or cause.__context__
-    return Transient(reason, ambiguous=not isinstance(error, _NEVER_SENT))
+    return Transient(reason, ambiguous=not isinstance(error, _NEVER_SENT), hint=hint)
 
 
 def _describe(error: httpx.TransportError) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import NamedTuple
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -52,6 +54,28 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class Proxy(NamedTuple):
+    """Its address without credentials, and the variable that holds it."""
+
+    address: str
+    variable: str
+
+
+def proxy_of(url: httpx.URL) -> Proxy | None:
+    """The proxy that a request goes through, from where httpx takes it too.
+
+    https://www.python-httpx.org/environment_variables/#proxies
+    """
+    proxies = getproxies()
+    for scheme in (url.scheme, "all"):
+        if address := proxies.get(scheme):
+            if proxy_bypass(url.host):
+                return None
+            whole = httpx.URL(address if "://" in address else f"http://{address}")
+            return Proxy(str(whole.copy_with(userinfo=b"")), f"{scheme.upper()}_PROXY")
+    return None
 
 
 def describe_request(request: httpx.Request) -> str:

@@ -22,8 +22,10 @@ from releasekit.model import (
     PlannedPackage,
     Published,
 )
+from releasekit.plan.access import look_up
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +60,11 @@ async def make_plan(
     chosen = [without_private(package, everything) for package in select(public, config)]
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    published = await look_up(with_dependencies(ordered, public), targets)
+    published = await look_up(
+        with_dependencies(ordered, public),
+        targets,
+        uploading=config.mode == "publish" and not config.dry_run,
+    )
     refuse_left_out(ordered, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     planned = tuple(
@@ -87,7 +93,28 @@ async def make_plan(
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
         versions=versions,
-        notes=(*order_notes, *plan_notes(planned, targets)),
+        notes=(*order_notes, *elsewhere_notes(planned, versions), *plan_notes(planned, targets)),
+    )
+
+
+def elsewhere_notes(
+    packages: Sequence[PlannedPackage], versions: Mapping[str, Mapping[str, str]]
+) -> tuple[str, ...]:
+    """Which requirements the versions of this workspace do not meet, for each ecosystem."""
+    found: dict[str, list[str]] = {}
+    for package in (p.package for p in packages if p.action is not Action.KEEP):
+        ecosystem = package.id.ecosystem
+        for need in package.elsewhere:
+            ours = versions[ecosystem].get(need.on.name, "")
+            here = f" (here {ours})" if ours else ""
+            requirement = need.requirement.removeprefix(need.on.name).strip()
+            found.setdefault(ecosystem, []).append(
+                f"{package.id.name} -> {need.on.name} {requirement}{here}"
+            )
+    return tuple(
+        f"{ecosystem}: these exclude the version of this workspace, and get another one from the "
+        f"registry: {few(needs)}"
+        for ecosystem, needs in found.items()
     )
 
 
@@ -152,16 +179,6 @@ def with_dependencies(
         for dependency in package.needs:
             wanted.setdefault(dependency.on, public[dependency.on])
     return list(wanted.values())
-
-
-async def look_up(
-    packages: Sequence[Package], targets: Mapping[str, Target]
-) -> dict[PackageId, Published | None]:
-    """What the registries show of every package, asked side by side."""
-    answers = await gather_all(
-        targets[package.id.ecosystem].registry.lookup(package) for package in packages
-    )
-    return {package.id: answer for package, answer in zip(packages, answers, strict=True)}
 
 
 def refuse_left_out(

@@ -12,6 +12,7 @@ from releasekit.errors import (
     BuildFailed,
     Denied,
     DigestMismatch,
+    LeftAlone,
     PackageError,
     Rejected,
     Transient,
@@ -152,11 +153,8 @@ class Phases:
             await self._look_again(run)
             if run.error is not None:
                 raise fail_together(run, runs)
-        for run in runs:
-            run.attempts += 1
         try:
-            with self._events.span("upload", *runs):
-                await self._send(runs, companions)
+            await self._attempt(runs, companions)
         except PackageError as error:
             if may_retry(error):
                 raise
@@ -169,6 +167,17 @@ class Phases:
                 raise
             if self._config.gate == "accepted" and not all(there):
                 raise Undecided(runs[0].ambiguity) from error
+
+    async def _attempt(self, runs: Sequence[PackageRun], companions: Companions) -> None:
+        for run in runs:
+            run.attempts += 1
+        try:
+            with self._events.span("upload", *runs):
+                await self._send(runs, companions)
+        except LeftAlone:
+            for run in runs:
+                run.attempts -= 1  # nothing was asked
+            raise
 
     async def _look_again(self, run: PackageRun) -> None:
         """Before the first byte leaves, the sources must still be those that were planned."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.report.text import packages
+from releasekit.report.text import by_reason, packages
 from releasekit.text.escape import clip, code, markdown
 
 if TYPE_CHECKING:
@@ -40,12 +40,13 @@ def private_section(private: Sequence[Package], rows: int) -> list[str]:
     if not private or not rows:
         return []
     cells = [
-        (*package_cells(package), markdown(clip(package.unpublishable, 300)))
-        for package in private[:rows]
+        (markdown(clip(reason, 300)), ", ".join(package_cells(package)[0] for package in group))
+        for reason, group in by_reason(private[:rows]).items()
     ]
-    return details(
-        f"{packages(len(private))} never published", table(("Package", "Version", "Why"), cells)
-    )
+    lines = table(("Why", "Packages"), cells)
+    if len(private) > rows:
+        lines += ["", f"… and {len(private) - rows} more."]
+    return details(f"{packages(len(private))} never published", lines)
 
 
 def first_fitting(candidates: Iterable[str], limit_bytes: int) -> str:

@@ -17,12 +17,12 @@ from releasekit.report.markdown import (
     table,
 )
 from releasekit.report.mermaid import drawable, flowchart
-from releasekit.report.text import columns, few, packages
+from releasekit.report.text import by_reason, columns, few, packages
 from releasekit.report.warnings import warning_rows, warning_section, warning_table
 from releasekit.text import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from releasekit.model import Package, Plan, PlannedPackage, Published
@@ -41,6 +41,7 @@ _STYLES: Final = {
     Action.KEEP: "kept",
     Action.REFUSE: "failed",
 }
+_FEW: Final = 3
 _ROWS: Final = (2_000, 300, 30)  # rows of a table in a summary; fewer until it fits
 
 
@@ -53,25 +54,53 @@ def plan_headline(plan: Plan) -> str:
 
 
 def plan_table(plan: Plan) -> str:
-    """For a terminal or a log: packages in publish order, then why others are never published."""
+    """For a terminal or a log: packages in publish order, then what many of them have in common,
+    and why others are never published.
+    """
+    shared = _shared_reasons(plan)
     rows = [
-        (str(planned.package.id), planned.package.version, planned.action.value, planned.reason)
-        for planned in plan.packages
+        (str(planned.package.id), planned.package.version, planned.action.value, own_reason)
+        for planned, own_reason in _own_reasons(plan, shared)
     ]
-    lines = [*columns([("package", "version", "action", "why"), *rows]), ""] if rows else []
+    width = 4 if any(why for *_, why in rows) else 3
+    heading = ("package", "version", "action", "why")
+    lines = [*columns([row[:width] for row in (heading, *rows)]), ""] if rows else []
+    common = [
+        escape.log_line(f"{action} ({count}): {reason}")
+        for (action, reason), count in shared.items()
+    ]
+    lines += [*common, ""] if common else []
     lines += _never_published(plan.private)
     lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
     return "\n".join([*lines, plan_headline(plan), *map(escape.visible, plan.notes)])
 
 
+def _shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:
+    """For each action the reason that most of its packages share, with their number, where those
+    are more than a few: it is told once.
+    """
+    counts = Counter((planned.action, planned.reason) for planned in plan.packages)
+    most: dict[Action, tuple[str, int]] = {}
+    for (action, reason), count in counts.most_common():
+        if count > _FEW:
+            most.setdefault(action, (reason, count))
+    return {(action, most[action][0]): most[action][1] for action in Action if action in most}
+
+
+def _own_reasons(
+    plan: Plan, shared: Collection[tuple[Action, str]]
+) -> list[tuple[PlannedPackage, str]]:
+    """Each package with its reason, empty where that is told for many."""
+    return [
+        (planned, "" if (planned.action, planned.reason) in shared else planned.reason)
+        for planned in plan.packages
+    ]
+
+
 def _never_published(private: Sequence[Package]) -> list[str]:
-    """A line for each reason, as there may be hundreds of packages that share one."""
-    by_reason: dict[str, list[str]] = {}
-    for package in private:
-        by_reason.setdefault(package.unpublishable, []).append(str(package.id))
     lines = [
-        escape.log_line(f"never published: {few(names)}: {reason}")
-        for reason, names in by_reason.items()
+        escape.log_line(f"never published: {few([str(each.id) for each in group])}: {reason}")
+        for reason, group in by_reason(private).items()
     ]
     return [*lines, ""] if lines else []
 
@@ -167,15 +196,21 @@ def _summary(plan: Plan, rows: int) -> str:
     lines += [line for note in plan.notes for line in (escape.markdown(note), "")]
     lines += warning_section(((each.package, each.warnings) for each in plan.packages), rows)
     if plan.packages:
+        shared = _shared_reasons(plan)
+        for (action, reason), count in shared.items():
+            why = escape.markdown(escape.clip(reason, 300))
+            lines += [f"{count} {_WORDS[action]}: {why}", ""]
         cells = [
             (
                 *package_cells(planned.package),
                 _WORDS[planned.action],
-                escape.markdown(escape.clip(planned.reason, 300)),
+                escape.markdown(escape.clip(own_reason, 300)),
             )
-            for planned in plan.packages[:rows]
+            for planned, own_reason in _own_reasons(plan, shared)[:rows]
         ]
-        lines += [*table(("Package", "Version", "Action", "Why"), cells), ""]
+        width = 4 if any(why for *_, why in cells) else 3
+        heading = ("Package", "Version", "Action", "Why")
+        lines += [*table(heading[:width], [row[:width] for row in cells]), ""]
         if len(plan.packages) > rows:
             lines += [f"… and {len(plan.packages) - rows} more, in the plan file.", ""]
         chart = plan_mermaid(plan)

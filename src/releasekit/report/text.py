@@ -9,6 +9,8 @@ from releasekit.text.escape import log_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from releasekit.model import Package
+
 _MAX_WIDTH: Final = 100
 
 
@@ -20,6 +22,14 @@ def few(names: Sequence[str], most: int = 5) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def by_reason(private: Sequence[Package]) -> dict[str, list[Package]]:
+    """Packages that are never published: there may be hundreds that share a reason."""
+    groups: dict[str, list[Package]] = {}
+    for package in private:
+        groups.setdefault(package.unpublishable, []).append(package)
+    return groups
 
 
 def seconds(duration_s: float) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Group
-from releasekit.errors import PackageError, PlanError, Transient
+from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
 from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
@@ -228,9 +228,12 @@ class Scheduler(Generic[K]):
         return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
 
     def _counted(self, name: K, error: BaseException) -> int:
-        """How many attempts there were. It is nobody's fault to have been in a crowd, once."""
+        """How many attempts there were. To find a registry left alone is none, and it is nobody's
+        fault to have been in a crowd, once.
+        """
         crowded = getattr(error, "crowded", False) and self._turns.crowded(name)
-        return self._attempts[name] - self._spared.get(name, 0) - crowded
+        spared = self._spared.get(name, 0) + (crowded or isinstance(error, LeftAlone))
+        return self._attempts[name] - spared
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing

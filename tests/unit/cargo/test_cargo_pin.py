@@ -91,6 +91,11 @@ def test_a_requirement_that_excludes_the_planned_version_is_refused(table: str, 
     assert 'requires core "2", but the workspace has core 1.2.3' in str(caught.value)
 
 
+def test_a_requirement_that_binds_nobody_is_left_alone() -> None:
+    text = f'{PACKAGE}[workspace.dependencies]\ncore = {{ path = "../core", version = "2" }}\n'
+    assert pin(text, VERSIONS, binds=lambda owner, _: owner != "web") == text
+
+
 def test_messages_about_a_workspace_say_so() -> None:
     text = '[workspace.dependencies]\ncore = { path = "core", version = "one" }\n'
     with pytest.raises(PlanError, match=r"workspace.dependencies.*core.*'one' is not"):

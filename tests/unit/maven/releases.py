@@ -65,6 +65,36 @@ class Server:
         return [request.url.path for request in self.requests if request.method == "PUT"]
 
 
+class WebDav(Server):
+    """With the collections of RFC 4918, of which the repository's own is there from the start.
+
+    https://www.rfc-editor.org/rfc/rfc4918#section-9.3.1 and #section-9.7.1
+    """
+
+    def __init__(self, base: str = "/releases/") -> None:
+        super().__init__()
+        self.collections = {base}
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        above = f"{path.rstrip('/').rpartition('/')[0]}/"
+        writes = request.method in {"PUT", "MKCOL"}
+        if writes and above not in self.collections:
+            self.requests.append(request)
+            return httpx.Response(409)
+        if request.method != "MKCOL" or self.answers.get(("MKCOL", path)):
+            return await super().__call__(request)
+        self.requests.append(request)
+        there = path in self.collections
+        self.collections.add(path)
+        return httpx.Response(405 if there else 201)
+
+    @property
+    def made(self) -> list[str]:
+        """What was asked for with MKCOL, in order."""
+        return [request.url.path for request in self.requests if request.method == "MKCOL"]
+
+
 def settings(root: Path, *, place: str = URL, **changes: object) -> Config:
     made = fakes.config(
         root.resolve(),

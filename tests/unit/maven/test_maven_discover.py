@@ -55,6 +55,18 @@ def test_a_revision_comes_from_the_pom_or_from_outside(
     assert found["a"].parent is found["top"]
 
 
+@pytest.mark.parametrize("version", ["[2.0,)", "0.9"])
+def test_what_the_reactors_version_does_not_satisfy_is_no_edge(
+    tmp_path: Path, version: str
+) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b"))
+    write(tmp_path / "a/pom.xml", child("a"))
+    write(tmp_path / "b/pom.xml", child("b") + needs("a", version))
+    b = packages(tmp_path)["b"]
+    assert edges(b) == {"top": "runtime"}
+    assert [(need.on.name, need.requirement) for need in b.elsewhere] == [("g:a", version)]
+
+
 def test_a_parent_elsewhere_gives_group_and_version(tmp_path: Path) -> None:
     parent = f"<parent>{gav('corporate', '7', 'org.example')}<relativePath/></parent>"
     write(tmp_path / "pom.xml", f"{parent}<artifactId>a</artifactId>")

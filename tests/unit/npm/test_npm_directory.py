@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def upload(root: Path, version: str, *, tag: str = "", text: str = "", **manifest: object) -> None:
+URL = "https://x/npm/"
+
+
+def upload(
+    root: Path, version: str, *, tag: str = "", text: str = "", url: str = URL, **manifest: object
+) -> None:
     target = package(version=version)
     files = {"README.md": text, "index.js": text}
     artifact = tarball(root / "built" / version / (text or "-"), target, files, **manifest)
-    registry = DirectoryRegistry(root / "www", PackumentDirectory(tag=tag, url="https://x/npm/"))
+    registry = DirectoryRegistry(root / "www", PackumentDirectory(tag=tag, url=url))
     asyncio.run(registry.upload(target, [artifact]))
 
 
@@ -39,6 +44,15 @@ def test_a_packument_grows_and_its_tags_go_forward(tmp_path: Path) -> None:
     assert entry["dist"]["tarball"] == "https://x/npm/-/@acme/core/acme-core-1.4.1.tgz"
     assert (tmp_path / "www" / "-/@acme/core/acme-core-1.4.1.tgz").is_file()
     assert "readme" not in entry
+
+
+def test_an_address_that_changes_counts_for_earlier_versions_too(tmp_path: Path) -> None:
+    upload(tmp_path, "1.0.0")
+    upload(tmp_path, "1.1.0", url="https://y/any/prefix")
+    assert {each["dist"]["tarball"] for each in packument(tmp_path)["versions"].values()} == {
+        f"https://y/any/prefix/-/@acme/core/acme-core-{version}.tgz"
+        for version in ("1.0.0", "1.1.0")
+    }
 
 
 def test_the_first_version_is_latest_whatever_it_is(tmp_path: Path) -> None:

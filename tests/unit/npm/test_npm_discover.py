@@ -60,6 +60,25 @@ def test_members_are_found_by_every_tools_own_list(
     assert list(discovered(write(tmp_path, {**files, **members}))) == ["@acme/core", "web"]
 
 
+@pytest.mark.parametrize("spec", ["^2.0.0", "catalog:", "npm:@acme/core@^0.9"])
+@pytest.mark.parametrize("field", ["dependencies", "peerDependencies", "optionalDependencies"])
+def test_a_range_that_excludes_the_workspaces_version_is_no_edge(
+    tmp_path: Path, field: str, spec: str
+) -> None:
+    """Npm, pnpm and yarn take such a package from the registry."""
+    files = {
+        "pnpm-workspace.yaml": "packages: ['*']\ncatalog: {'@acme/core': ^2.0.0}\n",
+        "core/package.json": CORE,
+        "web/package.json": web(**{field: {"@acme/core": spec}}),
+        "ours/package.json": {"name": "ours", "version": "1.0.0", field: {"@acme/core": "^1"}},
+    }
+    found = discovered(write(tmp_path, files))
+    assert found["web"].dependencies == ()
+    assert [(n.on.name, n.requirement) for n in found["web"].elsewhere] == [("@acme/core", spec)]
+    assert [need.on.name for need in found["ours"].dependencies] == ["@acme/core"]
+    assert found["ours"].elsewhere == ()
+
+
 def test_a_lone_package_is_its_own_workspace(tmp_path: Path) -> None:
     root = write(tmp_path, {"package.json": CORE})
     (found,) = discovered(root).values()

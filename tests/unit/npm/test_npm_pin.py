@@ -56,10 +56,12 @@ def web(field: str, key: str, spec: str) -> str:
         ("dependencies", "catalog:dev", "~1.2.0", "1.2.0", "~1.2.0"),
         ("dependencies", "*", "1.2.0", "1.2.0", "*"),
         ("dependencies", "^1.1", "^1.1", "1.2.0", "^1.1"),
+        ("dependencies", "^2.0.0", "^2.0.0", "^2.0.0", "^2.0.0"),
         ("dependencies", "latest", "latest", "latest", "latest"),
         ("optionalDependencies", "*", "1.2.0", "1.2.0", "*"),
         ("peerDependencies", "*", "*", "*", "*"),
         ("peerDependencies", ">=1", ">=1", ">=1", ">=1"),
+        ("peerDependencies", "^2", "^2", "^2", "^2"),
         ("peerDependencies", "workspace:^", "^1.2.0", "^1.2.0", "^1.2.0"),
         ("devDependencies", "workspace:*", "1.2.0", "1.2.0", "1.2.0"),
         ("devDependencies", "^9", "^9", "^9", "^9"),
@@ -78,6 +80,7 @@ def test_pins(tmp_path: Path, field: str, spec: str, auto: str, exact: str, none
         ("workspace:core@^", "npm:core@^1.2.0"),
         ("npm:core@^1.0.0", "npm:core@^1.0.0"),
         ("npm:core", "npm:core@1.2.0"),
+        ("npm:core@1.1.0", "npm:core@1.1.0"),
         ("npm:chalk@^5", "npm:chalk@^5"),
     ],
 )
@@ -118,9 +121,7 @@ def test_a_private_tool_without_a_version_may_be_anything(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("key", "spec", "words"),
     [
-        ("core", "^2.0.0", "npm:web requires core '^2.0.0', but the workspace has core 1.2.0"),
-        ("core", "workspace:>=1.3", "npm:web requires core 'workspace:>=1.3'"),
-        ("x", "npm:core@1.1.0", "npm:web requires x 'npm:core@1.1.0'"),
+        ("core", "workspace:>=1.3", "npm:web requires core 'workspace:>=1.3', but the workspace"),
         ("chalk", "catalog:old", "npm:web: chalk is 'catalog:old', and that catalog has no such"),
         ("gone", "workspace:*", "no package of this workspace is named 'gone'"),
     ],
@@ -131,6 +132,21 @@ def test_what_cannot_be_published_is_refused(
     with pytest.raises(PlanError) as caught:
         pinned(tmp_path, web("dependencies", key, spec))
     assert words in str(caught.value)
+
+
+def test_the_cure_of_a_refusal_is_one_that_works(tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        pinned(tmp_path, web("peerDependencies", "core", "workspace:^2"))
+    assert caught.value.hint == (
+        "Widen the requirement so that it holds 1.2.0, or leave the package out: "
+        "`exclude-packages: npm:web`."
+    )
+
+
+def test_a_private_tool_without_a_version_is_in_no_range(tmp_path: Path) -> None:
+    for spec in ("^1", "workspace:^1"):
+        text = web("optionalDependencies", "tools", spec)
+        assert json.loads(pinned(tmp_path, text))["optionalDependencies"] == {"tools": "^1"}
 
 
 def test_everything_else_is_kept_to_the_byte(tmp_path: Path) -> None:

@@ -68,6 +68,54 @@ def test_a_workspace_with_root_package_nested_members_and_both_layouts(tmp_path:
     assert edges(packages["acme-group"]) == [("acme-core", "runtime", "Acme-Core")]
 
 
+@pytest.mark.parametrize(
+    ("own", "shared", "tied"),
+    [
+        ("", "", False),
+        ("acme-core = {workspace = true}", "", True),
+        ("Acme_Core = [{path = '../core', editable = true}]", "", True),
+        ("", "acme-core = {workspace = true}", True),
+        ("acme-core = {index = 'corp'}", "acme-core = {workspace = true}", False),
+    ],
+)
+def test_a_requirement_that_excludes_the_workspaces_version_leads_out_of_it(
+    tmp_path: Path, own: str, shared: str, tied: bool
+) -> None:
+    """But for what uv takes from the workspace and nowhere else."""
+    needs = '"acme-core>=2", "acme-core[x]>=1; extra == \'a\'"'
+    root = write(
+        tmp_path,
+        {
+            ".": "[tool.uv.workspace]\nmembers = ['*']\n[tool.uv.sources]\n" + shared,
+            "core": project("acme-core"),
+            "web": project("web", f"dependencies = [{needs}]") + f"\n[tool.uv.sources]\n{own}",
+        },
+    )
+    projects = discover.projects(root, Options())
+    web = discover.settled(projects["web"], projects)
+    assert [need.text for need in web.elsewhere] == ([] if tied else ["acme-core>=2"])
+    asked = [need.text for need in web.requirements if need.name == "acme-core"]
+    assert ("acme-core>=2" in asked) is tied
+    assert len(asked) == 1 + tied
+
+
+def test_what_an_example_asks_for_is_no_error(tmp_path: Path) -> None:
+    """Neither a requirement that is none nor a circle of builds."""
+    private = 'classifiers = ["Private :: Do Not Upload"]'
+    odd = 'dependencies = ["core at ../core", "core"]'
+    root = write(
+        tmp_path,
+        {
+            "core": project("core"),
+            "a": project("a", private, odd).replace('"hatchling"', '"b"', 1),
+            "b": project("b", private).replace('"hatchling"', '"a"', 1),
+        },
+    )
+    projects = discover.projects(root, Options(packages=("*",)))
+    discover.check_build_order(projects)
+    assert [need.text for need in projects["a"].requirements if need.name == "core"] == ["core"]
+
+
 def test_a_plain_repository(tmp_path: Path) -> None:
     root = write(tmp_path, {".": project("solo", version="v1.0.0-RC1"), "sub": project("sub")})
     packages = found(root)

@@ -92,6 +92,12 @@ def test_a_requirement_on_a_version_the_workspace_lacks_is_refused(mode: PinMode
         pin(manifest, VERSIONS, mode)
 
 
+@pytest.mark.parametrize("mode", ["auto", "exact"])
+def test_what_comes_from_elsewhere_is_left_alone(mode: PinMode) -> None:
+    manifest = '[project]\nname = "a"\ndependencies = ["acme-core>=2"]\n'
+    assert pin(manifest, VERSIONS, mode, {"a": ["acme-core>=2"]}) == manifest
+
+
 @pytest.mark.parametrize(
     ("literal", "expected"),
     [

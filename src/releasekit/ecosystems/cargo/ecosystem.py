@@ -12,18 +12,20 @@ from releasekit.ecosystems.cargo import discover, pin
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.configuration import CargoConfig
 from releasekit.ecosystems.cargo.metadata import read_metadata
+from releasekit.ecosystems.cargo.requirement import normalised
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
-    from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.cargo.metadata import Crate, Need
+    from releasekit.ecosystems.cargo.pin import PathDependency
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.model import Package
 
@@ -83,7 +85,21 @@ class CargoWorkspace:
         return self.found.packages
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        return pin.pin(manifest, versions, self.cargo.config.pin, shared=self._needed())
+        asked = {(need.name, need.requirement) for need in self._published_needs()}
+        private = {package.id.name for package in self.packages if package.unpublishable}
+
+        def binds(owner: str, entry: PathDependency) -> bool:
+            # Cargo packages the others, whatever an example asks for.
+            if entry.where[0] == "workspace":
+                return (entry.package, normalised(entry.requirement or "*")) in asked
+            return owner not in private
+
+        shared = {
+            need.name
+            for need in self._published_needs()
+            if need.path is not None and not need.versioned and not need.stripped
+        }
+        return pin.pin(manifest, versions, self.cargo.config.pin, shared=shared, binds=binds)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """One for each cargo workspace, and one for each package that is packaged alone."""
@@ -102,15 +118,11 @@ class CargoWorkspace:
             built = await packager.package(directories)
         return {PackageId(discover.ECOSYSTEM, name): result for name, result in built.items()}
 
-    def _needed(self) -> set[str]:
-        """What some published package needs without a version, wherever that is written."""
-        return {
-            need.name
-            for package in self.packages
-            if not package.unpublishable
-            for need in self.crates[package.id.name].needs
-            if need.path is not None and not need.versioned and not need.stripped
-        }
+    def _published_needs(self) -> Iterator[Need]:
+        """What published packages need, wherever that is written."""
+        for package in self.packages:
+            if not package.unpublishable:
+                yield from self.crates[package.id.name].needs
 
     async def _packager(self) -> Packager:
         cargo, processes = self.cargo, self.cargo.services.processes

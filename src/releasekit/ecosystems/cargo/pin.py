@@ -19,7 +19,7 @@ from releasekit.errors import PlanError
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from releasekit.config.values import PinMode
 
@@ -53,12 +53,15 @@ def pin(
     mode: PinMode = "auto",
     *,
     shared: Collection[str] = (),
+    binds: Callable[[str, PathDependency], bool] = lambda _owner, _entry: True,
 ) -> str:
     """`manifest` with what its path dependencies on the packages in `versions` need.
 
     auto: a version where there is none, as `cargo add` writes it (compatible versions fit too);
     exact: exactly the planned one. A development dependency without a version stays so: cargo
-    strips it. Of `[workspace.dependencies]`, those in `shared` are needed by what is published.
+    strips it. Of `[workspace.dependencies]`, those in `shared` are needed by what is published. A
+    requirement that excludes the planned version is refused where it `binds` what is published,
+    given who owns the manifest, and else left alone.
     """
     document = parse_toml(manifest)
     owner = _owner(document)
@@ -67,7 +70,7 @@ def pin(
         version = versions.get(entry.package)
         if version is None or entry.package == owner:
             continue
-        if entry.requirement is not None:
+        if entry.requirement is not None and binds(owner, entry):
             refuse_conflict(owner, entry.package, entry.requirement, version)
         wanted = version if mode == "auto" else f"={version}"
         if mode == "none" or (entry.dev and entry.requirement is None):

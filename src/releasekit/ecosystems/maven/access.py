@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 ANSWERS: Final = Answers(
-    # 409 is GitHub Packages' and GitLab's word for a file that is there, 412 that of a server which
-    # heeds If-None-Match. https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
+    # 409 is GitHub Packages' and GitLab's word for a file that is there; WebDAV's other meaning of
+    # it is told apart before. 412 is that of a server which heeds If-None-Match.
+    # https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
     taken=frozenset({409, 412}),
     exists=(
         # https://github.com/sonatype/nexus-public (StorageFacet, "write policy")
@@ -41,7 +42,9 @@ ANSWERS: Final = Answers(
         "whether this user may deploy there.",
         wrong_place="`maven-registry` is the address of a repository for releases, the one that "
         "distributionManagement names, and not that of a group or a mirror.",
-    ),
+    )
+    # https://www.rfc-editor.org/rfc/rfc4918#section-9.3.1
+    | {409: "`maven-registry` has to be a directory of the WebDAV server that is there."},
     reading="The repository is for those with a login only, for a plan as well: give "
     "`maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`) of a user who may "
     "read it.",
@@ -127,12 +130,22 @@ class Reader:
     async def get(self, package: Package, path: PurePosixPath) -> bytes | None:
         """A file's bytes; None when it is surely absent. Raises Transient, Denied, Rejected."""
         url = self._server.at(str(path))
-        # The repository may be private too. What was cached on the way would hide what is there.
-        login = self._login.header() if self._login else {}
-        response = await self._server.read(url, {**login, "Cache-Control": "no-cache, max-age=0"})
+        response = await self._server.read(url, self._headers())
         if response.status_code in _ABSENT:
             return None
         return self._server.explain(response, f"{package}: {url}").content
+
+    async def is_absent(self, path: PurePosixPath) -> bool:
+        """Whether the server says of a file that it is not there."""
+        response = await self._server.read(
+            self._server.at(str(path)), self._headers(), method="HEAD"
+        )
+        return response.status_code in _ABSENT
+
+    def _headers(self) -> dict[str, str]:
+        # The repository may be private too. What was cached on the way would hide what is there.
+        login = self._login.header() if self._login else {}
+        return {**login, "Cache-Control": "no-cache, max-age=0"}
 
     async def _digest(self, package: Package, name: str, *, whole: bool) -> str:
         """Empty where there is none."""

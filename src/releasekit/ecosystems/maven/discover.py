@@ -27,6 +27,7 @@ def packages(projects: Sequence[PomProject]) -> list[Package]:
             directory=project.pom.path.parent,
             manifest=project.pom.path,
             dependencies=dependencies(project, by_name),
+            elsewhere=elsewhere(project, by_name),
             unpublishable=unpublishable(project),
             packaging=project.packaging,
         )
@@ -49,13 +50,18 @@ def unpublishable(project: PomProject) -> str:
 
 
 def selected(reference: Reference, project: PomProject, target: PomProject) -> bool:
-    """Whether Maven would take the reactor's version: any where a range or nothing is asked for,
-    else the very one. https://maven.apache.org/guides/mini/guide-multiple-modules.html
+    """Whether Maven would take the reactor's version: where nothing is asked for, or a range that
+    holds it, or the very one. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
     version = project.resolve(reference.version)
     if not version and reference.use == "dependency":
         version = _managed(project, target.group, target.artifact)
-    return not version or versions.is_range(version) or version == target.version or "${" in version
+    if not version or version == target.version or "${" in version:
+        return True
+    try:
+        return versions.is_range(version) and versions.contains(version, target.version)
+    except ValueError:
+        return True  # what is no range is told of when the POM is pinned
 
 
 def _managed(project: PomProject, group: str, artifact: str) -> str:
@@ -94,13 +100,26 @@ def dependencies(project: PomProject, by_name: Mapping[str, PomProject]) -> tupl
     return tuple(edges.values())
 
 
+def elsewhere(project: PomProject, by_name: Mapping[str, PomProject]) -> tuple[Dependency, ...]:
+    """What its users get in another version than the workspace has."""
+    return tuple(
+        dict.fromkeys(
+            _edge(target, project.resolve(reference.version), DependencyKind.RUNTIME)
+            for reference, target in _references(project, by_name, inside=False)
+            if reference.needed and reference.version
+        )
+    )
+
+
 def _references(
-    project: PomProject, by_name: Mapping[str, PomProject]
+    project: PomProject, by_name: Mapping[str, PomProject], *, inside: bool = True
 ) -> Iterator[tuple[Reference, PomProject]]:
     for reference in project.pom.references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         target = by_name.get(name)
-        if target is not None and target is not project and selected(reference, project, target):
+        if target is None or target is project:
+            continue
+        if selected(reference, project, target) is inside:
             yield reference, target
 
 

@@ -8,7 +8,6 @@ from xml.sax.saxutils import escape
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
-from releasekit.ecosystems.shared.packages import conflict
 from releasekit.errors import PlanError
 from releasekit.text.splice import spliced
 
@@ -30,7 +29,8 @@ def pin(
     """`manifest`, which is that of `project`, with ranges of in-repo packages made exact if `mode`
     says so; a reference without a version gets one from a parent, which is exact.
 
-    Raises PlanError for a range that excludes the planned version.
+    A range that excludes the planned version stays: it is looked for on the registry. Raises
+    PlanError for what is no range.
     """
     if mode == "none":
         return manifest
@@ -40,8 +40,8 @@ def pin(
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):
-            _refuse_conflict(project, reference, wanted, planned[name])
-            if mode == "exact" and wanted != f"[{planned[name]}]":
+            held = _holds(project, reference, wanted, planned[name])
+            if held and mode == "exact" and wanted != f"[{planned[name]}]":
                 edits.append((reference.span, escape(planned[name]).encode()))
     return spliced(data, edits).decode()
 
@@ -67,11 +67,8 @@ def filled_in(data: bytes, project: PomProject) -> bytes:
     return spliced(data, edits)
 
 
-def _refuse_conflict(project: PomProject, reference: Reference, wanted: str, version: str) -> None:
+def _holds(project: PomProject, reference: Reference, wanted: str, version: str) -> bool:
     try:
-        fits = versions.contains(wanted, version)
+        return versions.contains(wanted, version)
     except ValueError as error:
         raise PlanError(f"maven:{project.name}: {reference.artifact}: {error}") from error
-    if not fits:
-        requirement = f"{reference.artifact} {wanted}"
-        raise conflict(f"maven:{project.name}", requirement, reference.artifact, version)

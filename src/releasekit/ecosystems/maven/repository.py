@@ -8,20 +8,24 @@ from __future__ import annotations
 import asyncio
 import io
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import layout, metadata
 from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
+from releasekit.ecosystems.maven.collections import make_collections
 from releasekit.ecosystems.shared.answers import all_stored
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
-from releasekit.errors import Rejected
+from releasekit.errors import Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
     from pathlib import PurePosixPath
+
+    import httpx
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
@@ -114,8 +118,26 @@ class Repository:
         replace: bool = False,
     ) -> bool:
         """Whether this request stored it."""
+        what = f"{package}: {path.name}"
+        async with self._slots:
+            response = await self._server.send(self._request(path, body, replace=replace))
+            if response.status_code == HTTPStatus.CONFLICT and await self._reader.is_absent(path):
+                # Nothing is in the way of it: a WebDAV server wants its directory first.
+                # https://www.rfc-editor.org/rfc/rfc4918#section-9.7.1
+                if await make_collections(
+                    self._server, path.parent, headers=self._login.header(), what=what
+                ):
+                    response = await self._server.send(self._request(path, body, replace=replace))
+                if response.status_code == HTTPStatus.CONFLICT:
+                    words = self._server.words(response)
+                    raise Transient(f"{what}: HTTP 409 {words}", ambiguous=True)
+        return self._server.accept(response, what)
+
+    def _request(
+        self, path: PurePosixPath, body: Contents | bytes, *, replace: bool
+    ) -> httpx.Request:
         size = len(body) if isinstance(body, bytes) else body.artifact.size
-        request = self._server.http.build_request(
+        return self._server.http.build_request(
             "PUT",
             self._server.at(str(path)),
             content=body if isinstance(body, bytes) else _chunks(body),
@@ -127,11 +149,9 @@ class Repository:
             },
             timeout=UPLOAD_TIMEOUT,
         )
-        async with self._slots:
-            response = await self._server.send(request)
-        return self._server.accept(response, f"{package}: {path.name}")
 
 
 async def _chunks(file: Contents) -> AsyncIterator[bytes]:
+    file.seek(0)
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk

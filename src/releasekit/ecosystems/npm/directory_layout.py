@@ -7,6 +7,7 @@ https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,8 +31,10 @@ _TARBALLS: Final = "-"
 
 class PackumentDirectory:
     """Implements `directory.Layout`. `url` is where the directory is served, because the address
-    of a tarball is absolute; npm itself replaces that of npmjs by its own registry's origin
-    (https://docs.npmjs.com/cli/using-npm/config#replace-registry-host).
+    of a tarball is absolute: npm and pnpm refuse any other. The address of npmjs is replaced by npm
+    alone, and then by that of the registry for packages without a scope, whatever the scope's is
+    (https://github.com/npm/cli/blob/latest/workspaces/arborist/lib/arborist/reify.js,
+    registryResolved).
     """
 
     def __init__(self, *, tag: str, url: str) -> None:
@@ -55,7 +58,10 @@ class PackumentDirectory:
             found[given or document.choose_tag(package.version, latest=latest)] = package.version
         # As npmjs does with the first version of a package: without `latest` nothing installs.
         found.setdefault(document.LATEST, package.version)
-        ordered = {version: versions[version] for version in sorted(versions, key=Version.parse)}
+        ordered = {
+            version: self._addressed(replace(package, version=version), versions[version])
+            for version in sorted(versions, key=Version.parse)
+        }
         page = {"_id": package.id.name, "name": package.id.name, "dist-tags": found}
         yield (
             PurePosixPath(package.id.name),
@@ -75,10 +81,17 @@ class PackumentDirectory:
             shown = digests(file, "sha512", "sha1")
             file.seek(0)
             contained = read_tarball(file, str(path))
-        tarball = f"{self._url}/{_tarballs(package)}/{path.name}"
-        entry = document.version_entry(package, contained, tarball=tarball, digests=shown)
+        address = self._address(package)
+        entry = document.version_entry(package, contained, tarball=address, digests=shown)
         # A packument is read whole for each install.
         return {key: value for key, value in entry.items() if not key.startswith("readme")}
+
+    def _addressed(self, package: Package, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Where the directory is served may have changed since an earlier version."""
+        return {**entry, "dist": {**table_in(entry, "dist"), "tarball": self._address(package)}}
+
+    def _address(self, package: Package) -> str:
+        return f"{self._url}/{_tarballs(package)}/{filename(package)}"
 
 
 def _tarballs(package: Package) -> PurePosixPath:

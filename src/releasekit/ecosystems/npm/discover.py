@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, workspace
-from releasekit.ecosystems.npm.reference import Reference
+from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -63,7 +64,8 @@ def packages(by_name: Mapping[str, NpmPackage], catalogs: Catalogs) -> list[Pack
             version=project.version,
             directory=project.directory,
             manifest=project.manifest,
-            dependencies=tuple(dict.fromkeys(_edges(project, by_name, catalogs))),
+            dependencies=tuple(dict.fromkeys(_edges(project, by_name, catalogs, inside=True))),
+            elsewhere=tuple(dict.fromkeys(_edges(project, by_name, catalogs, inside=False))),
             unpublishable=project.unpublishable,
         )
         for project in by_name.values()
@@ -71,14 +73,19 @@ def packages(by_name: Mapping[str, NpmPackage], catalogs: Catalogs) -> list[Pack
 
 
 def _edges(
-    project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
+    project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs, *, inside: bool
 ) -> Iterator[Dependency]:
-    """In the order of the manifest; development dependencies are nobody's who installs it."""
+    """Those that lead to the version of this workspace, or else those that exclude it, in the order
+    of the manifest; development dependencies are nobody's who installs it.
+    """
     for declared in project.declared:
         if declared.field == "devDependencies" or declared.key in project.bundled:
             continue
         needed = package_needed(declared, project, by_name, catalogs)
-        if needed is not None and needed.name != project.name:
+        if needed is None or needed.name == project.name:
+            continue
+        reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
+        if takes_ours(reference, needed.version) is inside:
             kind = _kind(declared, project, needed)
             yield Dependency(
                 on=PackageId(ECOSYSTEM, needed.name),
@@ -86,6 +93,19 @@ def _edges(
                 requirement=declared.spec,
                 soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
             )
+
+
+def takes_ours(reference: Reference, version: str) -> bool:
+    """Whether a dependency leads to the `version` of this workspace: a range that excludes it is
+    taken from the registry by npm, pnpm and yarn.
+
+    https://docs.npmjs.com/cli/using-npm/workspaces, https://pnpm.io/workspaces and
+    https://yarnpkg.com/configuration/yarnrc#enableTransparentWorkspaces
+    """
+    if reference.kind != "range" or not version:
+        return True
+    wanted = Range.parse(reference.wanted)
+    return wanted.open or Version.parse(version) in wanted
 
 
 def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> DependencyKind:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest
-from releasekit.ecosystems.npm.discover import package_needed
+from releasekit.ecosystems.npm.discover import package_needed, takes_ours
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
@@ -46,8 +46,8 @@ class Pins:
     mode: PinMode
 
     def pin(self, text: str) -> str:
-        """Raises PlanError for a requirement that excludes the planned version, and for one that
-        only the workspace understands and that leads nowhere.
+        """Raises PlanError for a requirement that only the workspace understands and that leads
+        nowhere, or excludes the planned version.
         """
         document = manifest.parse_manifest(text)
         project = self.by_name.get(str(document.get("name")))
@@ -85,7 +85,9 @@ class Pins:
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
             return spec
         version = self.versions.get(needed.name, needed.version)
-        if declared.field != "devDependencies":
+        if not takes_ours(reference, version):
+            return spec
+        if declared.field != "devDependencies" and version:
             _refuse_conflict(project, declared, reference, version)
         wanted = self._wanted(reference, declared, version)
         if wanted is None:
@@ -114,7 +116,11 @@ class Pins:
 def _refuse_conflict(
     project: NpmPackage, declared: Declared, reference: Reference, version: str
 ) -> None:
-    if reference.kind not in {"workspace", "range"} or reference.wanted in MARKERS:
+    """Of `workspace:`, which pnpm and yarn resolve to nothing but the workspace.
+
+    https://pnpm.io/workspaces#workspace-protocol-workspace
+    """
+    if reference.kind != "workspace" or reference.wanted in MARKERS:
         return
     wanted = Range.parse(reference.wanted)
     if not wanted.open and Version.parse(version) not in wanted:

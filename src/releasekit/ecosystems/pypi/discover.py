@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fnmatch import translate
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
@@ -41,6 +42,8 @@ def projects(root: Path, options: Options) -> dict[str, PyProject]:
 
 
 def _projects(root: Path, options: Options) -> Iterator[PyProject]:
+    top = root / MANIFEST
+    shared = manifest.local_sources(manifest.read_pyproject(top), top) if top.is_file() else {}
     for path in _manifests(root, options):
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
@@ -49,7 +52,8 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ConfigError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        yield manifest.parse_project(document, path)
+        project = manifest.parse_project(document, path)
+        yield replace(project, sources={**shared, **project.sources})
 
 
 def _manifests(root: Path, options: Options) -> list[Path]:
@@ -109,8 +113,15 @@ def _check_literal(directory: Path, excluded: bool, where: str) -> None:
 
 
 def check_build_order(by_name: Mapping[str, PyProject]) -> None:
-    """Raises PlanError where a package would have to be built before itself."""
-    order = TopologicalSorter({name: build_closure(by_name[name], by_name) for name in by_name})
+    """Raises PlanError where a package would have to be built before itself, of those that are
+    published and of what their builds need.
+    """
+
+    def closure(name: str) -> list[str]:
+        return build_closure(by_name[name], by_name)
+
+    public = [project.name for project in by_name.values() if not project.unpublishable]
+    order = TopologicalSorter({name: closure(name) for name in reachable(public, closure)})
     try:
         order.prepare()
     except CycleError as error:
@@ -119,6 +130,24 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
             f"build-system.requires form a cycle: {cycle}",
             hint="Build one of them with a backend of its own source tree (backend-path).",
         ) from error
+
+
+def settled(project: PyProject, by_name: Mapping[str, PyProject]) -> PyProject:
+    """With the requirements that exclude the version of this workspace set apart: pip takes another
+    one from the index, and so does uv, but for what `tool.uv.sources` says is the workspace.
+    """
+    elsewhere = [need for need in project.requirements if _leads_out(need, project, by_name)]
+    if not elsewhere:
+        return project
+    rest = tuple(need for need in project.requirements if need not in elsewhere)
+    return replace(project, requirements=rest, elsewhere=(*project.elsewhere, *elsewhere))
+
+
+def _leads_out(need: Declared, project: PyProject, by_name: Mapping[str, PyProject]) -> bool:
+    ours = by_name.get(need.name)
+    if ours is None or not ours.version or project.sources.get(need.name):
+        return False
+    return not need.requirement.specifier.contains(ours.version, prereleases=True)
 
 
 def packages(by_name: Mapping[str, PyProject], mode: PinMode = "auto") -> list[Package]:
@@ -130,6 +159,7 @@ def packages(by_name: Mapping[str, PyProject], mode: PinMode = "auto") -> list[P
             directory=project.manifest.parent,
             manifest=project.manifest,
             dependencies=dependencies(project, by_name, mode),
+            elsewhere=tuple(_edge(n.name, n.kind, n.text) for n in project.elsewhere),
             unpublishable=project.unpublishable,
         )
         for project in by_name.values()

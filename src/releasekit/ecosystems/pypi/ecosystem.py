@@ -39,7 +39,8 @@ class PyPI(Resource):
         self._builder: Builder | None = None
 
     async def discover(self, root: Path) -> PyPIWorkspace:
-        found = discover.projects(root, self._options)
+        read = discover.projects(root, self._options)
+        found = {name: discover.settled(project, read) for name, project in read.items()}
         discover.check_build_order(found)
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
@@ -54,7 +55,8 @@ class PyPI(Resource):
                 return manifest.with_computed_fields(project, metadata)
 
         complete = await gather_all(map(completed, found.values()))
-        projects = {project.name: project for project in complete}
+        named = {project.name: project for project in complete}
+        projects = {name: discover.settled(project, named) for name, project in named.items()}
         return PyPIWorkspace(
             packages=tuple(discover.packages(projects, self._config.pin)),
             projects=projects,
@@ -115,7 +117,12 @@ class PyPIWorkspace:
     wheels: InRepoWheels
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        return pin.pin(manifest, versions, self.pins)
+        elsewhere = {
+            name: {need.text for need in project.elsewhere}
+            for name, project in self.projects.items()
+            if project.elsewhere
+        }
+        return pin.pin(manifest, versions, self.pins, elsewhere)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [[package] for package in packages]
@@ -126,8 +133,13 @@ class PyPIWorkspace:
     async def _build(self, package: Package, into: Into) -> Built:
         # Read again: what discovery saw is not pinned.
         document = manifest.read_pyproject(package.manifest)
-        project = replace(
-            manifest.parse_project(document, package.manifest), version=package.version
+        project = discover.settled(
+            replace(
+                manifest.parse_project(document, package.manifest),
+                version=package.version,
+                sources=self.projects[package.id.name].sources,
+            ),
+            self.projects,
         )
         by_name = {each.id.name: each for each in self.packages}
         try:

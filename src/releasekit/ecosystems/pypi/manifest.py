@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +67,9 @@ class PyProject:
     """`version` is normalised, and empty when a build hook has to tell it.
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
-    `dynamic` are the fields a build hook fills in.
+    `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
+    version this workspace has. `sources` tells of each name in `tool.uv.sources` whether that is
+    the workspace itself.
     """
 
     name: str
@@ -77,6 +79,8 @@ class PyProject:
     requirements: tuple[Declared, ...]
     dynamic: frozenset[str]
     unpublishable: str
+    elsewhere: tuple[Declared, ...] = ()
+    sources: Mapping[str, bool] = field(default_factory=dict)
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
@@ -102,10 +106,24 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
         version=_version(metadata, dynamic, path, required=not unpublishable),
         manifest=path,
         build_system=build_system(document, path),
-        requirements=_requirements(document, path),
+        requirements=_requirements(document, path, lenient=bool(unpublishable)),
         dynamic=dynamic,
         unpublishable=unpublishable,
+        sources=local_sources(document, path),
     )
+
+
+def local_sources(document: Mapping[str, object], path: Path) -> dict[str, bool]:
+    """https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources"""
+    uv = checked_table(document, "tool", "uv", path=path)
+    found: dict[str, bool] = {}
+    for name, value in checked_table(uv, "sources", path=path).items():
+        sources = value if isinstance(value, list) else [value]
+        found[canonicalize_name(name)] = any(
+            isinstance(source, dict) and (source.get("workspace") is True or "path" in source)
+            for source in sources
+        )
+    return found
 
 
 def with_computed_fields(project: PyProject, metadata: str) -> PyProject:
@@ -144,6 +162,14 @@ def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
         backend=backend,
         backend_path=strings(given, "backend-path", path=path, where="build-system.backend-path"),
     )
+
+
+def is_requirement(text: str) -> bool:
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        return False
+    return True
 
 
 def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
@@ -191,7 +217,10 @@ def _version(
     )
 
 
-def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
+def _requirements(
+    document: Mapping[str, object], path: Path, *, lenient: bool
+) -> tuple[Declared, ...]:
+    """`lenient`: those that are none are left out."""
     metadata = checked_table(document, "project", path=path)
     extras = checked_table(document, "project", "optional-dependencies", path=path)
     declared = [
@@ -213,6 +242,7 @@ def _requirements(document: Mapping[str, object], path: Path) -> tuple[Declared,
         )
         for kind, parent, key, where in declared
         for text in strings(parent, key, path=path, where=where)
+        if not lenient or is_requirement(text)
     )
     if len(requirements) > MAX_REQUIREMENTS:
         raise ConfigError(f"{path} has more than {MAX_REQUIREMENTS} requirements")

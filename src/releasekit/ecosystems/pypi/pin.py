@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import Requirement
@@ -14,21 +15,27 @@ from releasekit.ecosystems.shared.packages import conflict
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from releasekit.config.values import PinMode
 
 
+_NOTHING: Final[Mapping[str, Collection[str]]] = MappingProxyType({})
 # What stands before the specifier.
 # https://packaging.python.org/en/latest/specifications/dependency-specifiers/
 _HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 
 
-def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> str:
+def pin(
+    manifest: str,
+    versions: Mapping[str, str],
+    mode: PinMode = "auto",
+    elsewhere: Mapping[str, Collection[str]] = _NOTHING,
+) -> str:
     """`manifest` with its requirements on the packages in `versions` pinned as `mode` says.
 
     Nothing outside the requirement strings changes. Raises PlanError for a requirement that
-    excludes the planned version.
+    excludes the planned version, but for those that are `elsewhere`, by the name of their owner.
     """
     if mode == "none":
         return manifest
@@ -39,6 +46,8 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
         for index, text in enumerate(requirements):
             wanted = Requirement(text)
             name = canonicalize_name(wanted.name)
+            if text in elsewhere.get(own, ()):
+                continue
             if name == own or name not in versions or wanted.url is not None:
                 continue
             _refuse_conflict(own, wanted, versions[name])

@@ -50,8 +50,11 @@ def batched(
 
 
 def conflict(owner: str, requirement: str, name: str, version: str) -> PlanError:
-    """Of `owner`, which requires other versions of `name` than the one the workspace has."""
+    """Of `owner`, ECOSYSTEM:NAME, which can only be built with the `name` of the workspace, and
+    requires another version.
+    """
     return PlanError(
         f"{owner} requires {requirement}, but the workspace has {name} {version}",
-        hint="Widen the requirement, or release the version it asks for first.",
+        hint=f"Widen the requirement so that it holds {version}, or leave the package out: "
+        f"`exclude-packages: {owner}`.",
     )

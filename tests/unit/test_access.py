@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import FakeRegistry, FakeWorkspace, package
+from releasekit.ecosystems.interface import Target
+from releasekit.errors import Denied, MissingCredentials, Rejected, Transient
+from releasekit.model import PackageId, Published
+from releasekit.plan.access import check_credentials, look_up
+
+if TYPE_CHECKING:
+    from releasekit.model import Package
+
+NAMES = ("cargo", "npm", "pypi")
+PACKAGES = [replace(package(n), id=PackageId(name, n)) for name in NAMES for n in ("a", "b")]
+
+
+@dataclass
+class Guarded(FakeRegistry):
+    error: Exception | None = None
+
+    async def lookup(self, package: Package) -> Published | None:
+        if self.error is not None:
+            raise self.error
+        return await super().lookup(package)
+
+
+def targets(**registries: FakeRegistry) -> dict[str, Target]:
+    return {name: Target(FakeWorkspace(), registries.get(name, FakeRegistry())) for name in NAMES}
+
+
+def looked_up(found: dict[str, Target], *, uploading: bool = True) -> None:
+    asyncio.run(look_up(PACKAGES, found, uploading=uploading))
+
+
+def test_every_registry_that_refuses_to_be_read_is_named() -> None:
+    """One run tells of all wrong tokens, each once; a registry that is down comes later."""
+    found = targets(
+        cargo=Guarded(error=Denied("cargo: HTTP 401", hint="Check CARGO.")),
+        npm=Guarded(error=Transient("npm is down")),
+        pypi=Guarded(error=Denied("pypi: HTTP 403", hint="Check PYPI.")),
+    )
+    with pytest.raises(Denied) as caught:
+        looked_up(found)
+    assert str(caught.value) == "cargo: HTTP 401; pypi: HTTP 403"
+    assert caught.value.hint == "Check CARGO. Check PYPI."
+
+
+def test_what_else_will_be_missing_is_named_with_it() -> None:
+    full = {name: {"x": "sha256:00"} for name in "ab"}
+    wrong = Guarded(error=Denied("cargo: HTTP 401"))
+    for npm, uploading, told in (
+        (FakeRegistry(url="npm", credentials=False), True, "cargo: HTTP 401; npm: no token"),
+        (FakeRegistry(url="npm", credentials=False), False, "cargo: HTTP 401"),
+        (FakeRegistry(url="npm", credentials=False, files=full), True, "cargo: HTTP 401"),
+    ):
+        with pytest.raises(Denied) as caught:
+            looked_up(targets(cargo=wrong, npm=npm), uploading=uploading)
+        assert str(caught.value) == told
+
+
+def test_one_error_comes_out_as_it_is() -> None:
+    error = Rejected("npm: HTTP 418", hint="Tea?")
+    with pytest.raises(Rejected) as caught:
+        looked_up(targets(npm=Guarded(error=error)))
+    assert caught.value is error
+
+
+def test_every_missing_credential_is_named() -> None:
+    found = targets(**{name: FakeRegistry(url=name, credentials=False) for name in NAMES})
+    with pytest.raises(MissingCredentials) as caught:
+        check_credentials({"pypi", "npm"}, found)
+    assert str(caught.value) == "npm: no token; pypi: no token"
+    check_credentials((), found)
