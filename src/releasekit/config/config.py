@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Command
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
-    from releasekit.config.values import Directory, PinMode
+    from releasekit.config.values import Directory, Dist, PinMode
 
 FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
@@ -40,6 +40,7 @@ class Config:
     known_ecosystems: tuple[str, ...]
     packages: tuple[str, ...]
     exclude_packages: tuple[str, ...]
+    dist: tuple[Dist, ...]
     plan_file: Path | None
     dry_run: bool
     concurrency: int
@@ -131,6 +132,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         known_ecosystems=tuple(locations.ecosystems),
         packages=inputs.packages,
         exclude_packages=inputs.exclude_packages,
+        dist=locations.dist(file.dist) if inputs.mode in {"plan", "publish"} else (),
         plan_file=locations.path("plan_file"),
         dry_run=inputs.dry_run,
         concurrency=inputs.concurrency,
