@@ -57,6 +57,7 @@ class Package:
     repository; it is empty for everything that is published. `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
+    `prebuilt` are files of it that were built elsewhere, where they were found.
     """
 
     id: PackageId
@@ -67,6 +68,8 @@ class Package:
     unpublishable: str = ""
     inherits: tuple[Path, ...] = ()
     packaging: str = ""
+    # Digests are a dictionary, which has no hash.
+    prebuilt: tuple[Artifact, ...] = field(default=(), hash=False)
 
     def __str__(self) -> str:
         return f"{self.id} {self.version}"

@@ -90,6 +90,7 @@ def test_plan_json_holds_what_publishing_it_needs() -> None:
                 "digests": {"sha256": "ab" * 32},
             }
         ],
+        "prebuilt": [],
         "published": None,
     }
     assert document["private"][0]["reason"] == "marked Private :: Do Not Upload"
