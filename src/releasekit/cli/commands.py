@@ -16,6 +16,7 @@ from releasekit.config.choice import consulted
 from releasekit.config.values import Directory
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
 from releasekit.host.process import Processes
@@ -78,8 +79,10 @@ async def plan(config: Config, session: Session) -> int:
     logs = _logs(config, session, uuid.uuid4().hex)
     async with Group() as group:
         discoveries, processes = await opened(group, config, session, logs=logs)
-        commit = await commit_of(config.root, processes)
+        dist = [place.path for place in config.dist]
+        commit = await commit_of(config.root, processes, beside=dist)
         targets = await discover(config.root, discoveries)
+        targets = await with_prebuilt(targets, config, session.ecosystems)
         made = await make_plan(config, targets, read_history(config.state_directory), commit=commit)
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
@@ -133,8 +136,10 @@ async def publish(config: Config, session: Session) -> int:
             discoveries, processes = await opened(
                 group, config, session, logs=logs, inherit_fds=held.descriptors
             )
-            commit = await commit_of(config.root, processes)
+            dist = [place.path for place in config.dist]
+            commit = await commit_of(config.root, processes, beside=dist)
             targets = await discover(config.root, discoveries)
+            targets = await with_prebuilt(targets, config, session.ecosystems)
             made = await make_plan(config, targets, journal.history, commit=commit)
             if planned is not None:
                 planned.check(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
-    from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
+    from releasekit.model import (
+        Artifact,
+        Dependency,
+        Package,
+        PackageId,
+        PlannedPackage,
+        Published,
+    )
     from releasekit.state.run_logs import Logs
 
     # The files of a package, or why there are none.
@@ -120,6 +127,42 @@ class Deployment(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contained:
+    """What a built file says of itself: `name`, canonical, and `version` of its package, and what
+    that needs of the same workspace.
+    """
+
+    name: str
+    version: str
+    dependencies: tuple[Dependency, ...] = ()
+
+
+class Prebuilt(Protocol):
+    """How files that were built elsewhere become those of a package, its `prebuilt` ones."""
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """The digests that a registry may show, and sha256."""
+        ...
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        """Of the file at `path`; blocks. Raises PlanError or PackageError, naming it, for one that
+        is damaged, or that no client would look for under its name.
+        """
+        ...
+
+    def admits(self, requirement: str, version: str) -> bool:
+        """Whether a version fits what a dependency asks for; raises ValueError for nonsense."""
+        ...
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        """As `Workspace.build`, for one batch: their prebuilt files, and what a release of each
+        has besides, built as if there were nothing.
+        """
+        ...
+
+
 class FollowUp(Protocol):
     """What packages do by themselves once they are published; they stay so whatever comes of it."""
 
@@ -143,7 +186,8 @@ class Target:
     nothing but what is visible or goes along.
     `plan_notes` tells, once all packages were looked up, what the user should expect of them: a
     sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
-    comes after a package is confirmed; nobody waits for it.
+    comes after a package is confirmed; nobody waits for it. Without `prebuilt`, it has no files
+    that could have been built elsewhere.
     """
 
     workspace: Workspace
@@ -152,6 +196,7 @@ class Target:
     whole: bool = True
     plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
     follow_up: FollowUp | None = None
+    prebuilt: Prebuilt | None = None
 
     @property
     def single_upload(self) -> bool:

@@ -8,6 +8,7 @@ from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 
 if TYPE_CHECKING:
@@ -29,5 +30,11 @@ def target(
     return Discovery.joining(
         Npm(config, options, services),
         directory or NpmRegistry(config, services),
-        lambda found, there: Target(found, there, plan_notes=found.plan_notes, follow_up=found),
+        lambda found, there: Target(
+            found,
+            there,
+            plan_notes=found.plan_notes,
+            follow_up=found,
+            prebuilt=Tarballs(found),
+        ),
     )

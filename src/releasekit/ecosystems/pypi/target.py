@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
+from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import PackageIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Registry
     from releasekit.ecosystems.pypi import Options
+    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
 
 
 def layout(_config: Config, _options: Options) -> Layout:
@@ -27,6 +31,12 @@ def target(
     """Raises ConfigError for an index or a registry that cannot be used."""
     ecosystem = PyPI(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory)
+        return Discovery.joining(ecosystem, directory, _joined)
     index = PackageIndex(config, services)
-    return Discovery.joining(ecosystem, index, partial(Target, plan_notes=index.plan_notes))
+    return Discovery.joining(ecosystem, index, partial(_joined, plan_notes=index.plan_notes))
+
+
+def _joined(
+    found: PyPIWorkspace, there: Registry, plan_notes: Callable[..., str] | None = None
+) -> Target:
+    return Target(found, there, plan_notes=plan_notes, prebuilt=PythonFiles(found))
