@@ -55,13 +55,14 @@ def collected(
     for place in dist:
         paths = sorted(_below(place))
         kept = [path for path in paths if not _ASIDE.fullmatch(path.name)]
-        sums = _checksums([path for path in kept if _SUMS.fullmatch(path.name)])
+        checksums = [path for path in kept if _SUMS.fullmatch(path.name)]
         kept = [path for path in kept if not _SUMS.fullmatch(path.name)]
         if not kept:
             raise ConfigError(
                 f"{place.label}: there is no package file below {place.path}",
                 hint="Was the artifact downloaded there? Leave `dist` out to build everything.",
             )
+        sums = _checksums(checksums)
         for path in kept:
             ecosystem = _ecosystem_of(path, place, ecosystems)
             file = DistFile(path, ecosystem, place.owner, sums.get(path, ""))

@@ -193,7 +193,9 @@ class _Found:
             try:
                 fits = version is None or self.prebuilt.admits(need.requirement, version)
             except ValueError as error:
-                raise PlanError(f"{file.path}: it requires {need.on.name}: {error}") from error
+                raise PlanError(
+                    f"{file.path}: it requires {need.on.name}: {error}", hint=_HINT
+                ) from error
             if not fits:
                 raise PlanError(
                     f"{file.path} requires {need.on.name} {need.requirement}, but the workspace "

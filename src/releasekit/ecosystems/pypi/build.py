@@ -166,6 +166,7 @@ class InRepoWheels:
 
     def built(self, name: str, wheels: Iterable[Path]) -> None:
         """Of several, for machines of any kind, one that can be installed on this one."""
+        self._wheels.pop(name, None)
         for wheel in wheels:
             if installable(wheel.name):
                 self._wheels[name] = wheel

@@ -46,10 +46,12 @@ class PythonFiles:
             raise PackageError(f"{path}: this is not the name of a wheel or an sdist")
         try:
             raw, _ = parse_email(metadata_of(file, str(path)))
-            name, version = canonicalize_name(raw["name"]), Version(raw["version"])
+            name, version = canonicalize_name(raw.get("name", "")), Version(raw.get("version", ""))
             needs = tuple(self._needs(raw.get("requires_dist", ())))
-        except (KeyError, InvalidVersion, InvalidRequirement) as error:
-            raise PackageError(f"{path}: its metadata cannot be used: {error}") from error
+        except (InvalidVersion, InvalidRequirement) as error:
+            # A requirement's says in two more lines where it is wrong.
+            reason = str(error).splitlines()[0]
+            raise PackageError(f"{path}: its metadata cannot be used: {reason}") from error
         if (name, version) != release[:2]:
             raise PackageError(
                 f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}"
