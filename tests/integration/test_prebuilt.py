@@ -68,8 +68,9 @@ def test_packed_tarballs_go_out_as_they_are(tmp_path: Path, home: Path) -> None:
     pack: list[str | Path] = [npm, "pack", "--silent", "--pack-destination", tmp_path / "dist"]
     subprocess.run(pack, cwd=elsewhere / "app", check=True, capture_output=True)
     (tarball,) = (tmp_path / "dist").iterdir()
-    arguments = ("--registry", f"dir:{served}", "--dist", str(tmp_path / "dist"))
-    run = Program(home).run("publish", workspace, *arguments)
+    # As the action passes its input on.
+    program = Program(home, {"RELEASEKIT_DIST": f"{tmp_path / 'dist'}\n"})
+    run = program.run("publish", workspace, "--registry", f"dir:{served}")
     assert run.code == 0, run.out + run.err
     assert list(run.outcomes) == ["@acme/native", "@acme/app"]
     (published,) = served.rglob(tarball.name)

@@ -19,10 +19,17 @@ from releasekit.config.values import Dist
 from releasekit.ecosystems.interface import Contained, Target
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import copied
-from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, ReleasekitError
+from releasekit.errors import (
+    BuildFailed,
+    ConfigError,
+    PackageError,
+    PlanError,
+    ReleasekitError,
+    Transient,
+)
 from releasekit.model import Action, Dependency, DependencyKind, Outcome, Package
 from releasekit.plan.make import make_plan
-from releasekit.state.journal import History
+from releasekit.state.journal import History, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -187,6 +194,24 @@ def test_a_file_that_changes_after_the_plan_is_not_sent(case: Case) -> None:
     assert isinstance(built, BuildFailed)
     assert str(built) == f"{path}: it is not what it was when it was planned"
     assert not into.exists()
+
+
+def test_an_upload_that_was_begun_is_completed_with_its_own_bytes(case: Case) -> None:
+    """R18, R21: whatever another build has put into dist since."""
+    path = bring(case.root / "dist", "core-a.pkg", "core")
+    first = hashlib.sha256(path.read_bytes()).hexdigest()
+    case.packages = (CORE,)
+    case.registry.faults["core"] = [Transient("cut off", ambiguous=True)]
+    targets = case.targets()
+    ended = fakes.released(case.root, targets["fake"], case.plan(), max_retries=0)
+    assert ended["core"].outcome is Outcome.UNKNOWN
+    bring(case.root / "dist", "core-a.pkg", "core", other=1)
+    history = read_history(case.root / ".releasekit")
+    config = fakes.config(case.root)
+    made = asyncio.run(make_plan(config, case.targets(), history, commit=""))
+    assert made.packages[0].action is Action.UPLOAD
+    fakes.released(case.root, case.targets()["fake"], made)
+    assert case.registry.files["core"] == {"core-a.pkg": f"sha256:{first}"}
 
 
 def test_a_plan_is_about_the_very_bytes(case: Case) -> None:
