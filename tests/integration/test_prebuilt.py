@@ -99,7 +99,7 @@ def test_a_crate_goes_out_as_it_is(tmp_path: Path, home: Path) -> None:
 def test_a_file_of_another_version_is_named_before_anything_is_built(
     tmp_path: Path, home: Path
 ) -> None:
-    """R32"""
+    """One line has the file, what it is, and what is planned."""
     workspace, dist = uv_workspace(tmp_path / "w", PAIR, version="1.1.0"), tmp_path / "dist"
     dist.mkdir()
     wheel = distributions.wheel(dist, distributions.package("demo-base")).path

@@ -61,7 +61,7 @@ def test_what_tools_leave_beside_them_is_left_aside(tmp_path: Path) -> None:
 
 
 def test_a_file_that_nobody_publishes_is_named(tmp_path: Path) -> None:
-    """R32: someone who put it there expects it to be published."""
+    """Someone who put it there expects it to be published."""
     directory = files(tmp_path, WHEEL, "acme.node")
     assert refusal(directory).startswith(f"{directory}/acme.node is no package file: these are")
 
@@ -82,7 +82,7 @@ def test_a_directory_without_files_is_a_mistake(tmp_path: Path, names: tuple[str
 
 
 def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
-    """R38"""
+    """R36"""
     directory = files(tmp_path, WHEEL)
     (directory / "again.whl").symlink_to(directory / WHEEL)
     assert [file.path.name for file in found(directory)] == [WHEEL]

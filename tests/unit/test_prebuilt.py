@@ -268,7 +268,7 @@ def test_what_the_manifest_says_already_is_not_said_twice(case: Case) -> None:
 def test_what_is_not_planned_is_named_with_what_is(
     case: Case, said: dict[str, object], words: str
 ) -> None:
-    """R32"""
+    """One line has the file, what it says of itself, and what is planned."""
     path = bring(case.root / "dist", "a.pkg", "core")
     path.write_text(json.dumps({"name": "core", "version": "1.0", **said}))
     case.packages = (CORE, APP, package("hidden", unpublishable="it is private"))
@@ -276,7 +276,7 @@ def test_what_is_not_planned_is_named_with_what_is(
 
 
 def test_a_damaged_file_is_one_line(case: Case) -> None:
-    """R32"""
+    """What its ecosystem says of it ends the plan."""
     path = case.root / "dist" / "core.pkg"
     path.write_bytes(b"PK")
     assert case.refusal() == f"{path}: not a readable archive"

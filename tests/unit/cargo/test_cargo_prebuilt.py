@@ -59,7 +59,7 @@ def test_a_crate_is_known_by_its_manifest() -> None:
 
 
 def test_a_requirement_admits_what_cargo_would_take() -> None:
-    """R23"""
+    """`1.0` is a caret requirement, `=` takes one version."""
     assert CRATES.admits("1.0", "1.2.0")
     assert not CRATES.admits("=1.0.0", "1.2.0")
 
@@ -81,7 +81,7 @@ def test_the_version_in_a_name_begins_where_semver_says(name: str) -> None:
     ],
 )
 def test_another_file_is_refused_by_its_path(filename: str, words: str) -> None:
-    """R32"""
+    """Whatever is wrong with it, the message begins with its path."""
     data = io.BytesIO(crate({"Cargo.toml": MANIFEST}))
     with pytest.raises(PackageError, match=words) as caught:
         CRATES.contained(data, Path("/dist") / filename)

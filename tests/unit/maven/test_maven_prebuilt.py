@@ -110,12 +110,12 @@ def test_a_module_file_is_no_archive(files: MavenFiles, tmp_path: Path) -> None:
 def test_a_jar_that_says_nothing_clear_is_refused(
     files: MavenFiles, tmp_path: Path, name: str
 ) -> None:
-    """R32: of two groups that have such an artifact, nobody can say which."""
+    """Of two groups that have such an artifact, nobody can say which."""
     assert "which package of this workspace" in refusal(files, jar(tmp_path / name))
 
 
 def test_a_damaged_jar_is_one_line(files: MavenFiles, tmp_path: Path) -> None:
-    """R32"""
+    """With its path, and what the reader of archives says."""
     path = jar(tmp_path / "b-1.0.jar", "g:b:1.0")
     path.write_bytes(path.read_bytes()[:-10])
     assert refusal(files, path).startswith(": not a readable archive")
@@ -146,7 +146,7 @@ def test_a_pom_that_users_could_not_read_is_refused(
 
 
 def test_only_a_range_excludes(files: MavenFiles) -> None:
-    """R23: what is no range is a wish."""
+    """What is no range is a wish."""
     assert files.admits("0.9", "1.0")
     assert files.admits("[1.0,2.0)", "1.0")
     assert not files.admits("[2.0,)", "1.0")

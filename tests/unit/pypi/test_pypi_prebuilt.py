@@ -76,14 +76,14 @@ def test_what_it_needs_of_the_workspace_is_read(tmp_path: Path) -> None:
 
 
 def test_a_requirement_admits_what_pip_would_take() -> None:
-    """R23"""
+    """Prereleases too: a release of one may need another one."""
     assert FILES.admits("", "1.0b1")
     assert FILES.admits(">=1.0b1", "1.0b2")
     assert not FILES.admits(">=2", "1.0")
 
 
 def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path) -> None:
-    """R32"""
+    """A renamed wheel would be another release on the registry."""
     wheel = distributions.wheel(tmp_path, CORE).path
     other = wheel.with_name("acme_core-2.0-py3-none-any.whl")
     shutil.copy(wheel, other)
@@ -94,7 +94,7 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    """R32"""
+    """With its path and one line, whatever is wrong with it."""
     wheel = distributions.wheel(tmp_path, CORE, requires=["a b c"]).path
     assert ": its metadata cannot be used: " in refusal(wheel)
     wheel.write_bytes(wheel.read_bytes()[:-30])

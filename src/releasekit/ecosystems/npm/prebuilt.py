@@ -52,8 +52,8 @@ class Tarballs:
         return Contained(name=name, version=version, dependencies=needs)
 
     def admits(self, requirement: str, version: str) -> bool:
-        wanted = Range.parse(requirement)
-        return wanted.open or Version.parse(version) in wanted
+        # Nobody pins `*` in a tarball any more, and npm takes no prerelease for it.
+        return Version.parse(version) in Range.parse(requirement)
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return {
