@@ -128,6 +128,8 @@ def test_a_pom_is_known_by_its_coordinates(files: MavenFiles, tmp_path: Path) ->
     assert [(need.on.name, need.requirement) for need in found.dependencies] == [
         ("g:a", "[1.0,2.0)")
     ]
+    tested = needs("a", "1.0", "<scope>test</scope>")
+    assert contained(files, write(tmp_path / "b-1.0.pom", child("b") + tested)).dependencies == ()
 
 
 @pytest.mark.parametrize(
