@@ -108,6 +108,7 @@ def config(root: Path, **changes: object) -> Config:
         "known_ecosystems": tuple(ECOSYSTEMS),
         "packages": (),
         "exclude_packages": (),
+        "dist": (),
         "plan_file": None,
         "dry_run": False,
         "concurrency": 5,

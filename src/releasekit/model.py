@@ -70,6 +70,7 @@ class Package:
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
     `set_aside` are dependencies that do not order the release.
+    `prebuilt` are files of it that were built elsewhere, where they were found.
     """
 
     id: PackageId
@@ -82,6 +83,8 @@ class Package:
     inherits: tuple[Path, ...] = ()
     packaging: str = ""
     set_aside: tuple[Dependency, ...] = ()
+    # Digests are a dictionary, which has no hash.
+    prebuilt: tuple[Artifact, ...] = field(default=(), hash=False)
 
     def __str__(self) -> str:
         return f"{self.id} {self.version}"

@@ -7,27 +7,33 @@ from mutation import always, change, mutants, never, without
 DECISION = mutants(
     "plan/decision",
     {
-        "what is there in part counts as there": change(
-            "decide", "Action.PUBLISH", "Action.PUBLISH if published is None else Action.KEEP"
-        ),
+        "what is there in part counts as there": always("decide", "published.complete"),
         "an upload begun elsewhere binds": without("_binds", "entry.intent.registry != ..."),
         "bytes of other sources are sent": (
-            without("decide", "entry.commit == commit"),
-            without("decide", "is_clean(commit)"),
+            without("_at_hand", "entry.commit == commit"),
+            without("_at_hand", "is_clean(commit)"),
         ),
-        "bytes of changed sources are sent": without("decide", "is_clean(commit)"),
-        "damaged bytes are sent": never("decide", "not intact(entry)"),
-        "sources may change in the middle of an upload": never("decide", "entry.commit != commit"),
+        "bytes of changed sources are sent": without("_at_hand", "is_clean(commit)"),
+        "damaged bytes are sent": never("_resumed", "not intact(entry)"),
+        "sources may change in the middle of an upload": never(
+            "_resumed", "entry.commit != commit"
+        ),
         "other bytes are kept": change(
-            "decide",
+            "_resumed",
             "compare(entry.artifacts, published)",
             "Comparison(compare(entry.artifacts, published).missing, ())",
         ),
         "an unknown digest counts as ours": change(
             "compare", "artifact.digests.get(...)", "artifact.digests.get(algorithm, value)"
         ),
+        "bytes from elsewhere give way to built ones": without("_at_hand", "all(...)"),
+        "other bytes than those from elsewhere are kept": change(
+            "decide",
+            "compare(prebuilt, published)",
+            "Comparison(compare(prebuilt, published).missing, ())",
+        ),
         "a later build is taken for the first": change(
-            "decide", "... != entry.intent.digests", "not entry.artifacts"
+            "_resumed", "... != intent.digests", "not entry.artifacts"
         ),
     },
 )

@@ -67,7 +67,16 @@ HOUSE = (
     ("http", "origins", "circuit", "client", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
-    ("ecosystems", "interface", "directory", "folders", "shared", *FOLDERS),
+    (
+        "ecosystems",
+        "interface",
+        "directory",
+        "folders",
+        "shared",
+        "dist_files",
+        "prebuilt",
+        *FOLDERS,
+    ),
     ("plan", "source", "decision", "order", "access", "make", "file", "changes", "warnings"),
     ("release", "life", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
@@ -159,6 +168,7 @@ def test_ecosystems_do_not_know_each_other() -> None:
         for other in imports(tree):
             if other.startswith("ecosystems."):
                 shared = {"interface", "directory", "shared"}
+                shared |= {"dist_files"} if own == "prebuilt" else set()
                 assert other.split(".")[1] in {own, *shared}, (module, other)
 
 

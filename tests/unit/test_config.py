@@ -9,7 +9,7 @@ from fakes import DECLARED
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.config import Config, cpu_count, load
 from releasekit.config.declared import Declared
-from releasekit.config.values import Directory
+from releasekit.config.values import Directory, Dist
 from releasekit.ecosystems import ECOSYSTEMS, npm, pypi
 from releasekit.ecosystems.folders import table
 from releasekit.errors import ConfigError
@@ -203,6 +203,49 @@ def test_where_build_requirements_come_from(root: Path) -> None:
     assert found.find_links == (f"{root.parent}/wheels", "https://b.example/wheels/")
     assert found.uv_path == f"{root.parent}/uv"
     assert config(root, "--uv-path=uv2").uv_path == "uv2"
+
+
+def test_files_from_elsewhere_lie_in_directories_that_are_there(root: Path) -> None:
+    """Those of a flag below the caller's directory, those of the file below the root."""
+    for name in ("ours", "wheels"):
+        (root.parent / name).mkdir()
+        (root / name).mkdir()
+    given = config(root, "--dist=ours", "--dist=wheels", file='dist = "nowhere"').dist
+    assert given == tuple(Dist(root.parent / name, "--dist") for name in ("ours", "wheels"))
+    written = config(root, file='dist = ["ours", "wheels", "ours"]').dist
+    assert [(place.path, place.owner) for place in written] == [
+        (root / "ours", ""),
+        (root / "wheels", ""),
+    ]
+    table = '[dist]\n"pypi" = "wheels"\n"npm:@acme/a" = ["ours", "wheels"]'
+    assert config(root, file=table).dist == (
+        Dist(root / "wheels", 'releasekit.toml: [dist] "pypi"', "pypi"),
+        Dist(root / "ours", 'releasekit.toml: [dist] "npm:@acme/a"', "npm:@acme/a"),
+        Dist(root / "wheels", 'releasekit.toml: [dist] "npm:@acme/a"', "npm:@acme/a"),
+    )
+    assert [place.owner for place in config(root, "--dist=ours", file=table).dist] == [""]
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ('dist = "nowhere"', "releasekit.toml: dist: {root}/nowhere does not exist"),
+        ('[dist]\npypi = "nowhere"', 'releasekit.toml: [dist] "pypi": {root}/nowhere does not'),
+        ("[dist]\npypi = 1", 'releasekit.toml: [dist] "pypi" is not a list of strings'),
+        ('[dist]\nrubygems = "x"', "neither an ecosystem nor a package; write one of pypi, npm"),
+        ('[dist]\n"pypi:" = "x"', "neither an ecosystem nor a package"),
+        ('dist = ".releasekit/dist"', "is in the state directory, which is written anew"),
+    ],
+)
+def test_a_directory_of_files_that_cannot_be_used_is_refused(
+    root: Path, file: str, says: str
+) -> None:
+    (root / ".releasekit" / "dist").mkdir(parents=True)
+    assert says.format(root=root) in str(refusal(root, file=file))
+
+
+def test_only_what_plans_looks_for_files_from_elsewhere(root: Path) -> None:
+    assert config(root, file='dist = "nowhere"', command="doctor").dist == ()
 
 
 @pytest.mark.parametrize("directory", [".", "..", "/"])

@@ -177,3 +177,49 @@ def test_an_upload_that_ended_and_left_something_binds(built: tuple[Artifact, ..
     """R18, R20"""
     settled = replace(entry(built, begun=True), uncertain=False)
     assert decided(shown(built[0]), settled, "deadbeef") is Action.REFUSE
+
+
+def brought(
+    published: Published | None, remembered: HistoryEntry | None, *files: Artifact
+) -> tuple[Action, str]:
+    return decide(published, remembered, commit=COMMIT, url=URL, prebuilt=files)
+
+
+def test_files_from_elsewhere_that_are_there_are_kept(built: tuple[Artifact, ...]) -> None:
+    """R19"""
+    assert brought(shown(*built), None, *built)[0] is Action.KEEP
+    assert brought(shown(*built), entry(built, begun=True), *built)[0] is Action.KEEP
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("complete", [False, True])
+def test_files_from_elsewhere_never_differ_from_what_is_there(
+    built: tuple[Artifact, ...], begun: bool, complete: bool
+) -> None:
+    """R17"""
+    other = artifact(built[1].path, b"another wheel")
+    remembered = entry(built, begun=True) if begun else None
+    action, reason = brought(shown(*built, complete=complete), remembered, other)
+    assert action is Action.REFUSE
+    assert built[1].sha256 in reason
+    assert other.sha256 in reason
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_file_from_elsewhere_that_a_complete_release_lacks_is_published(
+    built: tuple[Artifact, ...], begun: bool
+) -> None:
+    more = artifact(built[1].path.with_name("a-1.0-other.whl"), b"for another platform")
+    remembered = entry(built, begun=True) if begun else None
+    action, reason = brought(shown(*built), remembered, built[1], more)
+    assert (action, reason) == (Action.PUBLISH, "on the registry without a-1.0-other.whl")
+
+
+@pytest.mark.parametrize(("begun", "then"), [(False, Action.PUBLISH), (True, Action.UPLOAD)])
+def test_only_an_upload_that_was_begun_goes_before_files_from_elsewhere(
+    built: tuple[Artifact, ...], begun: bool, then: Action
+) -> None:
+    """R18"""
+    other = artifact(built[1].path, b"another wheel")
+    assert brought(None, entry(built, begun=begun), other)[0] is then
+    assert brought(None, entry(built, begun=begun), built[1])[0] is Action.UPLOAD

@@ -115,6 +115,17 @@ def test_prose_is_wrapped_at_100_columns(document: str | Path) -> None:
     assert [line for line in prose(text) if len(line) > 100] == []
 
 
+def test_the_configuration_of_files_built_elsewhere_is_accepted(tmp_path: Path) -> None:
+    text = (ROOT / "docs/prebuilt.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
+    read = read_config(tmp_path / "releasekit.toml", DECLARED)
+    assert read.dist["npm:@acme/native-linux-x64-gnu"] == ("artifacts/linux",)
+    suffixes = {suffix for each in ECOSYSTEMS.values() for suffix in each.suffixes}
+    named = set(re.findall(r"`\*(\.[\w.]+)`", text.split("Signatures, attestations")[0]))
+    assert named == suffixes - set(ECOSYSTEMS["go"].suffixes)
+
+
 def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)

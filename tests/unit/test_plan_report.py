@@ -124,6 +124,7 @@ def test_plan_json_holds_what_publishing_it_needs() -> None:
                 "digests": {"sha256": "ab" * 32},
             }
         ],
+        "prebuilt": [],
         "published": None,
         "warnings": [],
     }

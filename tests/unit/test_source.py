@@ -30,10 +30,10 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def commit(root: Path) -> str:
+def commit(root: Path, *beside: Path) -> str:
     async def ask() -> str:
         async with Processes(environment=dict(os.environ)) as processes:
-            return await commit_of(root, processes)
+            return await commit_of(root, processes, beside=beside)
 
     return asyncio.run(ask())
 
@@ -59,6 +59,16 @@ def test_what_builds_leave_behind_is_no_change(repository: Path, name: str) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("built\n")
     assert "+" not in commit(repository)
+
+
+def test_files_from_elsewhere_are_no_change(repository: Path) -> None:
+    """R20: a plan is the same in the job that has downloaded them."""
+    wheels = repository / "wheel [house]"
+    wheels.mkdir()
+    (wheels / "a.whl").write_text("built\n")
+    assert "+" in commit(repository)
+    assert "+" in commit(repository, repository)
+    assert "+" not in commit(repository, repository.parent, wheels)
 
 
 def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from releasekit.config.choice import consulted
 from releasekit.config.values import Directory
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
 from releasekit.host.process import Processes
@@ -80,8 +81,10 @@ async def plan(config: Config, session: Session) -> int:
     logs = _logs(config, session, uuid.uuid4().hex)
     async with Group() as group:
         discoveries, processes = await opened(group, config, session, logs=logs)
-        commit = await commit_of(config.root, processes)
+        dist = [place.path for place in config.dist]
+        commit = await commit_of(config.root, processes, beside=dist)
         targets = await discover(config.root, discoveries)
+        targets = await with_prebuilt(targets, config, session.ecosystems)
         history = read_history(config.state_directory)
         made = await make_plan(config, targets, history, commit=commit)
         made = await with_warnings(made, config, targets, history, processes)
@@ -142,8 +145,10 @@ async def publish(config: Config, session: Session) -> int:
             discoveries, processes = await opened(
                 group, config, session, logs=logs, inherit_fds=held.descriptors
             )
-            commit = await commit_of(config.root, processes)
+            dist = [place.path for place in config.dist]
+            commit = await commit_of(config.root, processes, beside=dist)
             targets = await discover(config.root, discoveries)
+            targets = await with_prebuilt(targets, config, session.ecosystems)
             made = await make_plan(config, targets, journal.history, commit=commit)
             if planned is not None:
                 planned.check(made)

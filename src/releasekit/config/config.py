@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
     from releasekit.config.levels import Levels
-    from releasekit.config.values import Directory, PinMode
+    from releasekit.config.values import Directory, Dist, PinMode
 
 FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
@@ -41,6 +41,7 @@ class Config:
     known_ecosystems: tuple[str, ...]
     packages: tuple[str, ...]
     exclude_packages: tuple[str, ...]
+    dist: tuple[Dist, ...]
     plan_file: Path | None
     dry_run: bool
     concurrency: int
@@ -133,6 +134,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         known_ecosystems=tuple(locations.ecosystems),
         packages=inputs.packages,
         exclude_packages=inputs.exclude_packages,
+        dist=locations.dist(file.dist) if inputs.mode in {"plan", "publish"} else (),
         plan_file=locations.path("plan_file"),
         dry_run=inputs.dry_run,
         concurrency=inputs.concurrency,

@@ -37,7 +37,8 @@ class EcosystemDeclaration:
     registries lie in files, and `target`, which does the work (`ecosystems.folders`).
 
     The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
-    dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there.
+    dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there. `suffixes`
+    are what the names of its built files end with.
     """
 
     name: str
@@ -49,6 +50,7 @@ class EcosystemDeclaration:
     options: type[OptionTable]
     variables: ToolVariables = field(default_factory=ToolVariables)
     demo: Demo | None = None
+    suffixes: tuple[str, ...] = ()
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:

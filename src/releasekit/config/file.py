@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1024 * 1024
 _DEPENDENCIES: Final = "dependencies"
+_DIST: Final = "dist"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """`texts` maps the inputs that are set here to their values as a flag would have them."""
+    """`texts` maps the inputs that are set here to their values as a flag would have them. `dist`
+    maps an ecosystem, or one of its packages, to directories.
+    """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     levels: Levels = field(default_factory=Levels)
+    dist: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_config(path: Path, declared: Declared) -> ConfigFile:
@@ -40,17 +44,22 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     tables: dict[str, Mapping[str, object]] = {}
     dependencies: Mapping[str, tuple[str, ...]] = {}
     given = Levels()
+    dist: Mapping[str, tuple[str, ...]] = {}
     document = read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
             dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)
         elif key == levels.TABLE:
             given = Levels.from_table(_table(key, value, where), where)
+        elif key == _DIST and isinstance(value, dict):
+            dist = _dist(value, where, declared.ecosystems)
         elif key in declared.ecosystems:
             tables[key] = _options(declared.ecosystems[key], value, where)
         else:
             texts[key] = _text(_declaration(key, where, declared), value, where)
-    return ConfigFile(texts=texts, tables=tables, dependencies=dependencies, levels=given)
+    return ConfigFile(
+        texts=texts, tables=tables, dependencies=dependencies, dist=dist, levels=given
+    )
 
 
 def _declaration(key: str, where: str, declared: Declared) -> Declaration:
@@ -121,10 +130,29 @@ def _dependencies(
         label = f'{where}: [{_DEPENDENCIES}] "{package}"'
         found[package] = _strings(value, label)
         for each in (package, *found[package]):
-            ecosystem, colon, name = each.partition(":")
-            if not (colon and name and ecosystem in ecosystems):
+            if not _names_package(each, ecosystems):
                 raise ConfigError(
                     f"{label}: {each!r} is no package; write ecosystem:name, "
                     f'like "{next(iter(ecosystems))}:acme-core"'
                 )
     return found
+
+
+def _dist(
+    table: Mapping[str, object], where: str, ecosystems: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for owner, value in table.items():
+        label = f'{where}: [{_DIST}] "{owner}"'
+        if owner not in ecosystems and not _names_package(owner, ecosystems):
+            raise ConfigError(
+                f"{label} is neither an ecosystem nor a package; write one of "
+                f'{", ".join(ecosystems)}, or "{next(iter(ecosystems))}:acme-core"'
+            )
+        found[owner] = (value,) if isinstance(value, str) else _strings(value, label)
+    return found
+
+
+def _names_package(text: str, ecosystems: Collection[str]) -> bool:
+    ecosystem, _, name = text.partition(":")
+    return bool(name) and ecosystem in ecosystems

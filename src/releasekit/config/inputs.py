@@ -73,6 +73,14 @@ class Inputs:
         tuple[str, ...],
         Declaration("No package whose name matches one of these globs, one per line.", "names"),
     ] = ()
+    dist: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Directories with package files that were built elsewhere, one per line: wheels, npm "
+            "tarballs, crates, jars. They are checked, completed and published in order.",
+            "lines",
+        ),
+    ] = ()
     plan_file: Annotated[
         str,
         Declaration(

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.config.declaration import declared_by
-from releasekit.config.values import Directory, Name, Url
+from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from releasekit.config.declaration import Declaration
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -106,6 +106,27 @@ class Locations:
                 case Name():
                     found[name] = location
         return found
+
+    def dist(self, table: Mapping[str, Sequence[str]]) -> tuple[Dist, ...]:
+        """`table` is that of releasekit.toml, for which a flag or an input stands in."""
+        label = self._label("dist")
+        wanted = [(text, label, "") for text in self.inputs.dist]
+        if self._rank("dist") < 2:
+            wanted += [
+                (text, f'releasekit.toml: [dist] "{owner}"', owner)
+                for owner, texts in table.items()
+                for text in texts
+            ]
+        base = self.cwd if self._rank("dist") == 2 else self.root
+        state = self.state_directory()
+        found = [Dist(existing_directory(base / text, at), at, of) for text, at, of in wanted]
+        for each in found:
+            if each.path.is_relative_to(state):
+                raise ConfigError(
+                    f"{each.label}: {each.path} is in the state directory, which is written anew; "
+                    "write the path of another directory"
+                )
+        return tuple(dict.fromkeys(found))
 
     def ecosystem_inputs(self) -> tuple[object, ...]:
         """An instance of the class that each ecosystem declares its inputs with."""

@@ -55,6 +55,17 @@ class Name:
         return self.text
 
 
+@dataclass(frozen=True, slots=True)
+class Dist:
+    """A directory of files that were built elsewhere, as `label` names it. All of them belong to
+    `owner`, an ecosystem or ECOSYSTEM:NAME; to any where it is empty.
+    """
+
+    path: Path
+    label: str
+    owner: str = ""
+
+
 class InvalidValue(ValueError):
     """`str(error)` completes the sentence `concurrency = "x" …`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Credentials
     from releasekit.model import (
         Artifact,
+        Dependency,
         Package,
         PackageId,
         PackageWarning,
@@ -129,6 +130,42 @@ class Deployment(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contained:
+    """What a built file says of itself: `name`, canonical, and `version` of its package, and what
+    that needs of the same workspace.
+    """
+
+    name: str
+    version: str
+    dependencies: tuple[Dependency, ...] = ()
+
+
+class Prebuilt(Protocol):
+    """How files that were built elsewhere become those of a package, its `prebuilt` ones."""
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """The digests that a registry may show, and sha256."""
+        ...
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        """Of the file at `path`; blocks. Raises PlanError or PackageError, naming it, for one that
+        is damaged, or that no client would look for under its name.
+        """
+        ...
+
+    def admits(self, requirement: str, version: str) -> bool:
+        """Whether a version fits what a dependency asks for; raises ValueError for nonsense."""
+        ...
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        """As `Workspace.build`, for one batch: their prebuilt files, and what a release of each
+        has besides, built as if there were nothing.
+        """
+        ...
+
+
 class FollowUp(Protocol):
     """What packages do by themselves once they are published; they stay so whatever comes of it."""
 
@@ -154,7 +191,8 @@ class Target:
     sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
     comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
     package, which blocks, for what its users would regret. `is_new` says of one that was looked up
-    whether its registry has no package of that name; None where that tells nobody anything.
+    whether its registry has no package of that name; None where that tells nobody anything. Without
+    `prebuilt`, it has no files that could have been built elsewhere.
     """
 
     workspace: Workspace
@@ -165,6 +203,7 @@ class Target:
     follow_up: FollowUp | None = None
     warnings_of: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]] | None = None
     is_new: Callable[[PackageId], bool] | None = None
+    prebuilt: Prebuilt | None = None
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from releasekit.host import durable
 from releasekit.model import Action, Artifact, Published
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from releasekit.state.history import Intent
     from releasekit.state.journal import HistoryEntry
 
 
@@ -45,21 +47,41 @@ def compare(artifacts: Iterable[Artifact], published: Published | None) -> Compa
 
 
 def decide(
-    published: Published | None, entry: HistoryEntry | None, *, commit: str, url: str
+    published: Published | None,
+    entry: HistoryEntry | None,
+    *,
+    commit: str,
+    url: str,
+    prebuilt: Sequence[Artifact] = (),
 ) -> tuple[Action, str]:
-    """What to do about a package, and why, from what the registry at `url` shows of it and what the
-    journal remembers of this version.
+    """What to do about a package, and why, from what the registry at `url` shows of it, what the
+    journal remembers of this version, and the files of it that were built elsewhere.
 
     Bytes whose upload there had begun bind the run: with another build of the same version, the
     release could end up half one and half the other.
     """
-    if entry is None or entry.intent is None or not _binds(entry, published, url):
-        if published is not None and published.complete:
-            return Action.KEEP, "on the registry already"
-        if entry is not None and entry.commit == commit and is_clean(commit) and intact(entry):
-            return Action.UPLOAD, "built by an earlier run"
-        return Action.PUBLISH, "not on the registry" if published is None else "partly there"
-    if {artifact.filename: artifact.sha256 for artifact in entry.artifacts} != entry.intent.digests:
+    action, reason = Action.PUBLISH, "not on the registry" if published is None else "partly there"
+    if entry is not None and entry.intent is not None and _binds(entry, published, url):
+        action, reason = _resumed(published, entry, entry.intent, commit)
+    elif published is not None and published.complete:
+        action, reason = Action.KEEP, "on the registry already"
+    if action not in {Action.KEEP, Action.PUBLISH}:
+        return action, reason
+    given = compare(prebuilt, published)
+    if given.differing:
+        return Action.REFUSE, mismatch(prebuilt, published, given.differing[0])
+    if action is Action.KEEP and given.missing:
+        return Action.PUBLISH, f"on the registry without {few(given.missing)}"
+    if action is Action.PUBLISH and entry is not None and _at_hand(entry, prebuilt, commit):
+        return Action.UPLOAD, "built by an earlier run"
+    return action, reason
+
+
+def _resumed(
+    published: Published | None, entry: HistoryEntry, intent: Intent, commit: str
+) -> tuple[Action, str]:
+    """What to do about a package whose upload an earlier run had begun."""
+    if {artifact.filename: artifact.sha256 for artifact in entry.artifacts} != intent.digests:
         if published is not None and published.complete:
             return Action.KEEP, "on the registry already"
         return Action.REFUSE, GONE
@@ -77,6 +99,17 @@ def decide(
     if not intact(entry):
         return Action.REFUSE, GONE
     return Action.UPLOAD, "its upload was begun by an earlier run"
+
+
+def _at_hand(entry: HistoryEntry, prebuilt: Sequence[Artifact], commit: str) -> bool:
+    """Whether an earlier run has built this very release, the files from elsewhere included."""
+    stored = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
+    return (
+        entry.commit == commit
+        and is_clean(commit)
+        and all(stored.get(artifact.filename) == artifact.sha256 for artifact in prebuilt)
+        and intact(entry)
+    )
 
 
 def _binds(entry: HistoryEntry, published: Published | None, url: str) -> bool:

@@ -84,7 +84,7 @@ class PlanFile:
             if fingerprints[planned.package.id] != planned.fingerprint:
                 raise PlanError(
                     f"{self.path}: {planned.package.id} is not what was planned: its version, "
-                    "dependencies, manifest or registry differ",
+                    "dependencies, manifest, files from `dist` or registry differ",
                     hint=hint,
                 )
 

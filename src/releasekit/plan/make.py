@@ -226,7 +226,10 @@ def plan_package(
     commit: str,
     url: str,
 ) -> PlannedPackage:
-    action, reason = decide(published, entry, commit=commit, url=url)
+    prebuilt = package.prebuilt
+    action, reason = decide(published, entry, commit=commit, url=url, prebuilt=prebuilt)
+    if action is Action.PUBLISH and prebuilt:
+        reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} from dist"
     return PlannedPackage(
         package=package,
         action=action,
@@ -251,7 +254,8 @@ def fingerprint(package: Package, url: str) -> str:
     """The same on every machine that has the same sources and the same destination."""
     edges = sorted(f"{dependency.kind} {dependency.on}" for dependency in package.dependencies)
     manifests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in package.manifests]
-    facts = [str(package.id), package.version, *manifests, url, edges]
+    facts: list[object] = [str(package.id), package.version, *manifests, url, edges]
+    facts += [f"{artifact.filename} {artifact.sha256}" for artifact in package.prebuilt]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 

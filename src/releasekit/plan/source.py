@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from releasekit.errors import CommandFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from releasekit.host.process import Processes
@@ -20,12 +21,17 @@ LEFTOVERS = (
 )
 
 
-async def commit_of(root: Path, processes: Processes) -> str:
+async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] = ()) -> str:
     """The commit that is checked out at `root`, empty outside git.
 
     `+dirty.` and a hash follow when tracked files differ from it or untracked ones are there that
-    git does not ignore.
+    git does not ignore. What lies in the directories `beside` is no source.
     """
+    others_than = [
+        f":(exclude,literal){path.relative_to(root).as_posix()}"
+        for path in beside
+        if path != root and path.is_relative_to(root)
+    ]
     try:
         head = (await _git(processes, root, "rev-parse", "HEAD")).strip()
         changed = await _git(
@@ -34,7 +40,16 @@ async def commit_of(root: Path, processes: Processes) -> str:
         others = await _git(
             processes,
             root,
-            *("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *LEFTOVERS),
+            *(
+                "ls-files",
+                "--others",
+                "--exclude-standard",
+                "-z",
+                "--",
+                ".",
+                *LEFTOVERS,
+                *others_than,
+            ),
         )
     except CommandFailed:
         return ""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from releasekit.model import Package, Plan, PlannedPackage, Published
+    from releasekit.model import Artifact, Package, Plan, PlannedPackage, Published
 
 PLAN_SCHEMA: Final = 1
 
@@ -158,17 +158,22 @@ def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
         "action": planned.action.value,
         "reason": planned.reason,
         "fingerprint": planned.fingerprint,
-        "artifacts": [
-            {
-                "path": _relative(artifact.path, root),
-                "size": artifact.size,
-                "digests": dict(artifact.digests),
-            }
-            for artifact in planned.artifacts
-        ],
+        "artifacts": _files(planned.artifacts, root),
+        "prebuilt": _files(planned.package.prebuilt, root),
         "published": _published(planned.published),
         "warnings": warning_rows(planned.warnings),
     }
+
+
+def _files(artifacts: Sequence[Artifact], root: Path) -> list[dict[str, object]]:
+    return [
+        {
+            "path": _relative(artifact.path, root),
+            "size": artifact.size,
+            "digests": dict(artifact.digests),
+        }
+        for artifact in artifacts
+    ]
 
 
 def _published(published: Published | None) -> dict[str, object] | None:

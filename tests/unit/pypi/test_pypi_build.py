@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import os
 import shutil
 import sys
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import distributions
 import fakes
 from integration.tools import require_tool
 from processes import ended
@@ -22,6 +25,8 @@ from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.pypi import Options, environment
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
+from releasekit.ecosystems.pypi.prebuilt import PythonFiles
+from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
 from releasekit.state.directory import built_directory
@@ -301,6 +306,85 @@ def test_what_was_built_has_to_be_what_was_planned(root: Path) -> None:
         assert "made other-1.0.tar.gz, but name 1.0 was planned" in messages["name"]
         assert "could not be built" in messages["file"]
         assert "'x.whl' is not the name of a wheel" in messages["files"]
+
+    running(root, body)
+
+
+async def brought(workspace: Workspace, name: str, *files: Path) -> tuple[str, ...]:
+    """What a package has once these files of it were brought, and `into` holds."""
+    package = workspace.packages[name]
+    given = tuple(artifacts.digested(path, "sha256") for path in files)
+    into = built_directory(package, state_directory=workspace.state)
+    results = await PythonFiles(workspace.found).complete(
+        [replace(package, prebuilt=given)], lambda _: into
+    )
+    (result,) = results.values()
+    if isinstance(result, BuildFailed):
+        raise result
+    names = tuple(artifact.filename for artifact in result)
+    assert sorted(names) == sorted(path.name for path in into.iterdir())
+    for path in files:
+        assert (into / path.name).read_bytes() == path.read_bytes()
+    return names
+
+
+def test_what_was_brought_is_completed_by_what_is_missing(root: Path) -> None:
+    """Beside wheels only the sdist is built; beside an sdist the wheel, and of that one."""
+    write(root, "a")
+    write(root, "whole", sdist="raise SystemExit('not asked for')")
+
+    async def body(workspace: Workspace) -> None:
+        sdist, wheel = (artifact.path for artifact in await workspace.built("a"))
+        elsewhere = root.parent / "elsewhere"
+        elsewhere.mkdir()
+        mac = elsewhere / "a-1.0-cp312-cp312-macosx_11_0_arm64.whl"
+        shutil.copy(wheel, mac)
+        assert await brought(workspace, "a", mac) == ("a-1.0.tar.gz", mac.name)
+        assert "wheel of a" not in workspace.log("a")
+        other = elsewhere / sdist.name
+        other.write_bytes(gzip.compress(gzip.decompress(sdist.read_bytes()), mtime=1))
+        assert await brought(workspace, "a", other) == (sdist.name, wheel.name)
+        assert "sdist of a" not in workspace.log("a")
+        names = await brought(workspace, "whole", other, mac)
+        assert names == (other.name, mac.name)
+
+    running(root, body)
+
+
+def test_a_brought_file_that_has_changed_fails_its_package(root: Path) -> None:
+    """R17"""
+    write(root, "a")
+
+    async def body(workspace: Workspace) -> None:
+        wheel = distributions.wheel(root.parent, distributions.package("a", "1.0"))
+        given = (replace(wheel, digests={"sha256": "00"}),)
+        package = replace(workspace.packages["a"], prebuilt=given)
+        sdist = distributions.sdist(root.parent, distributions.package("a", "1.0"))
+        whole = replace(package, prebuilt=(replace(sdist, digests={"sha256": "00"}), *given))
+        for each in (package, whole):
+            files = PythonFiles(workspace.found)
+            (result,) = (await files.complete([each], lambda _: root.parent / "into")).values()
+            assert "is not what it was when it was planned" in str(result)
+
+    running(root, body)
+
+
+def test_builds_install_no_wheel_of_another_machine(root: Path) -> None:
+    """One that fits is taken, whoever built it; where none does, one is built."""
+    write(root, "plugin")
+    write(root, "user", requires='["plugin"]', wheel="import plugin; print('saw', plugin.VERSION)")
+
+    async def body(workspace: Workspace) -> None:
+        sdist = (await workspace.built("plugin"))[0].path
+        elsewhere = root.parent / "elsewhere"
+        elsewhere.mkdir()
+        foreign = elsewhere / "plugin-1.0-cp27-cp27mu-win32.whl"
+        foreign.write_bytes(b"no archive")
+        again = elsewhere / sdist.name
+        shutil.copy(sdist, again)
+        await brought(workspace, "plugin", foreign, again)
+        await workspace.built("user")
+        assert "saw 1.0" in workspace.log("user")
 
     running(root, body)
 

@@ -47,4 +47,5 @@ DECLARATION: Final = EcosystemDeclaration(
     options=Options,
     variables=ToolVariables(seen=(r"CARGO_\w+", r"RUSTUP_\w+", r"RUSTC\w*", "RUSTFLAGS")),
     demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
+    suffixes=(".crate",),
 )

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.cargo.destination import destination_for
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.ecosystem import Cargo
+from releasekit.ecosystems.cargo.prebuilt import Crates
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
+    from releasekit.ecosystems.cargo.ecosystem import CargoWorkspace
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Registry
+    from releasekit.model import PackageId
 
 
 def layout(_config: Config, options: Options) -> Layout:
@@ -29,8 +34,16 @@ def target(
     destination = destination_for(config, options, services.environment)
     ecosystem = Cargo(config, options, services, destination)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory)
+        return Discovery.joining(ecosystem, directory, _joined)
     registry = SparseRegistry(config, services, destination)
-    return Discovery.joining(
-        ecosystem, registry, partial(Target, plan_notes=registry.plan_notes, is_new=registry.is_new)
-    )
+    joined = partial(_joined, plan_notes=registry.plan_notes, is_new=registry.is_new)
+    return Discovery.joining(ecosystem, registry, joined)
+
+
+def _joined(
+    found: CargoWorkspace,
+    there: Registry,
+    plan_notes: Callable[..., str] | None = None,
+    is_new: Callable[[PackageId], bool] | None = None,
+) -> Target:
+    return Target(found, there, plan_notes=plan_notes, is_new=is_new, prebuilt=Crates(found))

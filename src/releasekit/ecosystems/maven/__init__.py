@@ -90,4 +90,5 @@ DECLARATION: Final = EcosystemDeclaration(
         seen=(r"JAVA_\w+", r"JDK_\w+", "M2_HOME", "MAVEN_(HOME|OPTS|ARGS)", r"MVNW_\w+")
     ),
     demo=Demo(tool="mvn", version="3"),
+    suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import layout, pin
-from releasekit.ecosystems.shared.artifacts import digested, staged
+from releasekit.ecosystems.shared.artifacts import digested, placed, staged
 from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
@@ -136,11 +136,33 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
     if not (found / pom).is_file():
         return ()
     names = [path.name for path in found.iterdir() if not layout.is_checksum(path.name)]
-    names.sort(key=lambda name: (name != pom, name))
     with staged(into) as partial:
         for name in names:
             shutil.move(found / name, partial / name)
-    return tuple(digested(into / name, *layout.ALGORITHMS) for name in names)
+    return _pom_first(package, into, names)
+
+
+def overlaid(package: Package, into: Path, made: Sequence[Artifact]) -> Built:
+    """In `into`, the prebuilt files of a package, and of those `made` there what they lack.
+
+    The signature of a file that one of them takes the place of is left out.
+    """
+    given = {artifact.filename for artifact in package.prebuilt}
+    try:
+        with staged(into) as partial:
+            names = placed(package.prebuilt, partial)
+            for name in (artifact.filename for artifact in made):
+                if not {name, name.removesuffix(".asc")} & given:
+                    shutil.copyfile(into / name, partial / name)
+                    names.append(name)
+    except BuildFailed as error:
+        return error
+    return _pom_first(package, into, names)
+
+
+def _pom_first(package: Package, into: Path, names: Sequence[str]) -> tuple[Artifact, ...]:
+    ordered = sorted(names, key=lambda name: (name != layout.pom_name(package), name))
+    return tuple(digested(into / name, *layout.ALGORITHMS) for name in ordered)
 
 
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.maven import discover, pin
-from releasekit.ecosystems.maven.build import Builder
+from releasekit.ecosystems.maven import discover, layout, pin
+from releasekit.ecosystems.maven.build import Builder, overlaid
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.signing import Signer
@@ -64,19 +64,44 @@ class MavenWorkspace:
         return batched(packages, lambda package: self.projects[package.id.name].top)
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
-        config, options, services = self.maven.config, self.maven.options, self.maven.services
-        builder = Builder(self.root, self.projects, config, options, services)
+        return await self._signed(packages, await self._built(packages, into))
+
+    async def completed(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        """`packages` with their prebuilt files; Maven builds those that lack any."""
+        lacking = [package for package in packages if self._lacks(package)]
+        built = await self._built(lacking, into) if lacking else {}
+        for package in packages:
+            made = built.get(package.id, ())
+            if not isinstance(made, BuildFailed):
+                built[package.id] = await asyncio.to_thread(overlaid, package, into(package), made)
+        return await self._signed(packages, built)
+
+    def _lacks(self, package: Package) -> bool:
+        options, names = self.maven.options, {each.filename for each in package.prebuilt}
+        sources, javadoc = layout.usual_names(package) or ("", "")
+        wanted = {sources} if options.sources else set()
+        wanted |= {javadoc} if options.javadoc else set()
+        return not layout.is_complete(package, names) or not wanted - {""} <= names
+
+    async def _built(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
+        maven = self.maven
+        builder = Builder(self.root, self.projects, maven.config, maven.options, maven.services)
         try:
-            built = await builder.build(packages, into)
+            return await builder.build(packages, into)
         except BuildFailed as error:
             return {package.id: error for package in packages}
-        if options.sign:
-            signer = Signer(services.processes, options.sign, concurrency=config.build_concurrency)
-            signed = await gather_all(
-                self._sign(signer, package, built[package.id]) for package in packages
-            )
-            built = {package.id: each for package, each in zip(packages, signed, strict=True)}
-        return built
+
+    async def _signed(
+        self, packages: Sequence[Package], built: Mapping[PackageId, Built]
+    ) -> Mapping[PackageId, Built]:
+        config, options, services = self.maven.config, self.maven.options, self.maven.services
+        if not options.sign:
+            return built
+        signer = Signer(services.processes, options.sign, concurrency=config.build_concurrency)
+        signed = await gather_all(
+            self._sign(signer, package, built[package.id]) for package in packages
+        )
+        return {package.id: each for package, each in zip(packages, signed, strict=True)}
 
     async def _sign(self, signer: Signer, package: Package, built: Built) -> Built:
         if isinstance(built, BuildFailed):

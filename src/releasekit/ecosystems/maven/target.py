@@ -9,13 +9,15 @@ from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven.directory_layout import MavenDirectory
 from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.portal import CENTRAL, Portal
+from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.interface import Deployment, Registry
     from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
 
 
 def layout(_config: Config, _options: Options) -> Layout:
@@ -28,10 +30,14 @@ def target(
     """Raises ConfigError for a registry that cannot be used."""
     ecosystem = Maven(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory)
+        return Discovery.joining(ecosystem, directory, _joined)
     url = config.registry_url("maven", default=CENTRAL)
     if options.api == "portal" or (options.api == "auto" and url.rstrip("/") == CENTRAL):
         portal = Portal(url, options, config=config, services=services)
-        return Discovery.joining(ecosystem, portal, partial(Target, deployment=portal))
+        return Discovery.joining(ecosystem, portal, partial(_joined, deployment=portal))
     repository = Repository(url, config=config, services=services)
-    return Discovery.joining(ecosystem, repository)
+    return Discovery.joining(ecosystem, repository, _joined)
+
+
+def _joined(found: MavenWorkspace, there: Registry, deployment: Deployment | None = None) -> Target:
+    return Target(found, there, deployment, prebuilt=MavenFiles(found))

@@ -70,4 +70,5 @@ DECLARATION: Final = EcosystemDeclaration(
         ),
     ),
     demo=Demo(tool="npm", version="1"),
+    suffixes=(".tgz",),
 )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # What a packument shows, and what files are known by here.
-_DIGESTS: Final = ("sha256", "sha512", "sha1")
+DIGESTS: Final = ("sha256", "sha512", "sha1")
 
 
 class Npm(Resource):
@@ -131,7 +131,11 @@ class NpmWorkspace:
             raise log.failure(f"but {error}", error) from error
 
     def _following(self, package: Package) -> tuple[str, ...]:
-        return () if self.npm.options.ignore_scripts else self.by_name[package.id.name].following
+        # npm runs none of them for a tarball.
+        # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+        if self.npm.options.ignore_scripts or package.prebuilt:
+            return ()
+        return self.by_name[package.id.name].following
 
     async def _build(self, package: Package, into: Path) -> Built:
         log = self.npm.logs.fresh("build", package.id)
@@ -146,7 +150,7 @@ class NpmWorkspace:
                     )
         except (BuildFailed, PlanError) as error:
             return log.failure(f"{package.id}: it could not be packed: {error}", error)
-        return (digested(into / filename(package), *_DIGESTS),)
+        return (digested(into / filename(package), *DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
         state = self.npm.config.state_directory
@@ -174,8 +178,11 @@ def filename(package: Package) -> str:
 
     https://docs.npmjs.com/cli/commands/npm-pack
     """
-    stem = package.id.name.removeprefix("@").replace("/", "-")
-    return f"{stem}-{package.version}.tgz"
+    return filename_of(package.id.name, package.version)
+
+
+def filename_of(name: str, version: str) -> str:
+    return f"{name.removeprefix('@').replace('/', '-')}-{version}.tgz"
 
 
 def _check(packed: tuple[str, str], package: Package) -> None:

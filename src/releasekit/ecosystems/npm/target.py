@@ -9,6 +9,7 @@ from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
+from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def target(
             follow_up=found,
             warnings_of=warnings_of,
             is_new=is_new,
+            prebuilt=Tarballs(found),
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)

@@ -65,4 +65,5 @@ DECLARATION: Final = EcosystemDeclaration(
         # Where uv would publish to, and as whom.
         hidden=(r"UV_PUBLISH_\w+",),
     ),
+    suffixes=(".whl", ".tar.gz"),
 )

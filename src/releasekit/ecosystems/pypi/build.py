@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from packaging.tags import sys_tags
+
 from releasekit.ecosystems.pypi.discover import build_closure
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
@@ -20,7 +22,7 @@ from releasekit.model import PackageId
 from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import PyProject
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
 MAX_ROUNDS: Final = 5
 # What PyPI's upload form asks for: https://docs.pypi.org/api/upload/
-_DIGESTS: Final = ("sha256", "blake2b_256")
+DIGESTS: Final = ("sha256", "blake2b_256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +54,39 @@ class Builder:
     logs: Logs
 
     async def build(
-        self, project: PyProject, into: Path, *, wheels: Mapping[str, Path]
+        self,
+        project: PyProject,
+        into: Path,
+        *,
+        wheels: Mapping[str, Path],
+        given: Sequence[Artifact] = (),
     ) -> tuple[Artifact, ...]:
-        """The project's sdist and wheel, in `into`, which holds nothing else afterwards.
+        """The project's sdist and wheel, in `into`, which holds nothing else afterwards. What is
+        `given` takes their place: no wheel is built beside others, and one of a given sdist.
 
         `wheels` are the in-repo packages its build needs. Raises BuildFailed, also when what was
         built has another name or version than the project.
         """
         log = self.logs.fresh("build", PackageId("pypi", project.name))
         with artifacts.staged(into) as partial:
+            names = await asyncio.to_thread(artifacts.placed, given, partial)
+            sdists = [name for name in names if not name.endswith(".whl")]
+            built = [name for name in names if name.endswith(".whl")]
             request = self._request("sdist", project, into=partial, log=log)
-            built = await self._answer(request, project=project, wheels=wheels, log=log)
-            sdist = str(built.get("sdist", ""))
-            if "wheel" not in built:
+            answer: dict[str, Any] = {}
+            if not sdists:
+                request |= {"alone": bool(built)}
+                answer = await self._answer(request, project=project, wheels=wheels, log=log)
+            sdist = "".join(sdists) or str(answer.get("sdist", ""))
+            if not built and "wheel" not in answer:
                 request |= {"operation": "wheel", "source": str(partial / sdist)}
-                built = await self._answer(request, project=project, wheels=wheels, log=log)
-            wheel = str(built.get("wheel", ""))
-            _check(sdist, "sdist", project)
-            _check(wheel, "bdist_wheel", project)
-        return tuple(artifacts.digested(into / name, *_DIGESTS) for name in (sdist, wheel))
+                answer = await self._answer(request, project=project, wheels=wheels, log=log)
+            if not sdists:
+                _check(sdist, "sdist", project)
+            if not built:
+                built = [str(answer.get("wheel", ""))]
+                _check(built[0], "bdist_wheel", project)
+        return tuple(artifacts.digested(into / name, *DIGESTS) for name in (sdist, *built))
 
     async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
@@ -148,8 +164,12 @@ class InRepoWheels:
         self._wheels: dict[str, Path] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def built(self, name: str, wheel: Path) -> None:
-        self._wheels[name] = wheel
+    def built(self, name: str, wheels: Iterable[Path]) -> None:
+        """Of several, for machines of any kind, one that can be installed on this one."""
+        self._wheels.pop(name, None)
+        for wheel in wheels:
+            if installable(wheel.name):
+                self._wheels[name] = wheel
 
     async def needed_by(
         self, project: PyProject, projects: Projects, earlier: Earlier = None
@@ -162,7 +182,7 @@ class InRepoWheels:
 
     async def _wheel(self, name: str, projects: Projects, earlier: Earlier) -> Path:
         if name not in self._wheels and earlier is not None:
-            self._wheels.update((name, wheel) for wheel in earlier(name).glob("*.whl"))
+            self.built(name, sorted(earlier(name).glob("*.whl")))
         if name in self._wheels:
             return self._wheels[name]
         # Before its own turn, so that nobody has the turns of two wheels.
@@ -174,6 +194,17 @@ class InRepoWheels:
                 built = await builder.build(projects[name], directory / name, wheels=wheels)
                 self._wheels[name] = built[-1].path
             return self._wheels[name]
+
+
+def installable(wheel: str) -> bool:
+    """Whether a wheel of this name fits this Python on this machine, which builds run on too."""
+    interpreters, abis, platforms = (
+        part.split(".") for part in wheel.removesuffix(".whl").split("-")[-3:]
+    )
+    return any(
+        tag.interpreter in interpreters and tag.abi in abis and tag.platform in platforms
+        for tag in sys_tags()
+    )
 
 
 def _directory_in(scratch: Path) -> Path:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.model import Package, PackageId
+    from releasekit.model import Artifact, Package, PackageId
 
 
 class PyPI(Resource):
@@ -147,8 +147,15 @@ class PyPIWorkspace:
             wheels = await self.wheels.needed_by(
                 project, self.projects, lambda name: into(by_name[name])
             )
-            built = await builder.build(project, into(package), wheels=wheels)
+            built = await builder.build(
+                project, into(package), wheels=wheels, given=package.prebuilt
+            )
         except BuildFailed as error:
             return error
-        self.wheels.built(package.id.name, built[-1].path)
+        self.built(package, built)
         return built
+
+    def built(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        """Its wheels are there for the builds of others."""
+        paths = [artifact.path for artifact in artifacts]
+        self.wheels.built(package.id.name, [path for path in paths if path.suffix == ".whl"])

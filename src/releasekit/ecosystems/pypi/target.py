@@ -9,13 +9,18 @@ from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.examined import warnings_of
+from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import PackageIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Registry
     from releasekit.ecosystems.pypi import Options
+    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+    from releasekit.model import PackageId
 
 
 def layout(_config: Config, _options: Options) -> Layout:
@@ -28,13 +33,27 @@ def target(
     """Raises ConfigError for an index or a registry that cannot be used."""
     ecosystem = PyPI(config, options, services)
     if directory is not None:
-        examined = partial(warnings_of, on_pypi=False)
-        return Discovery.joining(ecosystem, directory, partial(Target, warnings_of=examined))
+        return Discovery.joining(ecosystem, directory, _joined)
     index = PackageIndex(config, services)
-    goes_to = partial(
-        Target,
-        plan_notes=index.plan_notes,
-        warnings_of=partial(warnings_of, on_pypi=index.is_pypi),
-        is_new=index.is_new,
+    joined = partial(
+        _joined, plan_notes=index.plan_notes, is_new=index.is_new, on_pypi=index.is_pypi
     )
-    return Discovery.joining(ecosystem, index, goes_to)
+    return Discovery.joining(ecosystem, index, joined)
+
+
+def _joined(
+    found: PyPIWorkspace,
+    there: Registry,
+    *,
+    plan_notes: Callable[..., str] | None = None,
+    is_new: Callable[[PackageId], bool] | None = None,
+    on_pypi: bool = False,
+) -> Target:
+    return Target(
+        found,
+        there,
+        plan_notes=plan_notes,
+        warnings_of=partial(warnings_of, on_pypi=on_pypi),
+        is_new=is_new,
+        prebuilt=PythonFiles(found),
+    )

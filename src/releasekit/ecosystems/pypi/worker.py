@@ -234,14 +234,17 @@ class Hooks:
 
 
 def sdist(request: Request) -> Answer:
-    """An sdist of the tree, and its wheel where the same process may go on."""
+    """An sdist of the tree, and its wheel where the same process may go on, unless it goes
+    `alone`.
+    """
     source, into = Path(request["source"]), Path(request["into"])
     hooks = Hooks(request, source)
     if missing := hooks.missing("sdist"):
         return {"requires": missing}
     built = hooks.build("sdist", into)
     _refuse_hidden(built, request["hidden"])
-    if request["backend"] in REENTRANT and not request["backend_path"]:
+    reentrant = request["backend"] in REENTRANT and not request["backend_path"]
+    if reentrant and not request.get("alone"):
         return {"sdist": built.name, **wheel({**request, "source": str(built)})}
     return {"sdist": built.name}
 

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
+from releasekit.errors import BuildFailed, PackageError
+from releasekit.host import contents
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+
+    from releasekit.ecosystems.interface import Built
 
 _CHUNK: Final = 1024 * 1024
 
@@ -49,6 +53,36 @@ def staged(into: Path) -> Iterator[Path]:
         partial.rename(into)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def placed(given: Iterable[Artifact], into: Path) -> list[str]:
+    """Copy files that were built elsewhere into a directory, and tell their names; blocks.
+
+    Raises BuildFailed where one is no longer what its digest says.
+    """
+    names = []
+    for artifact in given:
+        try:
+            with contents.opened(artifact) as source, (into / artifact.filename).open("xb") as file:
+                while chunk := source.read(_CHUNK):
+                    file.write(chunk)
+        except PackageError as error:
+            raise BuildFailed(
+                f"{artifact.path}: it is not what it was when it was planned",
+                hint="Let nothing change the files of `dist` during a run, and run again.",
+            ) from error
+        names.append(artifact.filename)
+    return names
+
+
+def copied(given: Sequence[Artifact], into: Path, *algorithms: str) -> Built:
+    """All there is of a package that was built elsewhere, in `into` and nothing else; blocks."""
+    try:
+        with staged(into) as partial:
+            names = placed(given, partial)
+    except BuildFailed as error:
+        return error
+    return tuple(digested(into / name, *algorithms) for name in names)
 
 
 def digested(path: Path, *algorithms: str) -> Artifact:

@@ -1,0 +1,131 @@
+"""Files of Maven packages that were built elsewhere: POMs, jars and the like.
+
+https://maven.apache.org/repository/layout.html
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from typing import IO, TYPE_CHECKING, Final
+
+from releasekit.ecosystems.interface import Contained
+from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven.discover import ECOSYSTEM
+from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
+from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.errors import ConfigError, PackageError
+from releasekit.model import Dependency, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Built, Into
+    from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
+    from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.model import Package
+
+# Written by maven-archiver, a directory for each package that went into the file.
+# https://maven.apache.org/shared/maven-archiver/#pom-properties-content
+_PROPERTIES: Final = "/pom.properties"
+_ARCHIVER: Final = "META-INF/maven/"
+_MAX_PROPERTIES_BYTES: Final = 64 * 1024
+# RuntimeError is what zipfile raises for an encrypted member.
+_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+
+
+class MavenFiles:
+    """Implements `interface.Prebuilt`: a release has a POM, what its packaging asks for, and what
+    is attached.
+    """
+
+    algorithms = layout.ALGORITHMS
+
+    def __init__(self, workspace: MavenWorkspace) -> None:
+        self._workspace = workspace
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        if path.suffix == ".pom":
+            return self._of_pom(file, path)
+        inside: list[tuple[str, str]] = []
+        if path.suffix != ".module":
+            try:
+                inside = list(_coordinates(file))
+            except _UNREADABLE as error:
+                raise PackageError(f"{path}: not a readable archive ({error})") from error
+        # A jar may hold others', so the name decides which of them it is.
+        for name, version in inside:
+            if path.name.startswith(f"{name.partition(':')[2]}-{version}"):
+                return Contained(name=name, version=version)
+        return self._named_so(path)
+
+    def admits(self, requirement: str, version: str) -> bool:
+        """What is no range is only preferred: as for what is built, it is left alone."""
+        return not versions.is_range(requirement) or versions.contains(requirement, version)
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return await self._workspace.completed(packages, into)
+
+    def _of_pom(self, file: IO[bytes], path: Path) -> Contained:
+        try:
+            pom = parse_pom(parse_document(file.read(MAX_BYTES + 1)), path)
+        except (ValueError, ConfigError) as error:
+            raise PackageError(f"{path}: it is no POM ({error})") from error
+        above = pom.parent
+        group, version = pom.group, pom.version
+        if above is not None:
+            group, version = group or above.group, version or above.version
+        if "${" in f"{group}:{pom.artifact}:{version}":
+            raise PackageError(
+                f"{path}: its coordinates are {group}:{pom.artifact}:{version}, with expressions",
+                hint="Take it out of `dist`: one that users can read is made of the sources.",
+            )
+        if path.name != f"{pom.artifact}-{version}.pom":
+            raise PackageError(
+                f"{path} is {group}:{pom.artifact} {version}, which is published as "
+                f"{pom.artifact}-{version}.pom"
+            )
+        needs = tuple(self._needs(pom))
+        return Contained(name=f"{group}:{pom.artifact}", version=version, dependencies=needs)
+
+    def _needs(self, pom: Pom) -> Iterator[Dependency]:
+        here = {package.id.name for package in self._workspace.packages}
+        for reference in pom.references:
+            name = f"{reference.group}:{reference.artifact}"
+            if reference.needed and name in here:
+                on = PackageId(ECOSYSTEM, name)
+                yield Dependency(on=on, requirement=reference.version)
+
+    def _named_so(self, path: Path) -> Contained:
+        """By its name alone, and the directories where a repository would hold it."""
+        fitting = [
+            package
+            for package in self._workspace.packages
+            if path.name.startswith((f"{layout.prefix(package)}.", f"{layout.prefix(package)}-"))
+        ]
+        longest = max((len(layout.prefix(package)) for package in fitting), default=0)
+        fitting = [package for package in fitting if len(layout.prefix(package)) == longest]
+        if len(fitting) > 1:
+            where = path.parent.as_posix()
+            fitting = [p for p in fitting if where.endswith(str(layout.version_directory(p)))]
+        if len(fitting) != 1:
+            raise PackageError(
+                f"{path}: neither its name nor a pom.properties in it says which package of this "
+                "workspace it is of",
+                hint="Name it ARTIFACT-VERSION, as Maven does; where groups share it, put it into "
+                "GROUP/ARTIFACT/VERSION.",
+            )
+        return Contained(name=fitting[0].id.name, version=fitting[0].version)
+
+
+def _coordinates(file: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """Name and version of every package that says it is in an archive."""
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            if entry.filename.startswith(_ARCHIVER) and entry.filename.endswith(_PROPERTIES):
+                with archive.open(entry) as member:
+                    text = member.read(_MAX_PROPERTIES_BYTES).decode("latin-1")
+                pairs = (line.partition("=") for line in text.splitlines())
+                said = {key.strip(): value.strip() for key, _, value in pairs}
+                yield f"{said.get('groupId')}:{said.get('artifactId')}", said.get("version", "")

@@ -1,0 +1,204 @@
+"""Files that were built elsewhere, as the `dist` input names them: held against the packages of the
+workspace, and put in the place of what would be built.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from releasekit.config.choice import concerns
+from releasekit.ecosystems.dist_files import collected, refuse_other_bytes
+from releasekit.ecosystems.shared.artifacts import digests
+from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean
+from releasekit.host import durable
+from releasekit.model import Artifact, Dependency, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.config.config import Config
+    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.ecosystems.dist_files import DistFile
+    from releasekit.ecosystems.interface import (
+        Built,
+        Contained,
+        Into,
+        Prebuilt,
+        Target,
+        Workspace,
+    )
+
+_HINT = "Build it again from these sources, or take it out of `dist`."
+
+
+async def with_prebuilt(
+    targets: Mapping[str, Target], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+) -> dict[str, Target]:
+    """`targets` whose packages have the files that `dist` holds of them.
+
+    Raises ConfigError and PlanError for the first file that cannot be published as it is.
+    """
+    if not config.dist:
+        return dict(targets)
+    return await asyncio.to_thread(_with_prebuilt, targets, config, ecosystems)
+
+
+def _with_prebuilt(
+    targets: Mapping[str, Target], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+) -> dict[str, Target]:
+    files: defaultdict[str, list[DistFile]] = defaultdict(list)
+    for file in collected(config.dist, ecosystems):
+        files[file.ecosystem].append(file)
+    _refuse_unknown_owners(targets, config)
+    return {
+        name: _with_files(name, target, files[name])
+        if files[name] and concerns(config, name)
+        else target
+        for name, target in targets.items()
+    }
+
+
+def _refuse_unknown_owners(targets: Mapping[str, Target], config: Config) -> None:
+    for place in config.dist:
+        owner = PackageId.parse(place.owner)
+        if owner.name and owner.ecosystem in targets:
+            names = [each.id.name for each in targets[owner.ecosystem].workspace.packages]
+            if owner.name not in names:
+                raise ConfigError(
+                    f"{place.label} is no package here{did_you_mean(owner.name, names)}",
+                    hint="`releasekit plan` lists them.",
+                )
+
+
+def _with_files(ecosystem: str, target: Target, files: Sequence[DistFile]) -> Target:
+    if target.prebuilt is None:
+        raise ConfigError(
+            f"{files[0].path}: nothing is built for {ecosystem}, so there is no file to bring",
+            hint="Take it out of `dist`.",
+        )
+    found = _Found(ecosystem, target.prebuilt, target.workspace.packages)
+    for file in files:
+        found.add(file)
+    workspace = CompletedWorkspace(
+        tuple(map(found.completed, target.workspace.packages)), target.workspace, target.prebuilt
+    )
+    return replace(target, workspace=workspace)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedWorkspace:
+    """Implements `interface.Workspace` around another one, which builds what did not come."""
+
+    packages: tuple[Package, ...]
+    around: Workspace
+    prebuilt: Prebuilt
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        return self.around.pin(manifest, versions)
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return self.around.batches(packages)
+
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        brought = [package for package in packages if package.prebuilt]
+        others = [package for package in packages if not package.prebuilt]
+        built: dict[PackageId, Built] = {}
+        if others:
+            built |= await self.around.build(others, into)
+        if brought:
+            built |= await self.prebuilt.complete(brought, into)
+        return built
+
+
+@dataclass(slots=True)
+class _Found:
+    """The files of one ecosystem, by package and filename, and what they need."""
+
+    ecosystem: str
+    prebuilt: Prebuilt
+    packages: Sequence[Package]
+    files: defaultdict[str, dict[str, Artifact]] = field(default_factory=lambda: defaultdict(dict))
+    needs: defaultdict[str, list[Dependency]] = field(default_factory=lambda: defaultdict(list))
+
+    def completed(self, package: Package) -> Package:
+        """With its files, and with what these need beyond its manifest."""
+        files = self.files.get(package.id.name, {})
+        known = {dependency.on for dependency in package.dependencies} | {package.id}
+        more = {need.on: need for need in self.needs[package.id.name] if need.on not in known}
+        return replace(
+            package,
+            prebuilt=tuple(files[name] for name in sorted(files)),
+            dependencies=(*package.dependencies, *more.values()),
+        )
+
+    def add(self, file: DistFile) -> None:
+        contained, artifact = self._inspected(file)
+        package = self._package(file, contained)
+        refuse_other_bytes(file, artifact.sha256)
+        self._refuse_conflict(file, contained)
+        first = self.files[package.id.name].setdefault(artifact.filename, artifact)
+        if first.sha256 != artifact.sha256:
+            raise PlanError(
+                f"{file.path} and {first.path} are two files of one name with other bytes",
+                hint="Keep the one that is to be published.",
+            )
+        self.needs[package.id.name] += contained.dependencies
+
+    def _inspected(self, file: DistFile) -> tuple[Contained, Artifact]:
+        try:
+            with (
+                durable.opened(file.path, os.O_RDONLY) as descriptor,
+                open(descriptor, "rb", closefd=False) as data,
+            ):
+                contained = self.prebuilt.contained(data, file.path)
+                data.seek(0)
+                found = digests(data, *self.prebuilt.algorithms)
+                size = data.tell()
+        except OSError as error:
+            raise ConfigError(f"{file.path}: cannot be read ({error.strerror})") from error
+        except PackageError as error:
+            raise PlanError(str(error), hint=error.hint or _HINT) from error
+        return contained, Artifact(path=file.path, size=size, digests=found)
+
+    def _package(self, file: DistFile, contained: Contained) -> Package:
+        """The one it is of; raises PlanError where that is not planned."""
+        what = f"{file.path} is {self.ecosystem}:{contained.name} {contained.version}"
+        by_name = {package.id.name: package for package in self.packages}
+        package = by_name.get(contained.name)
+        if package is None:
+            near = did_you_mean(contained.name, by_name)
+            raise PlanError(f"{what}, and no package here has that name{near}", hint=_HINT)
+        if ":" in file.owner and file.owner != str(package.id):
+            raise PlanError(
+                f"{what}, and releasekit.toml says that its directory is for {file.owner}",
+                hint="Move it, or correct the entry in [dist].",
+            )
+        if package.unpublishable:
+            raise PlanError(
+                f"{what}, which is never published: {package.unpublishable}",
+                hint="Take it out of `dist`.",
+            )
+        if package.version != contained.version:
+            raise PlanError(f"{what}, but {package.version} is planned", hint=_HINT)
+        return package
+
+    def _refuse_conflict(self, file: DistFile, contained: Contained) -> None:
+        versions = {p.id: p.version for p in self.packages if not p.unpublishable}
+        for need in contained.dependencies:
+            version = versions.get(need.on)
+            try:
+                fits = version is None or self.prebuilt.admits(need.requirement, version)
+            except ValueError as error:
+                raise PlanError(
+                    f"{file.path}: it requires {need.on.name}: {error}", hint=_HINT
+                ) from error
+            if not fits:
+                raise PlanError(
+                    f"{file.path} requires {need.on.name} {need.requirement}, but the workspace "
+                    f"has {need.on.name} {version}",
+                    hint=_HINT,
+                )
