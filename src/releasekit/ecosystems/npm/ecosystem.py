@@ -149,13 +149,9 @@ class NpmWorkspace:
         return (digested(into / filename(package), *_DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
-        state = self.npm.config.state_directory
-        contents = self.contents[package.id.name]
-        packed = package.directory / contents
-        inside = state.is_relative_to(packed)
         return {
             "directory": str(package.directory),
-            "contents": contents,
+            "contents": self.contents[package.id.name],
             "into": str(into / filename(package)),
             "log": str(log),
             "root": str(self.root),
@@ -164,7 +160,6 @@ class NpmWorkspace:
                 for package in self.by_name.values()
                 if package.directory != self.root
             ],
-            "hidden": state.relative_to(packed).as_posix() if inside else "",
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
 

@@ -16,6 +16,7 @@ from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
+from releasekit.state.directory import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ YARN: Final = ".yarnrc.yml"
 _MAX_BYTES: Final = 1024 * 1024
 _SEARCH: Final = globs.Search(
     marker=MANIFEST,
-    skipped=frozenset({"node_modules", "bower_components", ".git", ".releasekit"}),
+    skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
 )
 _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
