@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from releasekit.config.values import Directory
+from releasekit.ecosystems.interface import Roots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,12 @@ def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
         import_module(folder).DECLARATION for folder in folders
     ]
     return {declaration.name: declaration for declaration in declarations}
+
+
+def roots(ecosystem: EcosystemDeclaration) -> Roots:
+    """Of an ecosystem that declares its manifests."""
+    module = import_module(f"{ecosystem.folder}.roots")
+    return Roots(module.workspace_at, module.publishable_at)
 
 
 def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:

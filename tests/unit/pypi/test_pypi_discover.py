@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.pypi import Options, discover, manifest
+from releasekit.ecosystems.pypi import Options, discover, manifest, roots
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.plan.order import in_order
@@ -390,3 +390,51 @@ def test_a_static_version_stays_and_a_computed_one_has_to_be_one(tmp_path: Path)
     dynamic = read(f'{HATCHLING}[project]\nname = "a"\ndynamic = ["version"]', tmp_path)
     with pytest.raises(ConfigError, match=r"project\.version is ''"):
         manifest.with_computed_fields(dynamic, "Name: a\n\n")
+
+
+def workspace(*lines: str) -> str:
+    return "\n".join(["[tool.uv.workspace]", *lines])
+
+
+def test_several_workspaces_are_one_release(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "py": workspace('members = ["*"]', 'exclude = ["old"]'),
+            "py/a": project("a"),
+            "py/b": project("b"),
+            "py/old": project("old"),
+            "more": project("more", 'dependencies = ["a"]'),
+            "elsewhere": project("elsewhere"),
+        },
+    )
+    packages = found(root, workspaces=("py", "more"), exclude=("py/b",))
+    assert list(packages) == ["a", "more"]
+    assert edges(packages["more"]) == [("a", "runtime", "a")]
+    with pytest.raises(ConfigError, match=r"pypi\.workspaces: 'no' has no pyproject\.toml"):
+        found(root, workspaces=("no",))
+
+
+@pytest.mark.parametrize(
+    ("directory", "standing"),
+    [("a", "member"), ("a/b", ""), ("old", "excluded"), ("old/b", "excluded"), ("../x", "")],
+)
+def test_what_a_root_says_of_a_directory(tmp_path: Path, directory: str, standing: str) -> None:
+    root = write(tmp_path, {".": workspace('members = ["*"]', 'exclude = ["old*"]')})
+    membership = roots.workspace_at(root)
+    assert membership is not None
+    assert membership((root / directory).resolve()) == standing
+
+
+def test_what_may_leave_the_repository(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "a": project("a"),
+            "b": project("b", 'classifiers = ["Private :: x"]'),
+            "c": "[tool.poetry]",
+            "d": project("d") + "\n[tool.uv]\nmanaged = false",
+        },
+    )
+    assert [name for name in "abcd" if roots.publishable_at(root / name)] == ["a"]
+    assert roots.workspace_at(root / "a") is roots.workspace_at(root) is None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 
@@ -45,4 +45,5 @@ DECLARATION: Final = EcosystemDeclaration(
     options=Options,
     variables=ToolVariables(seen=(r"CARGO_\w+", r"RUSTUP_\w+", r"RUSTC\w*", "RUSTFLAGS")),
     demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
+    manifests=Manifests(names=("Cargo.toml",), workspaces="workspaces", packages="workspaces"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.packages import unique_by_name
-from releasekit.errors import ConfigError
+from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -23,16 +23,8 @@ MANIFEST: Final = "Cargo.toml"
 def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
     """Where to ask cargo: the root, if it has a Cargo.toml, and what the options name."""
     found = [root] if (root / MANIFEST).is_file() else []
-    for text in workspaces:
-        directory = inside(root, root / text, where=f"releasekit.toml: cargo.workspaces: {text!r}")
-        if not (directory / MANIFEST).is_file():
-            raise ConfigError(
-                f"releasekit.toml: cargo.workspaces: {text!r} has no {MANIFEST}",
-                hint="Remove the entry, or correct the path.",
-            )
-        if directory not in found:
-            found.append(directory)
-    return found
+    found += named_roots(root, workspaces, [MANIFEST], where="releasekit.toml: cargo.workspaces")
+    return list(dict.fromkeys(found))
 
 
 def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable, mapping
 from releasekit.host.scrub import ToolVariables
 
@@ -90,4 +90,7 @@ DECLARATION: Final = EcosystemDeclaration(
         seen=(r"JAVA_\w+", r"JDK_\w+", "M2_HOME", "MAVEN_(HOME|OPTS|ARGS)", r"MVNW_\w+")
     ),
     demo=Demo(tool="mvn", version="3"),
+    manifests=Manifests(
+        names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True
+    ),
 )

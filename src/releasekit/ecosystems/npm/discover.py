@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, workspace
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
@@ -21,21 +23,41 @@ if TYPE_CHECKING:
 ECOSYSTEM: Final = "npm"
 
 
-def is_used(root: Path, options: Options) -> bool:
-    names = (workspace.MANIFEST, workspace.PNPM)
-    return bool(options.packages) or any((root / name).is_file() for name in names)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`by_name` holds every package with a name; `homes` the workspace that each of them is in."""
+
+    by_name: Mapping[str, NpmPackage]
+    homes: Mapping[str, WorkspaceFiles]
+
+    def catalogs(self, package: str) -> Catalogs:
+        return Catalogs(self.homes[package].catalogs)
 
 
-def packages_by_name(root: Path, files: WorkspaceFiles, options: Options) -> dict[str, NpmPackage]:
-    """Every named package of the workspace, its root included, by name in order.
+def found_below(root: Path, options: Options) -> Found:
+    """Every named package of the workspaces, their roots included, by name in order.
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
     """
-    return unique_by_name(_named_packages(root, files, options), cure="exclude its directory")
+    homes: dict[Path, WorkspaceFiles] = {}
+    for files in _workspaces(root, options):
+        for directory in _directories(root, files, options):
+            homes.setdefault(directory, files)
+    by_name = unique_by_name(_named_packages(root, sorted(homes)), cure="exclude its directory")
+    return Found(by_name, {name: homes[each.directory] for name, each in by_name.items()})
 
 
-def _named_packages(root: Path, files: WorkspaceFiles, options: Options) -> Iterator[NpmPackage]:
-    for directory in _directories(root, files, options):
+def _workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
+    """That of the root last: globs of the options may name what is a member of another one."""
+    where = "releasekit.toml: npm.workspaces"
+    for top in named_roots(root, options.workspaces, workspace.FILES, where=where):
+        yield workspace.read_workspace_files(top)
+    if options.packages or any((root / name).is_file() for name in workspace.FILES):
+        yield workspace.read_workspace_files(root)
+
+
+def _named_packages(root: Path, directories: Iterable[Path]) -> Iterator[NpmPackage]:
+    for directory in directories:
         path = directory / workspace.MANIFEST
         inside(root, path, where=str(path))
         if project := manifest.parse_package(manifest.read_manifest(path), path):
@@ -43,41 +65,43 @@ def _named_packages(root: Path, files: WorkspaceFiles, options: Options) -> Iter
 
 
 def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
-    without = [f"!{pattern}" for pattern in options.exclude]
-    members = [
-        *files.members,
-        *workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages"),
-        *workspace.parse_globs(without, where="releasekit.toml: npm.exclude"),
-    ]
-    found = set(workspace.package_directories(root, members, where="the workspace's globs"))
+    members = [*files.members]
+    if files.root == root:
+        packages = workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages")
+        members += packages
+    top = files.root
+    found = set(workspace.package_directories(top, members, where=f"{top}: the workspace's globs"))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
-    if (root / workspace.MANIFEST).is_file() and not excluded:
-        found.add(root)
-    return sorted(found)
+    if (top / workspace.MANIFEST).is_file() and not excluded:
+        found.add(top)
+    without = workspace.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
+    return sorted(
+        each
+        for each in found
+        if not any(glob.matches(each.relative_to(root).parts) for glob in without)
+    )
 
 
-def packages(by_name: Mapping[str, NpmPackage], catalogs: Catalogs) -> list[Package]:
+def packages(found: Found) -> list[Package]:
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.directory,
             manifest=project.manifest,
-            dependencies=tuple(dict.fromkeys(_edges(project, by_name, catalogs))),
+            dependencies=tuple(dict.fromkeys(_edges(project, found))),
             unpublishable=project.unpublishable,
         )
-        for project in by_name.values()
+        for project in found.by_name.values()
     ]
 
 
-def _edges(
-    project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
-) -> Iterator[Dependency]:
+def _edges(project: NpmPackage, found: Found) -> Iterator[Dependency]:
     """In the order of the manifest; development dependencies are nobody's who installs it."""
     for declared in project.declared:
         if declared.field == "devDependencies" or declared.key in project.bundled:
             continue
-        needed = package_needed(declared, project, by_name, catalogs)
+        needed = package_needed(declared, project, found)
         if needed is not None and needed.name != project.name:
             kind = _kind(declared, project, needed)
             yield Dependency(
@@ -101,15 +125,17 @@ def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> Depend
     return DependencyKind.PEER if peer else DependencyKind.RUNTIME
 
 
-def package_needed(
-    declared: Declared, project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
-) -> NpmPackage | None:
-    """The package of this workspace that a dependency leads to."""
+def package_needed(declared: Declared, project: NpmPackage, found: Found) -> NpmPackage | None:
+    """The package here that a dependency leads to; `workspace:` leads to no other workspace."""
+    catalogs = found.catalogs(project.name)
     reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
     if reference.kind == "path":
         path = Path(project.directory, reference.wanted).resolve()
-        return next((found for found in by_name.values() if found.directory == path), None)
-    return by_name.get(reference.name)
+        return next((each for each in found.by_name.values() if each.directory == path), None)
+    needed = found.by_name.get(reference.name)
+    if needed is not None and reference.kind == "workspace":
+        return needed if found.homes[needed.name] is found.homes[project.name] else None
+    return needed
 
 
 class Catalogs:

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.ecosystems.shared.globs import Glob
 from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import reachable
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import Declared, PyProject
 
@@ -33,7 +36,8 @@ _WILDCARD: Final = re.compile(r"[*?\[]")
 def projects(root: Path, options: Options) -> dict[str, PyProject]:
     """Every project of the workspace, by name in order; raises ConfigError when two share one.
 
-    The root's own project, the members of its uv workspace, and what `options.packages` names.
+    The root's own project, the members of its uv workspace and of those that `options.workspaces`
+    names, and what `options.packages` names.
     """
     return unique_by_name(_projects(root, options), cure="exclude its directory")
 
@@ -51,27 +55,43 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
 
 
 def _manifests(root: Path, options: Options) -> list[Path]:
-    directories = set(
-        members(root, options.packages, options.exclude, where="releasekit.toml: pypi.packages")
-    )
-    top = root / MANIFEST
-    if top.is_file():
-        document = manifest.read_pyproject(inside(root, top, where=str(top)))
-        uv = checked_table(document, "tool", "uv", path=top)
-        workspace = checked_table(uv, "workspace", path=top)
-        patterns, exclude = (
-            manifest.strings(workspace, key, path=top, where=f"tool.uv.workspace.{key}")
-            for key in ("members", "exclude")
-        )
-        where = f"{top}: tool.uv.workspace.members"
-        directories.update(members(root, patterns, (*exclude, *options.exclude), where=where))
+    where = "releasekit.toml: pypi.packages"
+    directories = set(members(root, options.packages, options.exclude, where=where))
+    if (root / MANIFEST).is_file():
         directories.discard(root)
-        if "project" in document:
-            directories.add(root)
+        directories.update(_workspace_directories(root, root, options.exclude))
+    where = "releasekit.toml: pypi.workspaces"
+    for top in named_roots(root, options.workspaces, [MANIFEST], where=where):
+        directories.update(_workspace_directories(top, root))
+    excluded = _exclusions(options.exclude)
     return [
         inside(root, directory / MANIFEST, where=str(directory / MANIFEST))
         for directory in sorted(directories)
+        if directory == root or not _is_excluded(directory, root, excluded)
     ]
+
+
+def _workspace_directories(top: Path, root: Path, without: tuple[str, ...] = ()) -> set[Path]:
+    """The members of the uv workspace at `top`, and `top` where it has a project of its own."""
+    path = inside(root, top / MANIFEST, where=str(top / MANIFEST))
+    document = manifest.read_pyproject(path)
+    patterns, exclude = workspace_globs(document, path)
+    where = f"{path}: tool.uv.workspace.members"
+    found = set(members(top, patterns, (*exclude, *without), where=where))
+    found.discard(top)
+    return found | ({top} if "project" in document else set())
+
+
+def workspace_globs(
+    document: Mapping[str, object], path: Path
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a pyproject.toml says are members of its uv workspace, and what is excluded."""
+    workspace = checked_table(document, "tool", "uv", "workspace", path=path)
+    members, exclude = (
+        manifest.strings(workspace, key, path=path, where=f"tool.uv.workspace.{key}")
+        for key in ("members", "exclude")
+    )
+    return members, exclude
 
 
 def members(
@@ -83,20 +103,46 @@ def members(
     a symbolic link that leaves `root`, and for one without wildcards that names no package.
     """
     globs.refuse_too_many((*patterns, *exclude), where=where)
-    parsed = [globs.Glob.parse(pattern, where=where) for pattern in patterns]
-    # uv matches `exclude` against the whole path, where a `*` also matches a slash.
-    # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
-    excluded = [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in exclude]
-
-    def is_excluded(directory: Path) -> bool:
-        relative = directory.relative_to(root).as_posix()
-        return any(pattern.fullmatch(relative) for pattern in excluded)
-
+    parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
+    excluded = _exclusions(exclude)
     for pattern in patterns:
         if not _WILDCARD.search(pattern):
-            _check_literal(root / pattern, is_excluded(root / pattern), f"{where}: {pattern!r}")
-    found = _SEARCH.directories(root, parsed, where=where)
-    return sorted({inside(root, path, where=where) for path in found if not is_excluded(path)})
+            left_out = _is_excluded(root / pattern, root, excluded)
+            _check_literal(root / pattern, left_out, f"{where}: {pattern!r}")
+    found = [
+        path
+        for path in _SEARCH.directories(root, parsed, where=where)
+        if not _is_excluded(path, root, excluded)
+    ]
+    return sorted({inside(root, path, where=where) for path in found})
+
+
+def membership(top: Path, patterns: Sequence[str], exclude: Sequence[str]) -> Membership:
+    """What these globs in the pyproject.toml of `top` say of a directory, without looking there."""
+    where = f"{top / MANIFEST}: tool.uv.workspace.members"
+    parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
+    excluded = _exclusions(exclude)
+
+    def standing(below: Path) -> Standing:
+        if not below.is_relative_to(top):
+            return ""
+        if _is_excluded(below, top, excluded):
+            return "excluded"
+        parts = below.relative_to(top).parts
+        return "member" if any(glob.matches(parts) for glob in parsed) else ""
+
+    return standing
+
+
+def _exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    # uv matches `exclude` against the whole path, where a `*` also matches a slash.
+    # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
+    return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]
+
+
+def _is_excluded(directory: Path, root: Path, excluded: Sequence[re.Pattern[str]]) -> bool:
+    relative = directory.relative_to(root).as_posix()
+    return any(pattern.fullmatch(relative) for pattern in excluded)
 
 
 def _check_literal(directory: Path, excluded: bool, where: str) -> None:
