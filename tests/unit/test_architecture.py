@@ -67,7 +67,7 @@ HOUSE = (
     ("state", *STATE),
     ("config", *CONFIG),
     ("ecosystems", "interface", "directory", "folders", "shared", *FOLDERS),
-    ("plan", "source", "decision", "order", "make", "file"),
+    ("plan", "source", "above", "below", "decision", "order", "make", "file"),
     ("release", "life", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from releasekit.config.values import Directory
-from releasekit.ecosystems.interface import Roots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.config.tables import OptionTable
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Discovery, Registry, Services
+    from releasekit.ecosystems.interface import Discovery, Registry, Roots, Services
 
 
 def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
@@ -28,6 +27,8 @@ def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
 
 def roots(ecosystem: EcosystemDeclaration) -> Roots:
     """Of an ecosystem that declares its manifests."""
+    from releasekit.ecosystems.interface import Roots  # noqa: PLC0415 (as below)
+
     module = import_module(f"{ecosystem.folder}.roots")
     return Roots(module.workspace_at, module.publishable_at)
 

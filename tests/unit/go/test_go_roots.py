@@ -18,4 +18,4 @@ def test_a_go_work_lists_its_modules_one_by_one(tmp_path: Path) -> None:
     assert membership is not None
     said = {name: membership(root / name) for name in ("a", "b", "b/c")}
     assert said == {"a": "member", "b": "excluded", "b/c": "member"}
-    assert not publishable_at(root / "b")
+    assert not publishable_at(root)

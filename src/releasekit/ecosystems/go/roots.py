@@ -26,6 +26,6 @@ def workspace_at(directory: Path) -> Membership | None:
     return standing
 
 
-def publishable_at(_directory: Path) -> bool:
-    """Never: without a go.work, discovery finds every module by itself."""
-    return False
+def publishable_at(directory: Path) -> bool:
+    """Whether its version is known is said by options, and by files around it."""
+    return (directory / "go.mod").is_file()
