@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Membership, Roots, Target
     from releasekit.host.process import Processes
 
-MAX_DIRECTORIES: Final = 100_000
+MAX_DIRECTORIES: Final = 20_000
 MAX_MANIFESTS: Final = 10_000
 # How far down a workspace is looked for that takes the place of a root without anything.
 _NEAR: Final = 2
@@ -70,6 +70,8 @@ async def found_below(
         and (concerns(config, name) or name in consulted(config))
     }
     names = {name for manifests in wanted.values() for name in manifests.names}
+    if not names:
+        return []
     listed = await _listed(config, names, processes)
     return await asyncio.to_thread(_classified, config, ecosystems, wanted, listed)
 
@@ -171,7 +173,7 @@ def _with_globs(directories: Sequence[str]) -> list[str]:
 
 async def _listed(config: Config, names: Collection[str], processes: Processes) -> list[Path]:
     """The manifests below the root, relative to it."""
-    if names and repository_of(config.root) is not None:
+    if repository_of(config.root) is not None:
         specs = [f":(glob)**/{name}" for name in sorted(names)]
         argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *specs]
         with suppress(CommandFailed):

@@ -123,6 +123,8 @@ def test_a_private_tool_without_a_version_may_be_anything(tmp_path: Path) -> Non
         ("x", "npm:core@1.1.0", "npm:web requires x 'npm:core@1.1.0'"),
         ("chalk", "catalog:old", "npm:web: chalk is 'catalog:old', and that catalog has no such"),
         ("gone", "workspace:*", "no package of this workspace is named 'gone'"),
+        ("gone", "workspace:../gone", "npm:web: gone is 'workspace:../gone', and nothing is there"),
+        ("gone", "file:../gone", "npm:web: gone is 'file:../gone', and nothing is there"),
     ],
 )
 def test_what_cannot_be_published_is_refused(

@@ -8,6 +8,7 @@ import pytest
 import fakes
 from releasekit.ecosystems.pypi import Options, discover, manifest, roots
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
+from releasekit.ecosystems.pypi.sources import check_sources
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.plan.order import in_order
 
@@ -438,3 +439,50 @@ def test_what_may_leave_the_repository(tmp_path: Path) -> None:
     )
     assert [name for name in "abcd" if roots.publishable_at(root / name)] == ["a"]
     assert roots.workspace_at(root / "a") is roots.workspace_at(root) is None
+
+
+def refused_source(root: Path, **options: tuple[str, ...]) -> str:
+    given = Options(**options)  # type: ignore[arg-type]
+    try:
+        check_sources(discover.projects(root, given), root, given)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+NEEDS_B = project("a", 'dependencies = ["B>=1"]')
+FROM_WORKSPACE = "[tool.uv.sources]\nb = { workspace = true }\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "own", "words"),
+    [
+        ("", FROM_WORKSPACE, "libs/a/pyproject.toml: tool.uv.sources.b is { workspace = true }"),
+        (FROM_WORKSPACE, "", "pyproject.toml: tool.uv.sources.b is { workspace = true }"),
+        (FROM_WORKSPACE, '[tool.uv.sources]\nb = { index = "x" }', ""),
+        ("", "[tool.uv.sources]\nc = { workspace = true }", ""),
+        ("", '[tool.uv.sources]\nb = [{ path = "../no" }]', "b is { path = '../no' }"),
+        ('[tool.uv.sources]\nb = { path = "libs" }', "", ""),
+    ],
+)
+def test_a_source_that_leads_nowhere_is_refused(
+    tmp_path: Path, top: str, own: str, words: str
+) -> None:
+    """As uv refuses it, which reads those of the root for every member too."""
+    members = workspace('members = ["libs/*"]')
+    root = write(tmp_path, {".": f"{members}\n{top}", "libs/a": f"{NEEDS_B}\n{own}"})
+    said = refused_source(root)
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+def test_a_source_that_is_left_out_of_the_release_is_one(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            ".": workspace('members = ["libs/*"]') + f"\n{FROM_WORKSPACE}",
+            "libs/a": NEEDS_B,
+            "libs/b": project("b"),
+        },
+    )
+    assert refused_source(root) == refused_source(root, exclude=("libs/b",)) == ""

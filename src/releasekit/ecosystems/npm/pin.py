@@ -78,6 +78,8 @@ class Pins:
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
                 f"workspace is named {reference.name!r}"
             )
+        if needed is None and reference.kind == "path" and declared.field != "devDependencies":
+            _refuse_nowhere(project, declared, reference)
         if needed is None or needed is project:
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
@@ -107,6 +109,14 @@ class Pins:
                 if exact or (self.mode == "auto" and ours and Range.parse(reference.wanted).open):
                     return version
                 return reference.wanted if reference.kind == "workspace" else None
+
+
+def _refuse_nowhere(project: NpmPackage, declared: Declared, reference: Reference) -> None:
+    if not (project.directory / reference.wanted).exists():
+        raise PlanError(
+            f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
+            hint="Correct the path, or write a range.",
+        )
 
 
 def name_in(text: str) -> str:

@@ -54,15 +54,29 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
         yield manifest.parse_project(document, path)
 
 
+def top_manifests(root: Path, options: Options) -> list[Path]:
+    """Each may be that of a workspace."""
+    tops = [root] if (root / MANIFEST).is_file() else []
+    where = "releasekit.toml: pypi.workspaces"
+    tops += named_roots(root, options.workspaces, [MANIFEST], where=where)
+    found = [inside(root, top / MANIFEST, where=str(top / MANIFEST)) for top in tops]
+    return list(dict.fromkeys(found))
+
+
+def manifests_of_workspaces(root: Path, options: Options) -> list[Path]:
+    """Of all their members, and of those workspaces' own projects."""
+    found: set[Path] = set()
+    for path in top_manifests(root, options):
+        found |= _members_of(path, options.exclude if path.parent == root else ())
+    return sorted(directory / MANIFEST for directory in found)
+
+
 def _manifests(root: Path, options: Options) -> list[Path]:
     where = "releasekit.toml: pypi.packages"
     directories = set(members(root, options.packages, options.exclude, where=where))
     if (root / MANIFEST).is_file():
         directories.discard(root)
-        directories.update(_workspace_directories(root, root, options.exclude))
-    where = "releasekit.toml: pypi.workspaces"
-    for top in named_roots(root, options.workspaces, [MANIFEST], where=where):
-        directories.update(_workspace_directories(top, root))
+    directories |= {path.parent for path in manifests_of_workspaces(root, options)}
     excluded = _exclusions(options.exclude)
     return [
         inside(root, directory / MANIFEST, where=str(directory / MANIFEST))
@@ -71,15 +85,14 @@ def _manifests(root: Path, options: Options) -> list[Path]:
     ]
 
 
-def _workspace_directories(top: Path, root: Path, without: tuple[str, ...] = ()) -> set[Path]:
-    """The members of the uv workspace at `top`, and `top` where it has a project of its own."""
-    path = inside(root, top / MANIFEST, where=str(top / MANIFEST))
+def _members_of(path: Path, without: tuple[str, ...]) -> set[Path]:
+    """Of the uv workspace of this manifest; its own directory where it has a project of its own."""
     document = manifest.read_pyproject(path)
     patterns, exclude = workspace_globs(document, path)
     where = f"{path}: tool.uv.workspace.members"
-    found = set(members(top, patterns, (*exclude, *without), where=where))
-    found.discard(top)
-    return found | ({top} if "project" in document else set())
+    found = set(members(path.parent, patterns, (*exclude, *without), where=where))
+    found.discard(path.parent)
+    return found | ({path.parent} if "project" in document else set())
 
 
 def workspace_globs(

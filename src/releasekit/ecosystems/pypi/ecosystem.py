@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
-from releasekit.ecosystems.pypi import discover, manifest, pin
+from releasekit.ecosystems.pypi import discover, manifest, pin, sources
 from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.ecosystems.shared import artifacts
@@ -40,6 +40,7 @@ class PyPI(Resource):
 
     async def discover(self, root: Path) -> PyPIWorkspace:
         found = discover.projects(root, self._options)
+        sources.check_sources(found, root, self._options)
         discover.check_build_order(found)
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,9 @@ from releasekit.model import DependencyKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    # By canonical name; several where markers tell them apart.
+    Sources = Mapping[str, tuple[Mapping[str, object], ...]]
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_REQUIREMENTS: Final = 10_000
@@ -67,7 +70,7 @@ class PyProject:
     """`version` is normalised, and empty when a build hook has to tell it.
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
-    `dynamic` are the fields a build hook fills in.
+    `dynamic` are the fields a build hook fills in; `sources` where uv takes what from.
     """
 
     name: str
@@ -77,6 +80,7 @@ class PyProject:
     requirements: tuple[Declared, ...]
     dynamic: frozenset[str]
     unpublishable: str
+    sources: Sources = field(default_factory=dict)
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
@@ -105,7 +109,19 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
         requirements=_requirements(document, path),
         dynamic=dynamic,
         unpublishable=unpublishable,
+        sources=uv_sources(document, path),
     )
+
+
+def uv_sources(document: Mapping[str, object], path: Path) -> Sources:
+    """https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources"""
+    found = {}
+    for name, value in checked_table(document, "tool", "uv", "sources", path=path).items():
+        tables = value if isinstance(value, list) else [value]
+        found[str(canonicalize_name(name))] = tuple(
+            table for table in tables if isinstance(table, dict)
+        )
+    return found
 
 
 def with_computed_fields(project: PyProject, metadata: str) -> PyProject:
