@@ -41,12 +41,14 @@ class Dependency:
     """An edge to another package of the same workspace; `requirement` as its manifest spells it.
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
+    `private` says why what it leads to is never published, where another of that name is.
     """
 
     on: PackageId
     kind: DependencyKind = DependencyKind.RUNTIME
     requirement: str = ""
     soft: bool = False
+    private: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

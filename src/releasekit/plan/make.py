@@ -147,14 +147,15 @@ def packages_of(
             hint="Name the repository's root: `releasekit plan PATH`, or `working-directory`.",
         )
     seen: dict[PackageId, Package] = {}
-    for package in packages:
+    # Of those that share a name, the one that is published counts, and goes first here.
+    for package in sorted(packages, key=lambda each: bool(each.unpublishable)):
         first = seen.setdefault(package.id, package)
-        if first is not package:
+        if first is not package and not package.unpublishable:
             raise ConfigError(
                 f"{package.manifest}: the name {package.id.name!r} is taken by {first.manifest}",
                 hint="Names are compared in their canonical form; rename one of the two.",
             )
-    return packages
+    return list(seen.values())
 
 
 def without_private(package: Package, everything: Mapping[PackageId, Package]) -> Package:
@@ -164,7 +165,7 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
     """
     kept: list[Dependency] = []
     for dependency in package.dependencies:
-        reason = everything[dependency.on].unpublishable
+        reason = dependency.private or everything[dependency.on].unpublishable
         if not reason:
             kept.append(dependency)
         elif dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built
 
 
+CRATES_IO = Destination(name="crates-io")
+
+
 def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None = None) -> Crate:
     manifest = root / name / "Cargo.toml"
     return Crate(
@@ -54,7 +57,7 @@ def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
         ),
         crate(tmp_path, "c"),
     ]
-    found = discover.packages(discover.merged(tmp_path, crates), Destination(name="crates-io"))
+    found = discover.packages(discover.merged(tmp_path, crates, CRATES_IO)[0], CRATES_IO)
     edges = {each.id.name: [edge.on.name for edge in each.dependencies] for each in found}
     assert edges == {"a": ["b"], "b": ["c"], "c": []}
     assert {each.inherits for each in found} == {(tmp_path / "Cargo.toml",)}
@@ -82,7 +85,7 @@ def test_nothing_outside_the_root_is_published(tmp_path: Path) -> None:
     """R36"""
     root = tmp_path / "root"
     with pytest.raises(ConfigError, match="leads out"):
-        discover.merged(root, [crate(tmp_path, "a")])
+        discover.merged(root, [crate(tmp_path, "a")], CRATES_IO)
     with pytest.raises(ConfigError, match="leads out"):
         discover.directories(root, ("../elsewhere",))
     with pytest.raises(ConfigError, match=r"'here' has no Cargo.toml"):
@@ -96,9 +99,9 @@ def test_two_workspaces_share_no_name(tmp_path: Path) -> None:
     found = discover.directories(tmp_path, ("one", "two", "one"))
     assert found == [tmp_path / "one", tmp_path / "two"]
     twins = [crate(directory, "same") for directory in found]
-    assert len(discover.merged(tmp_path, twins[:1] * 2)) == 1
+    assert len(discover.merged(tmp_path, twins[:1] * 2, CRATES_IO)[0]) == 1
     with pytest.raises(ConfigError, match="both named 'same'"):
-        discover.merged(tmp_path, twins)
+        discover.merged(tmp_path, twins, CRATES_IO)
 
 
 def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
@@ -272,3 +275,14 @@ def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
     layout = SparseDirectory()
     assert str(layout.path_for(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
     assert layout.path_for(package, "../a-1.0.0.crate") is None
+
+
+def test_a_private_twin_is_meant_by_who_names_its_path(tmp_path: Path) -> None:
+    """The name is that of the other one, which is published."""
+    ours, fork = crate(tmp_path / "ours", "core"), crate(tmp_path / "fork", "core", publish=())
+    need = Need(name="core", path=fork.manifest.parent, requirement="^1", kind="normal")
+    web = crate(tmp_path / "web", "web", need)
+    crates, twins = discover.merged(tmp_path, [fork, ours, web], CRATES_IO)
+    assert (crates["core"], twins) == (ours, [fork])
+    found = {each.id.name: each for each in discover.packages(crates, CRATES_IO, twins)}
+    assert [edge.private for edge in found["web"].dependencies] == ["its `publish` is false"]

@@ -312,9 +312,7 @@ def test_several_workspaces_are_one_release(tmp_path: Path) -> None:
     assert [edge.on.name for edge in packages["theme"].dependencies] == ["@acme/core"]
     text = (root / "docs/theme/package.json").read_text()
     assert '"@acme/core": "^1.0.0"' in found.pin(text, {"@acme/core": "1.0.0"})
-    assert {name: home.tool for name, home in found.found.homes.items()} == {
-        "@acme/core": "npm", "theme": "pnpm"
-    }  # fmt: skip
+    assert [found.found.home(each).tool for each in found.found.by_name.values()] == ["npm", "pnpm"]
 
 
 def test_the_workspace_protocol_leads_to_no_other_workspace(tmp_path: Path) -> None:
@@ -361,3 +359,26 @@ def test_what_may_leave_the_repository(tmp_path: Path) -> None:
     root = write(tmp_path, {"a/package.json": CORE, "b/package.json": {**CORE, "private": True}})
     assert roots.publishable_at(root / "a")
     assert not roots.publishable_at(root / "b")
+
+
+def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
+    """But for those in whose workspace only the private one is."""
+    needs = {"version": "1.0.0", "dependencies": {"@acme/core": "*"}}
+    files = {
+        "package.json": {"name": "@acme/core", "private": True},
+        "js/package.json": {"private": True, "workspaces": ["*"]},
+        "js/core/package.json": CORE,
+        "js/web/package.json": {"name": "web", **needs},
+        "docs/package.json": {"private": True, "workspaces": ["*"]},
+        "docs/core/package.json": {**CORE, "private": True},
+        "docs/theme/package.json": {"name": "theme", **needs},
+        "more/package.json": {"name": "more", **needs},
+    }
+    table = {"workspaces": ["js", "docs", "more"]}
+    found = asyncio.run(ecosystem(write(tmp_path, files), table).discover(tmp_path.resolve()))
+    packages = {package.id.name: package for package in found.packages}
+    assert packages["@acme/core"].directory == tmp_path.resolve() / "js/core"
+    private = {
+        name: each.dependencies[0].private for name, each in packages.items() if each.dependencies
+    }
+    assert private == {"web": "", "theme": "its package.json says private: true", "more": ""}

@@ -35,7 +35,7 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
 
 def found(root: Path, **options: tuple[str, ...]) -> dict[str, Package]:
     projects = discover.projects(root, Options(**options))  # type: ignore[arg-type]
-    return {it.id.name: it for it in discover.packages(projects)}
+    return {it.id.name: it for it in discover.packages(*projects)}
 
 
 def edges(package: Package) -> list[tuple[str, str, str]]:
@@ -349,7 +349,7 @@ def test_build_requirements_that_form_a_cycle_are_refused(tmp_path: Path) -> Non
             for name, needs in {"a": "b", "b": "c", "c": "a"}.items()
         },
     )
-    by_name = discover.projects(root, Options(packages=("*",)))
+    by_name, _ = discover.projects(root, Options(packages=("*",)))
     with pytest.raises(PlanError, match=r"build-system.requires form a cycle: (\w) -> .* -> \1"):
         discover.check_build_order(by_name)
 
@@ -444,7 +444,7 @@ def test_what_may_leave_the_repository(tmp_path: Path) -> None:
 def refused_source(root: Path, **options: tuple[str, ...]) -> str:
     given = Options(**options)  # type: ignore[arg-type]
     try:
-        check_sources(discover.projects(root, given), root, given)
+        check_sources(discover.projects(root, given)[0], root, given)
     except ConfigError as error:
         return str(error)
     return ""
@@ -486,3 +486,25 @@ def test_a_source_that_is_left_out_of_the_release_is_one(tmp_path: Path) -> None
         },
     )
     assert refused_source(root) == refused_source(root, exclude=("libs/b",)) == ""
+
+
+def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
+    """But for those in whose workspace only the private one is."""
+    private = project("core", 'classifiers = ["Private :: x"]')
+    root = write(
+        tmp_path,
+        {
+            "py": workspace('members = ["*"]'),
+            "py/core": project("core"),
+            "py/web": project("web", 'dependencies = ["core"]'),
+            "docs": workspace('members = ["*"]'),
+            "docs/core": private,
+            "docs/theme": project("theme", 'dependencies = ["core"]'),
+        },
+    )
+    packages = found(root, workspaces=("docs", "py"))
+    assert packages["core"].directory == root / "py/core"
+    reasons = {name: [edge.private for edge in packages[name].dependencies] for name in packages}
+    assert reasons == {
+        "core": [], "web": [""], "theme": ["its classifier 'Private :: x' says so"]
+    }  # fmt: skip

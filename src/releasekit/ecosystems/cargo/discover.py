@@ -10,7 +10,7 @@ from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.destination import Destination
@@ -27,25 +27,37 @@ def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:
-    """By name, sorted; raises ConfigError for two of one name and for members outside `root`."""
+def merged(
+    root: Path, found: Iterable[Crate], destination: Destination
+) -> tuple[dict[str, Crate], list[Crate]]:
+    """By name, sorted, and those that share the name of one that goes to `destination`; raises
+    ConfigError for two of one name that do, and for members outside `root`.
+    """
     crates = sorted(found, key=lambda crate: crate.manifest)
     for crate in crates:
         inside(root, crate.workspace, where=f"the workspace of {crate.manifest}")
         inside(root, crate.manifest, where=str(crate.manifest))
-    return unique_by_name(crates, cure="take its workspace out of cargo.workspaces")
+    return unique_by_name(
+        crates,
+        cure="take its workspace out of cargo.workspaces",
+        private=lambda crate: unpublishable(crate, destination),
+    )
 
 
-def packages(crates: Mapping[str, Crate], destination: Destination) -> list[Package]:
+def packages(
+    crates: Mapping[str, Crate], destination: Destination, twins: Sequence[Crate] = ()
+) -> list[Package]:
     """All of them, with their edges; those that may not go to `destination` say why."""
-    by_directory = {crate.manifest.parent.resolve(): crate for crate in crates.values()}
+    known = (*crates.values(), *twins)
+    by_directory = {crate.manifest.parent.resolve(): crate for crate in known}
+    private = {id(crate): unpublishable(crate, destination) for crate in twins}
     return [
         Package(
             id=PackageId(ECOSYSTEM, crate.name),
             version=crate.version,
             directory=crate.manifest.parent.resolve(),
             manifest=crate.manifest.resolve(),
-            dependencies=dependencies(crate, by_directory),
+            dependencies=dependencies(crate, by_directory, private),
             unpublishable=unpublishable(crate, destination),
             inherits=inherited(crate),
         )
@@ -53,8 +65,10 @@ def packages(crates: Mapping[str, Crate], destination: Destination) -> list[Pack
     ]
 
 
-def dependencies(crate: Crate, by_directory: Mapping[Path, Crate]) -> tuple[Dependency, ...]:
-    """Its edges to other members, each once.
+def dependencies(
+    crate: Crate, by_directory: Mapping[Path, Crate], private: Mapping[int, str]
+) -> tuple[Dependency, ...]:
+    """Its edges to other members, each once. `private` says of twins, by identity, why they are.
 
     The same that cargo orders a workspace by: every kind, optional and target-specific ones too,
     for a registry refuses a package with any dependency it does not know; only what cargo strips
@@ -71,6 +85,7 @@ def dependencies(crate: Crate, by_directory: Mapping[Path, Crate]) -> tuple[Depe
             on=PackageId(ECOSYSTEM, other.name),
             kind=DependencyKind.RUNTIME,
             requirement=requirement,
+            private=private.get(id(other), ""),
         )
         edges.setdefault(other.name, edge)
     return tuple(edges.values())

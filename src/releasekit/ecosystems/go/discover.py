@@ -56,9 +56,10 @@ def modules(root: Path, options: Options) -> dict[str, Module]:
     Raises ConfigError, also for two modules of one path.
     """
     directories, fixtures = _directories(root, options)
-    found = unique_by_name(
+    found, _ = unique_by_name(
         (_module(root, directory, options) for directory in directories),
         cure="leave its directory out with [go] exclude",
+        private=lambda module: module.unpublishable,
     )
     while required := _required(root, fixtures, found):
         found |= {path: _module(root, directory, options) for path, directory in required.items()}

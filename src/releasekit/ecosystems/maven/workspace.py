@@ -56,6 +56,10 @@ class PomProject:
         return f"{self.group}:{self.artifact}"
 
     @property
+    def manifest(self) -> Path:
+        return self.pom.path
+
+    @property
     def packaging(self) -> str:
         return self.resolve(self.pom.packaging)
 

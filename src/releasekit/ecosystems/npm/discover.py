@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, workspace
 from releasekit.ecosystems.npm.reference import Reference
-from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
@@ -25,13 +25,19 @@ ECOSYSTEM: Final = "npm"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`by_name` holds every package with a name; `homes` the workspace that each of them is in."""
+    """`by_name` holds every package with a name, `twins` private ones whose name another has, and
+    `places` the workspace that the package of a directory is in.
+    """
 
     by_name: Mapping[str, NpmPackage]
-    homes: Mapping[str, WorkspaceFiles]
+    twins: Sequence[NpmPackage]
+    places: Mapping[Path, WorkspaceFiles]
 
-    def catalogs(self, package: str) -> Catalogs:
-        return Catalogs(self.homes[package].catalogs)
+    def home(self, package: NpmPackage) -> WorkspaceFiles:
+        return self.places[package.directory]
+
+    def catalogs(self, package: NpmPackage) -> Catalogs:
+        return Catalogs(self.home(package).catalogs)
 
 
 def found_below(root: Path, options: Options) -> Found:
@@ -43,8 +49,12 @@ def found_below(root: Path, options: Options) -> Found:
     for files in _workspaces(root, options):
         for directory in _directories(root, files, options):
             homes.setdefault(directory, files)
-    by_name = unique_by_name(_named_packages(root, sorted(homes)), cure="exclude its directory")
-    return Found(by_name, {name: homes[each.directory] for name, each in by_name.items()})
+    by_name, twins = unique_by_name(
+        _named_packages(root, sorted(homes)),
+        cure="exclude its directory",
+        private=lambda package: package.unpublishable,
+    )
+    return Found(by_name, twins, homes)
 
 
 def _workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
@@ -109,6 +119,7 @@ def _edges(project: NpmPackage, found: Found) -> Iterator[Dependency]:
                 kind=kind,
                 requirement=declared.spec,
                 soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
+                private="" if needed is found.by_name[needed.name] else needed.unpublishable,
             )
 
 
@@ -127,15 +138,18 @@ def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> Depend
 
 def package_needed(declared: Declared, project: NpmPackage, found: Found) -> NpmPackage | None:
     """The package here that a dependency leads to; `workspace:` leads to no other workspace."""
-    catalogs = found.catalogs(project.name)
-    reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
+    reference = found.catalogs(project).resolve(Reference.parse(declared.key, declared.spec))
     if reference.kind == "path":
         path = Path(project.directory, reference.wanted).resolve()
-        return next((each for each in found.by_name.values() if each.directory == path), None)
+        everything = (*found.by_name.values(), *found.twins)
+        return next((each for each in everything if each.directory == path), None)
     needed = found.by_name.get(reference.name)
-    if needed is not None and reference.kind == "workspace":
-        return needed if found.homes[needed.name] is found.homes[project.name] else None
-    return needed
+    if needed is None:
+        return None
+    twin = twin_meant(needed, project, found.twins, home=lambda each: found.home(each).root)
+    if twin is not None or reference.kind != "workspace":
+        return twin or needed
+    return needed if found.home(needed) is found.home(project) else None
 
 
 class Catalogs:

@@ -46,7 +46,7 @@ class Npm(Resource):
         public = [package for package in found.by_name.values() if not package.unpublishable]
         contents = {
             package.name: publish_config.packed_directory(
-                package.publish_config, package.manifest, found.homes[package.name].tool
+                package.publish_config, package.manifest, found.home(package).tool
             )
             for package in public
         }
@@ -74,8 +74,10 @@ class NpmWorkspace:
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         pins = Pins(self.found, versions, self.npm.config.pin)
         pinned = pins.pin(manifest)
-        home = self.found.homes.get(name_in(manifest))
-        return pinned if home is None else publish_config.with_publish_config(pinned, home.tool)
+        own = self.found.by_name.get(name_in(manifest))
+        if own is None:
+            return pinned
+        return publish_config.with_publish_config(pinned, self.found.home(own).tool)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """Singly: one process packs them all, and what is packed can leave at once."""
@@ -108,13 +110,17 @@ class NpmWorkspace:
             await self.npm.packer.follow_up(
                 {
                     "directory": str(package.directory),
-                    "root": str(self.found.homes[package.id.name].root),
+                    "root": str(self._root(package)),
                     "log": str(log.path),
                     "events": self._following(package),
                 }
             )
         except BuildFailed as error:
             raise log.failure(f"but {error}", error) from error
+
+    def _root(self, package: Package) -> Path:
+        """Of its own workspace."""
+        return self.found.places[package.directory].root
 
     def _following(self, package: Package) -> tuple[str, ...]:
         return (
@@ -137,7 +143,7 @@ class NpmWorkspace:
         return (digested(into / filename(package), *_DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
-        root = self.found.homes[package.id.name].root
+        root = self._root(package)
         return {
             "directory": str(package.directory),
             "contents": self.contents[package.id.name],
@@ -146,8 +152,8 @@ class NpmWorkspace:
             "root": str(root),
             "workspaces": [
                 str(each.directory)
-                for name, each in self.found.by_name.items()
-                if self.found.homes[name].root == root != each.directory
+                for each in self.found.by_name.values()
+                if self.found.home(each).root == root != each.directory
             ],
             "ignoreScripts": self.npm.options.ignore_scripts,
         }

@@ -64,7 +64,7 @@ class Pins:
         reference = Reference.parse(declared.key, declared.spec)
         spec = declared.spec
         if reference.kind == "catalog":
-            spec = self.found.catalogs(project.name).spec(reference)
+            spec = self.found.catalogs(project).spec(reference)
             if not spec:
                 raise PlanError(
                     f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "

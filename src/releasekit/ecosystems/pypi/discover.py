@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fnmatch import translate
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
@@ -12,7 +13,7 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.globs import Glob
-from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import reachable
@@ -33,17 +34,22 @@ _SEARCH: Final = globs.Search(marker=MANIFEST, links=True)
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 
-def projects(root: Path, options: Options) -> dict[str, PyProject]:
-    """Every project of the workspace, by name in order; raises ConfigError when two share one.
+def projects(root: Path, options: Options) -> tuple[dict[str, PyProject], list[PyProject]]:
+    """Every project of the workspace, by name in order, and private ones whose name another has;
+    raises ConfigError when two that are published share one.
 
     The root's own project, the members of its uv workspace and of those that `options.workspaces`
     names, and what `options.packages` names.
     """
-    return unique_by_name(_projects(root, options), cure="exclude its directory")
+    return unique_by_name(
+        _projects(root, options),
+        cure="exclude its directory",
+        private=lambda project: project.unpublishable,
+    )
 
 
 def _projects(root: Path, options: Options) -> Iterator[PyProject]:
-    for path in _manifests(root, options):
+    for path, home in _manifests(root, options).items():
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
             continue
@@ -51,7 +57,7 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ConfigError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        yield manifest.parse_project(document, path)
+        yield replace(manifest.parse_project(document, path), home=home)
 
 
 def top_manifests(root: Path, options: Options) -> list[Path]:
@@ -63,26 +69,29 @@ def top_manifests(root: Path, options: Options) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def manifests_of_workspaces(root: Path, options: Options) -> list[Path]:
-    """Of all their members, and of those workspaces' own projects."""
-    found: set[Path] = set()
+def manifests_of_workspaces(root: Path, options: Options) -> dict[Path, Path]:
+    """Of all their members, and of those workspaces' own projects, with the workspace's root."""
+    found: dict[Path, Path] = {}
     for path in top_manifests(root, options):
-        found |= _members_of(path, options.exclude if path.parent == root else ())
-    return sorted(directory / MANIFEST for directory in found)
+        for directory in _members_of(path, options.exclude if path.parent == root else ()):
+            found.setdefault(directory / MANIFEST, path.parent)
+    return found
 
 
-def _manifests(root: Path, options: Options) -> list[Path]:
+def _manifests(root: Path, options: Options) -> dict[Path, Path]:
+    """All of them, each with the root of its workspace."""
     where = "releasekit.toml: pypi.packages"
-    directories = set(members(root, options.packages, options.exclude, where=where))
+    named = members(root, options.packages, options.exclude, where=where)
+    found = {directory / MANIFEST: root for directory in named}
     if (root / MANIFEST).is_file():
-        directories.discard(root)
-    directories |= {path.parent for path in manifests_of_workspaces(root, options)}
+        found.pop(root / MANIFEST, None)
+    found |= manifests_of_workspaces(root, options)
     excluded = _exclusions(options.exclude)
-    return [
-        inside(root, directory / MANIFEST, where=str(directory / MANIFEST))
-        for directory in sorted(directories)
-        if directory == root or not _is_excluded(directory, root, excluded)
-    ]
+    return {
+        inside(root, path, where=str(path)): found[path]
+        for path in sorted(found)
+        if path.parent == root or not _is_excluded(path.parent, root, excluded)
+    }
 
 
 def _members_of(path: Path, without: tuple[str, ...]) -> set[Path]:
@@ -178,7 +187,7 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         ) from error
 
 
-def packages(by_name: Mapping[str, PyProject]) -> list[Package]:
+def packages(by_name: Mapping[str, PyProject], twins: Sequence[PyProject] = ()) -> list[Package]:
     """The projects, versions known, as packages with their edges to one another."""
     return [
         Package(
@@ -186,11 +195,24 @@ def packages(by_name: Mapping[str, PyProject]) -> list[Package]:
             version=project.version,
             directory=project.manifest.parent,
             manifest=project.manifest,
-            dependencies=dependencies(project, by_name),
+            dependencies=tuple(
+                _meant(edge, project, by_name, twins) for edge in dependencies(project, by_name)
+            ),
             unpublishable=project.unpublishable,
         )
         for project in by_name.values()
     ]
+
+
+def _meant(
+    edge: Dependency,
+    project: PyProject,
+    by_name: Mapping[str, PyProject],
+    twins: Sequence[PyProject],
+) -> Dependency:
+    needed = by_name[edge.on.name]
+    twin = twin_meant(needed, project, twins, home=lambda each: each.home)
+    return edge if twin is None else replace(edge, private=twin.unpublishable)
 
 
 def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[Dependency, ...]:

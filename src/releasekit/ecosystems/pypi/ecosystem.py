@@ -39,7 +39,7 @@ class PyPI(Resource):
         self._builder: Builder | None = None
 
     async def discover(self, root: Path) -> PyPIWorkspace:
-        found = discover.projects(root, self._options)
+        found, twins = discover.projects(root, self._options)
         sources.check_sources(found, root, self._options)
         discover.check_build_order(found)
         wheels = InRepoWheels(self._prepared)
@@ -57,7 +57,7 @@ class PyPI(Resource):
         complete = await gather_all(map(completed, found.values()))
         projects = {project.name: project for project in complete}
         return PyPIWorkspace(
-            packages=tuple(discover.packages(projects)),
+            packages=tuple(discover.packages(projects, twins)),
             projects=projects,
             pins=self._config.pin,
             builder=self._prepared,

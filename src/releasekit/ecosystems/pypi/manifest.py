@@ -70,7 +70,8 @@ class PyProject:
     """`version` is normalised, and empty when a build hook has to tell it.
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
-    `dynamic` are the fields a build hook fills in; `sources` where uv takes what from.
+    `dynamic` are the fields a build hook fills in; `sources` where uv takes what from;
+    `home` is the root of its workspace.
     """
 
     name: str
@@ -81,6 +82,7 @@ class PyProject:
     dynamic: frozenset[str]
     unpublishable: str
     sources: Sources = field(default_factory=dict)
+    home: Path | None = None
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
