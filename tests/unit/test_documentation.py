@@ -117,9 +117,11 @@ def test_prose_is_wrapped_at_100_columns(document: str | Path) -> None:
 
 def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
-    for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
-        (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
-        read = read_config(tmp_path / "releasekit.toml", DECLARED)
+    below, block = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "releasekit.toml").write_text(below, encoding="utf-8")
+    assert read_config(tmp_path / "releasekit.toml", DECLARED).tables["npm"]
+    (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
+    read = read_config(tmp_path / "releasekit.toml", DECLARED)
     assert read.texts["concurrency"] == "8"
     (tmp_path / "releasekit.toml").write_text(block.replace("task-", "tusk-"), encoding="utf-8")
     with pytest.raises(ConfigError, match="did you mean 'task-timeout'"):

@@ -13,9 +13,10 @@ import pytest
 import fakes
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.errors import BuildFailed
-from releasekit.model import Artifact
+from releasekit.model import Artifact, Outcome
 from releasekit.release.phases import without_state
 from releasekit.state.directory import NAME, first_leaked, make_state_directory, within
+from unit.test_release import Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,3 +104,22 @@ def test_what_is_no_archive_has_no_members(tmp_path: Path, data: bytes) -> None:
 def test_where_the_state_directory_is_in_a_tree(tmp_path: Path) -> None:
     assert within(tmp_path / "a" / NAME, tmp_path) == f"a/{NAME}"
     assert within(tmp_path / NAME, tmp_path / "a") == ""
+
+
+class Careless(fakes.FakeWorkspace):
+    """What it builds holds everything there is."""
+
+    def _build(self, package: Package, into: Path) -> tuple[Artifact, ...]:
+        into.mkdir(parents=True)
+        path = packed(into, "sdist", [*SOUND, "a-1/.releasekit/results.json"])
+        return (fakes.artifact(path, path.read_bytes()),)
+
+
+def test_it_is_not_uploaded(tmp_path: Path) -> None:
+    """Whatever ecosystem it is of."""
+    line = Line(tmp_path)
+    line.workspace = Careless()
+    (result,) = line.run(fakes.plan(fakes.package("a"))).values()
+    assert result.outcome is Outcome.FAILED
+    assert "a-1.tar.gz holds a-1/.releasekit/results.json" in result.reason
+    assert line.registry.uploads == []
