@@ -84,7 +84,7 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
                 await builder.build(project, into / project.name, wheels={})
 
         async with asyncio.TaskGroup() as group:
-            for project in projects(root, Options()).values():
+            for project in projects(root, Options())[0].values():
                 group.create_task(one(project))
 
 

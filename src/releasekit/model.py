@@ -49,6 +49,7 @@ class Dependency:
     With an `exact` one, what is published works beside no version but the one it was built with.
     Of one that is `visible_first`, the registry has to show the version before its package can even
     be built.
+    `private` says why what it leads to is never published, where another of that name is.
     """
 
     on: PackageId
@@ -57,6 +58,7 @@ class Dependency:
     soft: bool = False
     exact: bool = False
     visible_first: bool = False
+    private: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,7 +222,7 @@ GRAPH = mutants(
     {
         "a kept soft edge is forgotten": without("without_cycles", "edges[name].add(dependency)"),
         "soft edges beside a cycle are set aside": change(
-            "without_cycles", "{name, dependency} <= stuck and ...", "name in stuck"
+            "without_cycles", "{name, dependency} <= circling and ...", "name in stuck"
         ),
         "where an edge led before others were kept": without(
             "without_cycles", "found_from.cache_clear()"

@@ -42,7 +42,12 @@ def project(text: str) -> str:
 
 
 CASES = [
-    Case("no workspace", 2, ("there is no package here",), {"pyproject.toml": None}),
+    Case(
+        "no workspace",
+        2,
+        ("there is no package to publish here", "pypi packages in no workspace"),
+        {"pyproject.toml": None},
+    ),
     Case(
         "no directory", 2, ("nowhere", "does not exist|not a directory|no such"), argv=("nowhere",)
     ),

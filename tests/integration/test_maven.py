@@ -407,7 +407,8 @@ def test_what_is_discovered_is_what_maven_itself_has(workspace: Path, tmp_path: 
         f"{model.value('groupId')}:{model.value('artifactId')}": model.value("version")
         for model in models
     }
-    found = discover.packages(load_projects(workspace.resolve(), Options()))
+    projects = load_projects(workspace.resolve(), Options())
+    found = discover.packages({project.name: project for project in projects})
     assert {package.id.name: package.version for package in found} == theirs
     edges = {package.id.name: {it.on.name for it in package.dependencies} for package in found}
     for model in models:

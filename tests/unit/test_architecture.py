@@ -77,7 +77,10 @@ HOUSE = (
         "prebuilt",
         *FOLDERS,
     ),
-    ("plan", "source", "decision", "order", "access", "make", "file", "changes", "warnings"),
+    (
+        *("plan", "source", "above", "below", "decision", "order", "access", "make", "file"),
+        *("changes", "warnings"),
+    ),
     ("release", "life", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),

@@ -128,7 +128,9 @@ def test_the_configuration_of_files_built_elsewhere_is_accepted(tmp_path: Path) 
 
 def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/getting-started.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    below, block = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "releasekit.toml").write_text(below, encoding="utf-8")
+    assert read_config(tmp_path / "releasekit.toml", DECLARED).tables["npm"]
     (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
     read = read_config(tmp_path / "releasekit.toml", DECLARED)
     assert read.texts["concurrency"] == "8"

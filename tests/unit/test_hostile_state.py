@@ -10,7 +10,8 @@ import pytest
 
 from releasekit.__main__ import main
 from releasekit.errors import JournalUnwritable, StateError
-from releasekit.state import journal, pins
+from releasekit.state import pins
+from releasekit.state.directory import JOURNAL
 from releasekit.state.journal import Journal
 from releasekit.state.locks import acquire
 
@@ -129,8 +130,8 @@ def test_a_link_made_while_a_run_goes_on_is_not_followed(trap: Trap) -> None:
     with acquire(trap.state, ["pypi"]):
         log = Journal.open(trap.state, run_id="run")
         log.close()
-        (trap.state / journal.FILENAME).unlink()
-        trap.plant(journal.FILENAME, "precious")
+        (trap.state / JOURNAL).unlink()
+        trap.plant(JOURNAL, "precious")
         with pytest.raises(JournalUnwritable, match="is a symbolic link"):
             Journal.open(trap.state, run_id="next")
         trap.plant("backup", "inside")

@@ -106,6 +106,20 @@ def test_a_name_may_stand_once_only(tmp_path: Path) -> None:
         plan_of(tmp_path, CORE, replace(CORE, version="2.0"))
 
 
+@pytest.mark.parametrize("public_first", [True, False])
+def test_a_name_may_stand_again_in_private(tmp_path: Path, public_first: bool) -> None:
+    private = replace(CORE, version="2.0", unpublishable="it says so")
+    both = [CORE, private] if public_first else [private, CORE]
+    made = plan_of(tmp_path, APP, *both)
+    assert [str(step.package) for step in made.packages] == ["fake:core 1.0", "fake:app 1.0"]
+
+
+def test_who_means_the_private_one_of_that_name_is_refused(tmp_path: Path) -> None:
+    edge = replace(APP.dependencies[0], private="it says so")
+    with pytest.raises(PlanError, match=r"app needs core .*never published: it says so"):
+        plan_of(tmp_path, replace(APP, dependencies=(edge,)), CORE)
+
+
 def test_an_empty_workspace_says_how_to_name_another(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no package here") as caught:
         plan_of(tmp_path)

@@ -24,9 +24,11 @@ from releasekit.host.runner import on_actions
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.model import Action, Outcome, Report
+from releasekit.plan import below
+from releasekit.plan.above import refuse_member
 from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
-from releasekit.plan.make import discover, make_plan
+from releasekit.plan.make import Around, discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.plan.warnings import refuse_errors, with_warnings
 from releasekit.release.release import ReleaseRun
@@ -77,16 +79,19 @@ async def run(config: Config, session: Session) -> int:
 
 async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
+    await asyncio.to_thread(refuse_elsewhere, config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
     logs = _logs(config, session, uuid.uuid4().hex)
     async with Group() as group:
-        discoveries, processes = await opened(group, config, session, logs=logs)
+        processes = await started(group, session)
+        config, around = await looked_around(config, session, processes)
+        discoveries = await opened(group, config, session, processes, logs=logs)
         dist = [place.path for place in config.dist]
         commit = await commit_of(config.root, processes, beside=dist)
         targets = await discover(config.root, discoveries)
         targets = await with_prebuilt(targets, config, session.ecosystems)
         history = read_history(config.state_directory)
-        made = await make_plan(config, targets, history, commit=commit)
+        made = await make_plan(config, targets, history, commit=commit, around=around)
         made = await with_warnings(made, config, targets, history, processes)
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
@@ -129,6 +134,7 @@ async def publish(config: Config, session: Session) -> int:
     ecosystems = config.ecosystems or config.known_ecosystems
     run_id = uuid.uuid4().hex
     redact = session.credentials.redact
+    await asyncio.to_thread(refuse_elsewhere, config, session)
     with Interruption() as interruption:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
@@ -142,17 +148,18 @@ async def publish(config: Config, session: Session) -> int:
             await group.enter(contextlib.closing(journal))
             _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             logs = _logs(config, session, run_id)
-            discoveries, processes = await opened(
-                group, config, session, logs=logs, inherit_fds=held.descriptors
-            )
+            processes = await started(group, session, inherit_fds=held.descriptors)
+            config, around = await looked_around(config, session, processes)
+            discoveries = await opened(group, config, session, processes, logs=logs)
             dist = [place.path for place in config.dist]
             commit = await commit_of(config.root, processes, beside=dist)
             targets = await discover(config.root, discoveries)
             targets = await with_prebuilt(targets, config, session.ecosystems)
-            made = await make_plan(config, targets, journal.history, commit=commit)
+            history = journal.history
+            made = await make_plan(config, targets, history, commit=commit, around=around)
             if planned is not None:
                 planned.check(made)
-            made = await with_warnings(made, config, targets, journal.history, processes)
+            made = await with_warnings(made, config, targets, history, processes)
             refuse_errors(made)
             if not config.dry_run:
                 check_credentials(uploading(made), targets)
@@ -324,33 +331,49 @@ def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
     return [(f"{result.package} {result.outcome}", result.reason) for result in results]
 
 
-async def opened(
-    group: Group,
-    config: Config,
-    session: Session,
-    *,
-    logs: Logs,
-    inherit_fds: Collection[int] = (),
-) -> tuple[Mapping[str, Discovery], Processes]:
-    """The chosen ecosystems and those to be consulted, not yet discovered, with the processes that
-    they share; all of it is open for as long as `group` is.
-    """
-    credentials = session.credentials
-    http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
-    processes = await group.enter(
+def refuse_elsewhere(config: Config, session: Session) -> None:
+    """Raises ConfigError in a mere member of a workspace, before anything is written there."""
+    home = session.credentials.environment.get("HOME", "")
+    refuse_member(config, session.ecosystems, home=home)
+
+
+async def started(
+    group: Group, session: Session, *, inherit_fds: Collection[int] = ()
+) -> Processes:
+    """What all children of a command are started by, for as long as `group` is open."""
+    return await group.enter(
         Processes(
-            environment=credentials.environment,
-            secrets=credentials.values,
+            environment=session.credentials.environment,
+            secrets=session.credentials.values,
             inherit_fds=inherit_fds,
             variables=ToolVariables.of_all(each.variables for each in session.ecosystems.values()),
         )
     )
+
+
+async def looked_around(
+    config: Config, session: Session, processes: Processes
+) -> tuple[Config, Around]:
+    """What lies below the root, and the config with what of it is planned all the same."""
+    found = await below.found_below(config, session.ecosystems, processes)
+    config, note = below.taking_in(config, session.ecosystems, found)
+    return config, Around(session.ecosystems, found, note)
+
+
+async def opened(
+    group: Group, config: Config, session: Session, processes: Processes, *, logs: Logs
+) -> Mapping[str, Discovery]:
+    """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as
+    `group` is.
+    """
+    credentials = session.credentials
+    http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
     services = Services(credentials.environment, http, processes, credentials, logs)
     discoveries = {}
     for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
         discovery = folders.discovery(session.ecosystems[name], config, services)
         discoveries[name] = await discovery.opened_in(group)
-    return discoveries, processes
+    return discoveries
 
 
 def _logs(config: Config, session: Session, run_id: str) -> Logs:

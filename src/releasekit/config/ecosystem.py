@@ -32,9 +32,24 @@ class Demo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Manifests:
+    """What a package or a workspace of this ecosystem is known by: the names of files.
+
+    `workspaces` and `packages` are the options that take in a workspace below the root, and a
+    package that is in none; a workspace inside another is its member where they are `nested`.
+    """
+
+    names: tuple[str, ...]
+    workspaces: str
+    packages: str
+    nested: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EcosystemDeclaration:
     """`folder` is the package that declares it. Its module `target` has `layout`, how its `dir:`
-    registries lie in files, and `target`, which does the work (`ecosystems.folders`).
+    registries lie in files, and `target`, which does the work (`ecosystems.folders`). With
+    `manifests`, its module `roots` tells workspaces and packages from one another.
 
     The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
     dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there. `suffixes`
@@ -51,6 +66,7 @@ class EcosystemDeclaration:
     variables: ToolVariables = field(default_factory=ToolVariables)
     demo: Demo | None = None
     suffixes: tuple[str, ...] = ()
+    manifests: Manifests | None = None
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.config.tables import OptionTable
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Discovery, Registry, Services
+    from releasekit.ecosystems.interface import Discovery, Registry, Roots, Services
 
 
 def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
@@ -23,6 +23,14 @@ def table(folders: Iterable[str]) -> Mapping[str, EcosystemDeclaration]:
         import_module(folder).DECLARATION for folder in folders
     ]
     return {declaration.name: declaration for declaration in declarations}
+
+
+def roots(ecosystem: EcosystemDeclaration) -> Roots:
+    """Of an ecosystem that declares its manifests."""
+    from releasekit.ecosystems.interface import Roots  # noqa: PLC0415 (as below)
+
+    module = import_module(f"{ecosystem.folder}.roots")
+    return Roots(module.workspace_at, module.publishable_at)
 
 
 def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import httpx
@@ -33,6 +34,24 @@ if TYPE_CHECKING:
     Built = tuple[Artifact, ...] | BuildFailed
     # Where the files of a package go, and where an earlier build has left them.
     Into = Callable[[Package], Path]
+
+
+# What the files of a workspace's root say of a directory; nothing where that is empty.
+Standing = Literal["member", "excluded", ""]
+Membership = Callable[["Path"], Standing]
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """What manifests tell of a directory before anything is discovered, without a process.
+
+    `workspace_at` is None for what is no root of a workspace; `publishable_at` says whether the
+    directory has a package that may leave the repository. Both raise ConfigError for a manifest
+    that cannot be read.
+    """
+
+    workspace_at: Callable[[Path], Membership | None]
+    publishable_at: Callable[[Path], bool]
 
 
 class Workspace(Protocol):

@@ -24,6 +24,14 @@ def inside(root: Path, path: Path, *, where: str) -> Path:
     return resolved
 
 
+def repository_of(directory: Path) -> Path | None:
+    """The root of the git repository (or worktree) that holds `directory`; no process."""
+    for level in (directory, *directory.parents):
+        if (level / ".git").exists():
+            return level
+    return None
+
+
 def read_file(path: Path, *, max_bytes: int) -> bytes:
     """The whole file; raises ConfigError when it cannot be read or is longer."""
     try:

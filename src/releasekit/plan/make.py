@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.config.choice import concerns, select, with_extra
@@ -23,6 +23,7 @@ from releasekit.model import (
     Published,
 )
 from releasekit.plan.access import look_up
+from releasekit.plan.below import missed, told
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.report.text import few
@@ -32,8 +33,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.plan.below import Below
     from releasekit.state.journal import History, HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What lies below the root, whether discovery comes to it or not, and what to say of that."""
+
+    ecosystems: Mapping[str, EcosystemDeclaration]
+    below: Sequence[Below] = ()
+    note: str = ""
+
+    def missed(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
+        """A sentence for each ecosystem of which packages are in no workspace here."""
+        return told(missed(self.below, targets), config, self.ecosystems)
+
+
+NOTHING_AROUND: Final = Around({})
 
 
 async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
@@ -43,7 +62,12 @@ async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str
 
 
 async def make_plan(
-    config: Config, targets: Mapping[str, Target], history: History, *, commit: str
+    config: Config,
+    targets: Mapping[str, Target],
+    history: History,
+    *,
+    commit: str,
+    around: Around = NOTHING_AROUND,
 ) -> Plan:
     """Check, order and look up; nothing is changed, on disk or anywhere else.
 
@@ -51,7 +75,8 @@ async def make_plan(
     Raises ConfigError and PlanError for what the user has to mend, PackageError when a registry
     cannot be asked.
     """
-    found = packages_of(targets, config.root)
+    missed = around.missed(config, targets)
+    found = packages_of(targets, config, missed)
     joined = with_extra(found, config.extra_dependencies, targets)
     everything = {package.id: package for package in joined}
     public, order_notes = without_soft_cycles(
@@ -93,7 +118,13 @@ async def make_plan(
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
         versions=versions,
-        notes=(*order_notes, *elsewhere_notes(planned, versions), *plan_notes(planned, targets)),
+        notes=(
+            *filter(None, [around.note]),
+            *missed,
+            *order_notes,
+            *elsewhere_notes(planned, versions),
+            *plan_notes(planned, targets),
+        ),
     )
 
 
@@ -130,23 +161,34 @@ def plan_notes(
     return tuple(filter(None, notes))
 
 
-def packages_of(targets: Mapping[str, Target], root: Path) -> list[Package]:
-    """Every package found below `root`; raises ConfigError when there is none, or one twice."""
+def packages_of(
+    targets: Mapping[str, Target], config: Config, missed: Sequence[str] = ()
+) -> list[Package]:
+    """Every package found; raises ConfigError when there is none, or one twice, and when there is
+    none to publish but for those that were `missed`.
+    """
     packages = [package for target in targets.values() for package in target.workspace.packages]
+    public = [p for p in packages if concerns(config, p.id.ecosystem) and not p.unpublishable]
+    if missed and not public:
+        raise ConfigError(
+            f"{config.root}: there is no package to publish here: {'; '.join(missed)}",
+            hint="Or name the directory of what is meant as `working-directory`.",
+        )
     if not packages:
         raise ConfigError(
-            f"{root}: there is no package here ({', '.join(sorted(targets))})",
+            f"{config.root}: there is no package here ({', '.join(sorted(targets))})",
             hint="Name the repository's root: `releasekit plan PATH`, or `working-directory`.",
         )
     seen: dict[PackageId, Package] = {}
-    for package in packages:
+    # Of those that share a name, the one that is published counts, and goes first here.
+    for package in sorted(packages, key=lambda each: bool(each.unpublishable)):
         first = seen.setdefault(package.id, package)
-        if first is not package:
+        if first is not package and not package.unpublishable:
             raise ConfigError(
                 f"{package.manifest}: the name {package.id.name!r} is taken by {first.manifest}",
                 hint="Names are compared in their canonical form; rename one of the two.",
             )
-    return packages
+    return list(seen.values())
 
 
 def without_private(package: Package, everything: Mapping[PackageId, Package]) -> Package:
@@ -156,7 +198,7 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
     """
     kept: list[Dependency] = []
     for dependency in package.dependencies:
-        reason = everything[dependency.on].unpublishable
+        reason = dependency.private or everything[dependency.on].unpublishable
         if not reason:
             kept.append(dependency)
         elif dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
+from releasekit.ecosystems.shared.archives import member_names
 from releasekit.errors import (
     BuildFailed,
     Denied,
@@ -23,7 +24,7 @@ from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import MEND
 from releasekit.release.life import fail_together, inseparable
 from releasekit.release.polling import BY_HAND, missing_artifacts
-from releasekit.state.directory import built_directory
+from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
 
@@ -126,11 +127,18 @@ class Phases:
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
     ) -> Mapping[PackageId, Built]:
-        into = partial(built_directory, state_directory=self._config.state_directory)
-        limit_s = self._config.task_timeout_s
+        config = self._config
+        into = partial(built_directory, state_directory=config.state_directory)
+        limit_s = config.task_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                return await workspace.build(packages, into)
+                built = await workspace.build(packages, into)
+                return {
+                    package.id: await asyncio.to_thread(
+                        without_state, package, built[package.id], config.state_directory
+                    )
+                    for package in packages
+                }
         except TimeoutError:
             error = BuildFailed(
                 f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
@@ -284,6 +292,21 @@ class Phases:
             run.pending_follow_up = error
         else:
             run.pending_follow_up = None
+
+
+def without_state(package: Package, built: Built, state_directory: Path) -> Built:
+    """`built`, or why it is never published: it holds what runs keep for themselves. Blocks."""
+    if isinstance(built, BuildFailed):
+        return built
+    for artifact in built:
+        found = first_leaked(member_names(artifact.path), package, state_directory)
+        if found:
+            return BuildFailed(
+                f"{package.id}: {artifact.filename} holds {found}, which is state of a run",
+                hint="Delete that directory where an earlier run has left it in the sources; else "
+                "leave it out of what is packed, or name another `state-directory`.",
+            )
+    return built
 
 
 def pinned(

@@ -228,12 +228,10 @@ class Scheduler(Generic[K]):
         return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
 
     def _counted(self, name: K, error: BaseException) -> int:
-        """How many attempts there were. To find a registry left alone is none, and it is nobody's
-        fault to have been in a crowd, once.
-        """
+        """To find a registry left alone is no attempt, nor to have been in a crowd, once."""
         crowded = getattr(error, "crowded", False) and self._turns.crowded(name)
-        spared = self._spared.get(name, 0) + (crowded or isinstance(error, LeftAlone))
-        return self._attempts[name] - spared
+        spared = crowded or isinstance(error, LeftAlone)
+        return self._attempts[name] - self._spared.get(name, 0) - spared
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing
@@ -334,7 +332,10 @@ class Scheduler(Generic[K]):
         if ours or (interrupted and self._policy.is_passing(error)):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         elif self.retries(name, error):
-            self._spared[name] = attempt - self._counted(name, error)
+            if isinstance(error, LeftAlone):
+                self._attempts[name] -= 1
+            else:
+                self._spared[name] = attempt - self._counted(name, error)
             self._retry(name, error, attempt)
         else:
             self._report(self._frontier.settle(name, outcome_of(error)))
@@ -342,7 +343,7 @@ class Scheduler(Generic[K]):
     def _retry(self, name: K, error: BaseException, attempt: int) -> None:
         settled = self._frontier.defer(name)
         if not settled:
-            delay_s = self._policy.delay_s(error, attempt=max(1, attempt - self._spared[name]))
+            delay_s = self._policy.delay_s(error, attempt=max(1, attempt - self._spared.get(name, 0)))
             loop = asyncio.get_running_loop()
             self._pauses[name] = loop.call_later(delay_s, self._wake, name)
             if self._observer is not None:

@@ -1,9 +1,12 @@
-"""The state directory itself: made, ignored by git, and without links that lead out of it."""
+"""The state directory itself: made, ignored by git, without links that lead out of it, and known by
+what is in it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import StateError
@@ -11,11 +14,14 @@ from releasekit.host import durable
 from releasekit.host.folder import LINK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     from releasekit.model import Package
 
+# Unless `state-directory` says otherwise.
+NAME: Final = ".releasekit"
+JOURNAL: Final = "journal.jsonl"
+IGNORE: Final = ".gitignore"
 WAY_OUT: Final = "Delete it; if the repository has it, delete it there too. Nothing else was done."
 
 
@@ -23,13 +29,47 @@ def make_state_directory(path: Path) -> None:
     """A directory that git ignores, itself included."""
     try:
         durable.make_directory(path)
-        if ".gitignore" not in durable.names(path):
-            durable.replace(path / ".gitignore", b"*\n")
+        if IGNORE not in durable.names(path):
+            durable.replace(path / IGNORE, b"*\n")
     except OSError as error:
         raise StateError(
             f"{path}: cannot be used as the state directory: {error.strerror}",
             hint="Name one that can be written as `state-directory`.",
         ) from error
+
+
+def within(state_directory: Path, tree: Path) -> str:
+    """Where in `tree` the state directory lies; empty if it lies elsewhere."""
+    inside = state_directory.is_relative_to(tree)
+    return state_directory.relative_to(tree).as_posix() if inside else ""
+
+
+def first_leaked(names: Iterable[str], package: Package, state_directory: Path) -> str:
+    """The first of the names in an archive of `package` that lies in a state directory, whichever
+    run kept it; empty where none does.
+
+    Of one that has a name of its own, a directory of that name counts where it holds a file that
+    the state directory has; and so does any in which a lock lies beside a journal.
+    """
+    paths = [PurePosixPath(name) for name in names]
+    journals = {path.parent for path in paths if path.name == JOURNAL}
+    locked = {path.parent for path in paths if path.name.startswith("lock.")}
+    own = state_directory if within(state_directory, package.directory) else None
+    for path in paths:
+        if NAME in path.parts[:-1] or journals.intersection(locked, path.parents):
+            return str(path)
+        if own is not None and _is_in(path, own):
+            return str(path)
+    return ""
+
+
+def _is_in(path: PurePosixPath, state_directory: Path) -> bool:
+    """Archives lay files out in their own way: a source root is not always part of the path."""
+    *above, last = path.parts
+    return last != IGNORE and any(
+        name == state_directory.name and state_directory.joinpath(*path.parts[depth:]).is_file()
+        for depth, name in enumerate(above, start=1)
+    )
 
 
 def built_directory(package: Package, state_directory: Path) -> Path:

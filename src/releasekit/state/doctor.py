@@ -10,7 +10,7 @@ from releasekit.host import durable
 from releasekit.host.folder import LINK
 from releasekit.report.text import few
 from releasekit.state import journal, locks, pins
-from releasekit.state.directory import WAY_OUT, links, refuse_links
+from releasekit.state.directory import JOURNAL, WAY_OUT, links, refuse_links
 from releasekit.state.journal import Journal
 from releasekit.state.lock_table import lock_table
 from releasekit.state.trace import told
@@ -125,7 +125,7 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
     """
     refuse_links(state_directory)
     ecosystems = _ecosystems(state_directory)
-    if not ecosystems and not (state_directory / journal.FILENAME).exists():
+    if not ecosystems and not (state_directory / JOURNAL).exists():
         return []
     # This comes first, because taking a lock overwrites what is stale in its file.
     stale = list(_stale_locks(state_directory, ecosystems))
@@ -223,7 +223,7 @@ def _torn(history: History, running: Collection[str]) -> Iterator[Finding]:
     if history.torn and not running:
         yield Finding(
             kind="torn-journal",
-            message=f"{journal.FILENAME}: ends in {history.torn} bytes that are no record",
+            message=f"{JOURNAL}: ends in {history.torn} bytes that are no record",
             hint="The next run drops them: nothing was ever promised about them.",
             fixable=True,
         )
@@ -268,6 +268,6 @@ def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Fin
 
 
 def _set_aside(state_directory: Path) -> None:
-    damaged = state_directory / journal.FILENAME
+    damaged = state_directory / JOURNAL
     number = sum(1 for _ in state_directory.glob("journal.damaged-*"))
     durable.rename(damaged, state_directory / f"journal.damaged-{number + 1}.jsonl")

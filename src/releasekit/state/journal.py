@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state.compaction import compacted
+from releasekit.state.directory import JOURNAL
 from releasekit.state.history import SCHEMA, History, HistoryEntry, Intent, Run, encode, fold
 from releasekit.state.logfile import LogFile, refuse_longer
 from releasekit.state.trace import Trace, read_trace
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
 
-FILENAME = "journal.jsonl"
 # A release of 1,000 packages takes about 2 MB. It is read as a whole, and takes several times its
 # length in memory then.
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -96,7 +96,7 @@ class Journal:
         cls, state_directory: Path, *, run_id: str, redact: Callable[[str], str] = str
     ) -> Self:
         """The journal in `state_directory`, which exists and whose ecosystems are locked."""
-        log = LogFile(state_directory / FILENAME, max_bytes=MAX_BYTES)
+        log = LogFile(state_directory / JOURNAL, max_bytes=MAX_BYTES)
         try:
             return cls(log, state_directory=state_directory, run_id=run_id, redact=redact)
         except BaseException:
@@ -188,7 +188,7 @@ class Journal:
         self._log.close()
 
     def _fold(self, data: bytes) -> int:
-        self.history = fold(data, state_directory=self._state_directory, where=FILENAME)
+        self.history = fold(data, state_directory=self._state_directory, where=JOURNAL)
         return self.history.intact
 
     def _compacted(self, data: bytes) -> bytes:
@@ -220,19 +220,19 @@ class Journal:
 
 def read_history(state_directory: Path) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
-    return fold(_bytes_in(state_directory), state_directory=state_directory, where=FILENAME)
+    return fold(_bytes_in(state_directory), state_directory=state_directory, where=JOURNAL)
 
 
 def read_with_trace(state_directory: Path) -> tuple[History, tuple[Run, Trace] | None]:
     """What the journal says, and how far the last run came if there was one. Changes nothing."""
     data = _bytes_in(state_directory)
-    history = fold(data, state_directory=state_directory, where=FILENAME)
+    history = fold(data, state_directory=state_directory, where=JOURNAL)
     run = history.last_run()
     return history, None if run is None else (run, read_trace(data[: history.intact], run.id))
 
 
 def _bytes_in(state_directory: Path) -> bytes:
-    path = state_directory / FILENAME
+    path = state_directory / JOURNAL
     try:
         data = durable.read_file(path, max_bytes=MAX_BYTES + 1)
     except FileNotFoundError:

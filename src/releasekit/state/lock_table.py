@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.state import journal, locks, pins
+from releasekit.state import locks, pins
+from releasekit.state.directory import JOURNAL
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def lock_table(
         Kind.ECOSYSTEM: _ecosystems(state_directory, ecosystems),
         Kind.DIRECTORY: (_file(root / DIRECTORY_LOCK) for root in sorted({*registries})),
         Kind.PINS: (f"a set of manifests, kept in {backup}" for backup in backups),
-        Kind.JOURNAL: iter([_file(state_directory / journal.FILENAME)]),
+        Kind.JOURNAL: iter([_file(state_directory / JOURNAL)]),
     }
     lines = [
         f"  {int(kind)}. {kind}: "

@@ -24,9 +24,12 @@ from releasekit.host.process import Processes
 from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from releasekit.ecosystems.interface import Built
+
+
+CRATES_IO = Destination(name="crates-io")
 
 
 def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None = None) -> Crate:
@@ -34,6 +37,11 @@ def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None =
     return Crate(
         name=name, version="1.0.0", manifest=manifest, workspace=root, publish=publish, needs=needs
     )
+
+
+def found_of(root: Path, crates: Iterable[Crate], destination: Destination) -> discover.Found:
+    by_name, twins = discover.merged(root, crates, destination)
+    return discover.packages(by_name, destination, twins)
 
 
 def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
@@ -55,9 +63,7 @@ def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
         ),
         crate(tmp_path, "c"),
     ]
-    found = discover.packages(
-        discover.merged(tmp_path, crates), Destination(name="crates-io")
-    ).packages
+    found = found_of(tmp_path, crates, CRATES_IO).packages
     edges = {each.id.name: [edge.on.name for edge in each.dependencies] for each in found}
     assert edges == {"a": ["b"], "b": ["c"], "c": []}
     assert {each.inherits for each in found} == {(tmp_path / "Cargo.toml",)}
@@ -94,8 +100,7 @@ def test_a_version_alone_is_an_edge_where_it_means_the_member(
         crate(tmp_path, "b"),
         crate(tmp_path, "private", publish=()),
     ]
-    crates = discover.merged(tmp_path, members)
-    found = discover.packages(crates, Destination(name="crates-io"))
+    found = found_of(tmp_path, members, CRATES_IO)
     edges = {each.id.name: [*each.dependencies] for each in found.packages}
     assert [edge.on.name for edge in edges["a"]] == (["b"] if is_edge else [])
     assert all(edge.visible_first for edge in edges["a"])
@@ -111,7 +116,7 @@ def test_a_version_alone_means_the_registry_that_it_names(tmp_path: Path) -> Non
     corp = Destination(name="corp", index="https://corp.example/index/")
     own = replace(corp, stands_for=corp.index)
     for destination, alone in ((own, {"c"}), (corp, {"a", "c"})):
-        found = discover.packages(discover.merged(tmp_path, members), destination)
+        found = found_of(tmp_path, members, destination)
         assert found.alone == alone
 
 
@@ -128,7 +133,7 @@ def test_what_is_needed_for_development_gives_way(tmp_path: Path) -> None:
         crate(tmp_path, "d", path("e", "dev")),
         crate(tmp_path, "e"),
     ]
-    found = discover.packages(discover.merged(tmp_path, members), Destination())
+    found = found_of(tmp_path, members, Destination())
     edges = {(each.id.name, on.on.name): on for each in found.packages for on in each.dependencies}
     assert {pair for pair, edge in edges.items() if edge.soft} == {("b", "a"), ("d", "e")}
     assert {edge.kind for edge in edges.values() if edge.soft} == {DependencyKind.DEV}
@@ -143,7 +148,7 @@ def test_what_another_workspace_has_is_taken_from_the_registry(tmp_path: Path) -
         crate(tmp_path, "a", need),
         replace(crate(tmp_path, "b"), workspace=tmp_path / "other"),
     ]
-    assert discover.packages(discover.merged(tmp_path, members), Destination()).alone == {"a"}
+    assert found_of(tmp_path, members, Destination()).alone == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +173,7 @@ def test_nothing_outside_the_root_is_published(tmp_path: Path) -> None:
     """R36"""
     root = tmp_path / "root"
     with pytest.raises(ConfigError, match="leads out"):
-        discover.merged(root, [crate(tmp_path, "a")])
+        discover.merged(root, [crate(tmp_path, "a")], CRATES_IO)
     with pytest.raises(ConfigError, match="leads out"):
         discover.directories(root, ("../elsewhere",))
     with pytest.raises(ConfigError, match=r"'here' has no Cargo.toml"):
@@ -182,9 +187,9 @@ def test_two_workspaces_share_no_name(tmp_path: Path) -> None:
     found = discover.directories(tmp_path, ("one", "two", "one"))
     assert found == [tmp_path / "one", tmp_path / "two"]
     twins = [crate(directory, "same") for directory in found]
-    assert len(discover.merged(tmp_path, twins[:1] * 2)) == 1
+    assert len(discover.merged(tmp_path, twins[:1] * 2, CRATES_IO)[0]) == 1
     with pytest.raises(ConfigError, match="both named 'same'"):
-        discover.merged(tmp_path, twins)
+        discover.merged(tmp_path, twins, CRATES_IO)
 
 
 def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
@@ -385,3 +390,14 @@ def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
     layout = SparseDirectory()
     assert str(layout.path_for(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
     assert layout.path_for(package, "../a-1.0.0.crate") is None
+
+
+def test_a_private_twin_is_meant_by_who_names_its_path(tmp_path: Path) -> None:
+    """The name is that of the other one, which is published."""
+    ours, fork = crate(tmp_path / "ours", "core"), crate(tmp_path / "fork", "core", publish=())
+    need = Need(name="core", path=fork.manifest.parent, requirement="^1", kind="normal")
+    web = crate(tmp_path / "web", "web", need)
+    crates, twins = discover.merged(tmp_path, [fork, ours, web], CRATES_IO)
+    assert (crates["core"], twins) == (ours, [fork])
+    found = {each.id.name: each for each in discover.packages(crates, CRATES_IO, twins).packages}
+    assert [edge.private for edge in found["web"].dependencies] == ["its `publish` is false"]

@@ -47,7 +47,7 @@ def projects(root: Path, **options: object) -> dict[str, PomProject]:
 
 
 def packages(root: Path, **options: object) -> dict[str, Package]:
-    found = discover.packages(list(projects(root, **options).values()))
+    found = discover.packages({each.name: each for each in projects(root, **options).values()})
     return {package.id.name.partition(":")[2]: package for package in found}
 
 

@@ -154,15 +154,15 @@ def test_one_process_packs_them_all(tmp_path: Path) -> None:
     asked = request(results["@acme/a"])
     assert asked["workspaces"] == [str(root / "a"), str(root / "b")]
     assert asked["root"] == str(root)
-    assert (asked["hidden"], asked["ignoreScripts"]) == ("", False)
+    assert asked["ignoreScripts"] is False
 
 
-def test_a_package_in_the_root_never_holds_the_state_directory(tmp_path: Path) -> None:
+def test_scripts_are_left_out_on_request(tmp_path: Path) -> None:
     root = write(
         tmp_path / "w", {"package.json": {"name": "x", "version": "1.0.0"}, "how": "works"}
     )
     asked = request(built(root, ignore_scripts=True)["x"])
-    assert (asked["hidden"], asked["ignoreScripts"]) == (".releasekit", True)
+    assert asked["ignoreScripts"] is True
 
 
 def pnpm(tmp_path: Path, needs: Mapping[str, str], config: Mapping[str, object]) -> Path:

@@ -7,7 +7,8 @@ import pytest
 
 import fakes
 from javascript import discovered, ecosystem, write
-from releasekit.errors import ConfigError
+from releasekit.ecosystems.npm import roots
+from releasekit.errors import ConfigError, PlanError
 from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:
@@ -307,3 +308,96 @@ def test_a_package_of_another_registry_is_not_published_to_npmjs(tmp_path: Path)
     assert discovered(root)
     write(tmp_path, {"package.json": {**CORE, "publishConfig": config, "private": True}})
     assert discovered(root)
+
+
+TWO = {
+    "js/package.json": {"private": True, "workspaces": ["*"]},
+    "js/core/package.json": CORE,
+    "js/web/package.json": web(dependencies={"@acme/core": "*"}),
+    "docs/pnpm-workspace.yaml": "packages: ['*']\ncatalog: {'@acme/core': ^1.0.0}\n",
+    "docs/theme/package.json": {
+        "name": "theme", "version": "1.0.0", "dependencies": {"@acme/core": "catalog:"}
+    },
+}  # fmt: skip
+
+
+def test_several_workspaces_are_one_release(tmp_path: Path) -> None:
+    """Each keeps its own tool and its own catalogs; names lead from one to the other."""
+    root = write(tmp_path, TWO)
+    table = {"workspaces": ["js", "docs"], "exclude": ["js/web"]}
+    found = asyncio.run(ecosystem(root, table).discover(root))
+    packages = {package.id.name: package for package in found.packages}
+    assert list(packages) == ["@acme/core", "theme"]
+    assert [edge.on.name for edge in packages["theme"].dependencies] == ["@acme/core"]
+    text = (root / "docs/theme/package.json").read_text()
+    assert '"@acme/core": "^1.0.0"' in found.pin(text, {"@acme/core": "1.0.0"})
+    assert [found.found.home(each).tool for each in found.found.by_name.values()] == ["npm", "pnpm"]
+
+
+def test_the_workspace_protocol_leads_to_no_other_workspace(tmp_path: Path) -> None:
+    theme = {"name": "theme", "version": "1.0.0", "dependencies": {"@acme/core": "workspace:*"}}
+    root = write(tmp_path, {**TWO, "docs/theme/package.json": theme})
+    found = asyncio.run(ecosystem(root, {"workspaces": ["js", "docs"]}).discover(root))
+    with pytest.raises(PlanError, match="no package of this workspace is named '@acme/core'"):
+        found.pin((root / "docs/theme/package.json").read_text(), {"@acme/core": "1.0.0"})
+
+
+def test_a_workspace_without_files_of_one_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path, {"js/readme": ""})
+    with pytest.raises(ConfigError, match=r"npm\.workspaces: 'js' has no package\.json or pnpm"):
+        asyncio.run(ecosystem(root, {"workspaces": ["js"]}).discover(root))
+
+
+@pytest.mark.parametrize(
+    ("files", "directory", "standing"),
+    [
+        ({"package.json": TOP}, "packages/core", "member"),
+        ({"package.json": TOP}, "packages/core/deeper", ""),
+        ({"package.json": TOP}, "packages", ""),
+        ({"package.json": {"workspaces": ["**"]}}, "node_modules/x", ""),
+        ({"pnpm-workspace.yaml": "packages: ['!a/b', 'a/*']"}, "a/b", "excluded"),
+        ({"pnpm-workspace.yaml": "packages: ['!a/b', 'a/*']"}, "../elsewhere", ""),
+    ],
+)
+def test_what_a_root_says_of_a_directory(
+    tmp_path: Path, files: dict[str, object], directory: str, standing: str
+) -> None:
+    root = write(tmp_path, files)
+    membership = roots.workspace_at(root)
+    assert membership is not None
+    assert membership((root / directory).resolve()) == standing
+
+
+def test_a_root_with_settings_alone_is_no_workspace(tmp_path: Path) -> None:
+    root = write(tmp_path, {"pnpm-workspace.yaml": "onlyBuiltDependencies: []", "a/x": ""})
+    assert roots.workspace_at(root) is roots.workspace_at(root / "a") is None
+    assert not roots.publishable_at(root)
+
+
+def test_what_may_leave_the_repository(tmp_path: Path) -> None:
+    root = write(tmp_path, {"a/package.json": CORE, "b/package.json": {**CORE, "private": True}})
+    assert roots.publishable_at(root / "a")
+    assert not roots.publishable_at(root / "b")
+
+
+def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
+    """But for those in whose workspace only the private one is."""
+    needs = {"version": "1.0.0", "dependencies": {"@acme/core": "*"}}
+    files = {
+        "package.json": {"name": "@acme/core", "private": True},
+        "js/package.json": {"private": True, "workspaces": ["*"]},
+        "js/core/package.json": CORE,
+        "js/web/package.json": {"name": "web", **needs},
+        "docs/package.json": {"private": True, "workspaces": ["*"]},
+        "docs/core/package.json": {**CORE, "private": True},
+        "docs/theme/package.json": {"name": "theme", **needs},
+        "more/package.json": {"name": "more", **needs},
+    }
+    table = {"workspaces": ["js", "docs", "more"]}
+    found = asyncio.run(ecosystem(write(tmp_path, files), table).discover(tmp_path.resolve()))
+    packages = {package.id.name: package for package in found.packages}
+    assert packages["@acme/core"].directory == tmp_path.resolve() / "js/core"
+    private = {
+        name: each.dependencies[0].private for name, each in packages.items() if each.dependencies
+    }
+    assert private == {"web": "", "theme": "its package.json says private: true", "more": ""}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.pypi import Options, discover, manifest
+from releasekit.ecosystems.pypi import Options, discover, manifest, roots
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
+from releasekit.ecosystems.pypi.sources import check_sources
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.plan.order import in_order
 
@@ -34,7 +35,7 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
 
 def found(root: Path, **options: tuple[str, ...]) -> dict[str, Package]:
     projects = discover.projects(root, Options(**options))  # type: ignore[arg-type]
-    return {it.id.name: it for it in discover.packages(projects)}
+    return {it.id.name: it for it in discover.packages(*projects)}
 
 
 def edges(package: Package) -> list[tuple[str, str, str]]:
@@ -91,7 +92,7 @@ def test_a_requirement_that_excludes_the_workspaces_version_leads_out_of_it(
             "web": project("web", f"dependencies = [{needs}]") + f"\n[tool.uv.sources]\n{own}",
         },
     )
-    projects = discover.projects(root, Options())
+    projects, _ = discover.projects(root, Options())
     web = discover.settled(projects["web"], projects)
     assert [need.text for need in web.elsewhere] == ([] if tied else ["acme-core>=2"])
     asked = [need.text for need in web.requirements if need.name == "acme-core"]
@@ -111,7 +112,7 @@ def test_what_an_example_asks_for_is_no_error(tmp_path: Path) -> None:
             "b": project("b", private).replace('"hatchling"', '"a"', 1),
         },
     )
-    projects = discover.projects(root, Options(packages=("*",)))
+    projects, _ = discover.projects(root, Options(packages=("*",)))
     discover.check_build_order(projects)
     assert [need.text for need in projects["a"].requirements if need.name == "core"] == ["core"]
 
@@ -396,7 +397,7 @@ def test_build_requirements_that_form_a_cycle_are_refused(tmp_path: Path) -> Non
             for name, needs in {"a": "b", "b": "c", "c": "a"}.items()
         },
     )
-    by_name = discover.projects(root, Options(packages=("*",)))
+    by_name, _ = discover.projects(root, Options(packages=("*",)))
     with pytest.raises(PlanError, match=r"build-system.requires form a cycle: (\w) -> .* -> \1"):
         discover.check_build_order(by_name)
 
@@ -438,3 +439,120 @@ def test_a_static_version_stays_and_a_computed_one_has_to_be_one(tmp_path: Path)
     dynamic = read(f'{HATCHLING}[project]\nname = "a"\ndynamic = ["version"]', tmp_path)
     with pytest.raises(ConfigError, match=r"project\.version is ''"):
         manifest.with_computed_fields(dynamic, "Name: a\n\n")
+
+
+def workspace(*lines: str) -> str:
+    return "\n".join(["[tool.uv.workspace]", *lines])
+
+
+def test_several_workspaces_are_one_release(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "py": workspace('members = ["*"]', 'exclude = ["old"]'),
+            "py/a": project("a"),
+            "py/b": project("b"),
+            "py/old": project("old"),
+            "more": project("more", 'dependencies = ["a"]'),
+            "elsewhere": project("elsewhere"),
+        },
+    )
+    packages = found(root, workspaces=("py", "more"), exclude=("py/b",))
+    assert list(packages) == ["a", "more"]
+    assert edges(packages["more"]) == [("a", "runtime", "a")]
+    with pytest.raises(ConfigError, match=r"pypi\.workspaces: 'no' has no pyproject\.toml"):
+        found(root, workspaces=("no",))
+
+
+@pytest.mark.parametrize(
+    ("directory", "standing"),
+    [("a", "member"), ("a/b", ""), ("old", "excluded"), ("old/b", "excluded"), ("../x", "")],
+)
+def test_what_a_root_says_of_a_directory(tmp_path: Path, directory: str, standing: str) -> None:
+    root = write(tmp_path, {".": workspace('members = ["*"]', 'exclude = ["old*"]')})
+    membership = roots.workspace_at(root)
+    assert membership is not None
+    assert membership((root / directory).resolve()) == standing
+
+
+def test_what_may_leave_the_repository(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            "a": project("a"),
+            "b": project("b", 'classifiers = ["Private :: x"]'),
+            "c": "[tool.poetry]",
+            "d": project("d") + "\n[tool.uv]\nmanaged = false",
+        },
+    )
+    assert [name for name in "abcd" if roots.publishable_at(root / name)] == ["a"]
+    assert roots.workspace_at(root / "a") is roots.workspace_at(root) is None
+
+
+def refused_source(root: Path, **options: tuple[str, ...]) -> str:
+    given = Options(**options)  # type: ignore[arg-type]
+    try:
+        check_sources(discover.projects(root, given)[0], root, given)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+NEEDS_B = project("a", 'dependencies = ["B>=1"]')
+FROM_WORKSPACE = "[tool.uv.sources]\nb = { workspace = true }\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "own", "words"),
+    [
+        ("", FROM_WORKSPACE, "libs/a/pyproject.toml: tool.uv.sources.b is { workspace = true }"),
+        (FROM_WORKSPACE, "", "pyproject.toml: tool.uv.sources.b is { workspace = true }"),
+        (FROM_WORKSPACE, '[tool.uv.sources]\nb = { index = "x" }', ""),
+        ("", "[tool.uv.sources]\nc = { workspace = true }", ""),
+        ("", '[tool.uv.sources]\nb = [{ path = "../no" }]', "b is { path = '../no' }"),
+        ('[tool.uv.sources]\nb = { path = "libs" }', "", ""),
+    ],
+)
+def test_a_source_that_leads_nowhere_is_refused(
+    tmp_path: Path, top: str, own: str, words: str
+) -> None:
+    """As uv refuses it, which reads those of the root for every member too."""
+    members = workspace('members = ["libs/*"]')
+    root = write(tmp_path, {".": f"{members}\n{top}", "libs/a": f"{NEEDS_B}\n{own}"})
+    said = refused_source(root)
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+def test_a_source_that_is_left_out_of_the_release_is_one(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {
+            ".": workspace('members = ["libs/*"]') + f"\n{FROM_WORKSPACE}",
+            "libs/a": NEEDS_B,
+            "libs/b": project("b"),
+        },
+    )
+    assert refused_source(root) == refused_source(root, exclude=("libs/b",)) == ""
+
+
+def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
+    """But for those in whose workspace only the private one is."""
+    private = project("core", 'classifiers = ["Private :: x"]')
+    root = write(
+        tmp_path,
+        {
+            "py": workspace('members = ["*"]'),
+            "py/core": project("core"),
+            "py/web": project("web", 'dependencies = ["core"]'),
+            "docs": workspace('members = ["*"]'),
+            "docs/core": private,
+            "docs/theme": project("theme", 'dependencies = ["core"]'),
+        },
+    )
+    packages = found(root, workspaces=("docs", "py"))
+    assert packages["core"].directory == root / "py/core"
+    reasons = {name: [edge.private for edge in packages[name].dependencies] for name in packages}
+    assert reasons == {
+        "core": [], "web": [""], "theme": ["its classifier 'Private :: x' says so"]
+    }  # fmt: skip

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 
@@ -48,4 +48,5 @@ DECLARATION: Final = EcosystemDeclaration(
     variables=ToolVariables(seen=(r"CARGO_\w+", r"RUSTUP_\w+", r"RUSTC\w*", "RUSTFLAGS")),
     demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
     suffixes=(".crate",),
+    manifests=Manifests(names=("Cargo.toml",), workspaces="workspaces", packages="workspaces"),
 )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import ConfigError
 from releasekit.graph import stuck
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.destination import Destination
@@ -33,25 +33,25 @@ _KINDS: Final = {
 def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
     """Where to ask cargo: the root, if it has a Cargo.toml, and what the options name."""
     found = [root] if (root / MANIFEST).is_file() else []
-    for text in workspaces:
-        directory = inside(root, root / text, where=f"releasekit.toml: cargo.workspaces: {text!r}")
-        if not (directory / MANIFEST).is_file():
-            raise ConfigError(
-                f"releasekit.toml: cargo.workspaces: {text!r} has no {MANIFEST}",
-                hint="Remove the entry, or correct the path.",
-            )
-        if directory not in found:
-            found.append(directory)
-    return found
+    found += named_roots(root, workspaces, [MANIFEST], where="releasekit.toml: cargo.workspaces")
+    return list(dict.fromkeys(found))
 
 
-def merged(root: Path, found: Iterable[Crate]) -> dict[str, Crate]:
-    """By name, sorted; raises ConfigError for two of one name and for members outside `root`."""
+def merged(
+    root: Path, found: Iterable[Crate], destination: Destination
+) -> tuple[dict[str, Crate], list[Crate]]:
+    """By name, sorted, and those that share the name of one that goes to `destination`; raises
+    ConfigError for two of one name that do, and for members outside `root`.
+    """
     crates = sorted(found, key=lambda crate: crate.manifest)
     for crate in crates:
         inside(root, crate.workspace, where=f"the workspace of {crate.manifest}")
         inside(root, crate.manifest, where=str(crate.manifest))
-    return unique_by_name(crates, cure="take its workspace out of cargo.workspaces")
+    return unique_by_name(
+        crates,
+        cure="take its workspace out of cargo.workspaces",
+        private=lambda crate: unpublishable(crate, destination),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,11 @@ class Found:
     alone: frozenset[str]
 
 
-def packages(crates: Mapping[str, Crate], destination: Destination) -> Found:
+def packages(
+    crates: Mapping[str, Crate], destination: Destination, twins: Sequence[Crate] = ()
+) -> Found:
     """All of them, with their edges; those that may not go to `destination` say why."""
-    members = Members.of(crates, destination)
+    members = Members.of(crates, destination, twins)
     edges = {name: members.dependencies(crate) for name, crate in crates.items()}
     alone = frozenset(_packaged_alone(edges))
     return Found(
@@ -90,15 +92,20 @@ def packages(crates: Mapping[str, Crate], destination: Destination) -> Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """Who a dependency may be on: the crates of the release."""
+    """Who a dependency may be on: the crates of the release, and `twins`, which are private and
+    share the name of one.
+    """
 
     by_name: Mapping[str, Crate]
     by_directory: Mapping[Path, Crate]
     destination: Destination
 
     @classmethod
-    def of(cls, crates: Mapping[str, Crate], destination: Destination) -> Self:
-        by_directory = {crate.manifest.parent.resolve(): crate for crate in crates.values()}
+    def of(
+        cls, crates: Mapping[str, Crate], destination: Destination, twins: Sequence[Crate]
+    ) -> Self:
+        known = (*crates.values(), *twins)
+        by_directory = {crate.manifest.parent.resolve(): crate for crate in known}
         return cls(by_name=crates, by_directory=by_directory, destination=destination)
 
     def dependencies(self, crate: Crate) -> tuple[Dependency, ...]:
@@ -120,12 +127,18 @@ class Members:
                 kind=_KINDS[need.kind],
                 requirement=need.requirement if need.versioned else "",
                 soft=need.kind == "dev",
+                private=self._private(other),
                 visible_first=need.path is None or other.workspace != crate.workspace,
             )
             first = edges.setdefault(other.name, edge)
             if edge.visible_first:
                 edges[other.name] = replace(first, visible_first=True)
         return tuple(edges.values())
+
+    def _private(self, crate: Crate) -> str:
+        """Why a twin is never published."""
+        is_twin = self.by_name[crate.name] is not crate
+        return unpublishable(crate, self.destination) if is_twin else ""
 
     def _meant(self, need: Need) -> Crate | None:
         """Without a path it is what the registry will have by that name, if the version fits:

@@ -55,9 +55,9 @@ class Cargo(Resource):
         found: list[Crate] = []
         for directory in discover.directories(root, self.options.workspaces):
             found += await read_metadata(directory, self.services.processes)
-        crates = discover.merged(root, found)
+        crates, twins = discover.merged(root, found, self.destination)
         return CargoWorkspace(
-            found=discover.packages(crates, self.destination),
+            found=discover.packages(crates, self.destination, twins),
             crates=crates,
             root=root,
             cargo=self,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable, string
 from releasekit.host.scrub import ToolVariables
 
@@ -62,4 +62,5 @@ DECLARATION: Final = EcosystemDeclaration(
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
     demo=Demo(tool="git", version="2", followers=("npm:@acme/cli",)),
     suffixes=(".mod", ".info"),
+    manifests=Manifests(names=("go.work", "go.mod"), workspaces="", packages=""),
 )

@@ -58,9 +58,10 @@ def modules(root: Path, options: Options) -> dict[str, Module]:
     Raises ConfigError, also for two modules of one path.
     """
     directories, fixtures = _directories(root, options)
-    found = unique_by_name(
+    found, _ = unique_by_name(
         (_module(root, directory, options) for directory in directories),
         cure="leave its directory out with [go] exclude",
+        private=lambda module: module.unpublishable,
     )
     of_work = _replaces_of_work(root)
     while required := _required(root, fixtures, found) | _tied(root, of_work, found, options):

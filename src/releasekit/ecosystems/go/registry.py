@@ -10,10 +10,11 @@ from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
-from releasekit.ecosystems.go.source import path_in_repository, repository_of
+from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, Rejected
 from releasekit.host import contents
+from releasekit.host.files import repository_of
 from releasekit.model import Published
 
 if TYPE_CHECKING:

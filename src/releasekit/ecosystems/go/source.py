@@ -7,16 +7,18 @@ from __future__ import annotations
 import contextlib
 import tarfile
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go.module_zip import File
 from releasekit.ecosystems.go.objects import Signature, TreeEntry, tree_object
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.host.files import repository_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.host.process import Processes
@@ -31,14 +33,6 @@ _AS_GO: Final = ("-c", "core.autocrlf=input", "-c", "core.eol=lf")
 _READING: Final = {"GIT_OPTIONAL_LOCKS": "0"}
 _ATTRIBUTES: Final = "* -export-subst -export-ignore\n"
 _ROOT: Final = PurePosixPath()
-
-
-def repository_of(directory: Path) -> Path | None:
-    """The root of the git repository (or worktree) that holds `directory`; no process."""
-    for level in (directory, *directory.parents):
-        if (level / ".git").exists():
-            return level
-    return None
 
 
 def path_in_repository(directory: Path, top: Path) -> PurePosixPath:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable, mapping
 from releasekit.host.scrub import ToolVariables
 
@@ -91,4 +91,7 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     demo=Demo(tool="mvn", version="3"),
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
+    manifests=Manifests(
+        names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True
+    ),
 )

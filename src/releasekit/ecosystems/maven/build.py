@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.maven import layout, pin
 from releasekit.ecosystems.shared.artifacts import digested, placed, staged
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.state.directory import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
 SOURCES: Final = f"{PLUGINS}:maven-source-plugin:3.3.1:jar-no-fork"
 JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
-_LEFT_OUT: Final = frozenset({".git", "node_modules"})
+_LEFT_OUT: Final = frozenset({".git", "node_modules", NAME})
 _ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): (?P<why>.*)")
 _MAX_REASON: Final = 300
 _MAX_LINE: Final = 2_000

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import versions
+from releasekit.ecosystems.shared.packages import twin_meant
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -17,22 +19,34 @@ ECOSYSTEM: Final = "maven"
 _STRENGTH: Final = (DependencyKind.ORDER, DependencyKind.OPTIONAL, DependencyKind.RUNTIME)
 
 
-def packages(projects: Sequence[PomProject]) -> list[Package]:
+def packages(by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()) -> list[Package]:
     """The projects as packages with their edges to one another."""
-    by_name = {project.name: project for project in projects}
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.pom.path.parent,
             manifest=project.pom.path,
-            dependencies=dependencies(project, by_name),
+            dependencies=tuple(
+                _meant(edge, project, by_name, twins) for edge in dependencies(project, by_name)
+            ),
             elsewhere=elsewhere(project, by_name),
             unpublishable=unpublishable(project),
             packaging=project.packaging,
         )
-        for project in projects
+        for project in by_name.values()
     ]
+
+
+def _meant(
+    edge: Dependency,
+    project: PomProject,
+    by_name: Mapping[str, PomProject],
+    twins: Sequence[PomProject],
+) -> Dependency:
+    needed = by_name[edge.on.name]
+    twin = twin_meant(needed, project, twins, home=lambda each: each.top)
+    return edge if twin is None else replace(edge, private=unpublishable(twin))
 
 
 def unpublishable(project: PomProject) -> str:

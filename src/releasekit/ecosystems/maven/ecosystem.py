@@ -13,7 +13,7 @@ from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.ecosystems.maven.workspace import load_projects
-from releasekit.ecosystems.shared.packages import batched
+from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
@@ -37,9 +37,12 @@ class Maven:
 
     async def discover(self, root: Path) -> MavenWorkspace:
         found = await asyncio.to_thread(load_projects, root, self.options)
+        projects, twins = unique_by_name(
+            found, cure="take its reactor out of maven.reactors", private=discover.unpublishable
+        )
         return MavenWorkspace(
-            packages=tuple(discover.packages(found)),
-            projects={project.name: project for project in found},
+            packages=tuple(discover.packages(projects, twins)),
+            projects=projects,
             root=root,
             maven=self,
         )

@@ -56,6 +56,10 @@ class PomProject:
         return f"{self.group}:{self.artifact}"
 
     @property
+    def manifest(self) -> Path:
+        return self.pom.path
+
+    @property
     def packaging(self) -> str:
         return self.resolve(self.pom.packaging)
 
@@ -170,7 +174,7 @@ class _Reactor:
         )
         for module in map(own.resolve, pom.modules):
             where = f"{pom.path}: module {module!r}"
-            path = _pom_at(pom.path.parent / module)
+            path = pom_at(pom.path.parent / module)
             if path is None:
                 raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
@@ -195,7 +199,7 @@ class _Reactor:
             return None
         candidates = [self._by_key.get((wanted.group, wanted.artifact))]
         if wanted.relative_path:
-            candidates.insert(0, _pom_at(pom.path.parent / wanted.relative_path))
+            candidates.insert(0, pom_at(pom.path.parent / wanted.relative_path))
         for candidate in candidates:
             if candidate is None or not (path := candidate.resolve()).is_relative_to(self._root):
                 continue
@@ -226,7 +230,7 @@ class _Reactor:
         project.version = model["version"]
 
 
-def _pom_at(path: Path) -> Path | None:
+def pom_at(path: Path) -> Path | None:
     """A module or a parent may be named by its directory or by its file."""
     for candidate in (path / "pom.xml", path):
         if candidate.is_file():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration
+from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 
@@ -32,13 +32,14 @@ class Inputs:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
     """`packages` and `exclude` are globs of directories on top of what the workspace's own files
-    say. `ignore_scripts` leaves out lifecycle scripts; `pass_env` names environment variables that
-    they may see besides the ones they always do. `directory_url` is where a `dir:` registry will
-    be served: tarball addresses are absolute.
+    say; `workspaces` are the roots of further workspaces. `ignore_scripts` leaves out lifecycle
+    scripts; `pass_env` names environment variables that they may see besides the ones they always
+    do. `directory_url` is where a `dir:` registry will be served: tarball addresses are absolute.
     """
 
     ECOSYSTEM: ClassVar[str] = "npm"
 
+    workspaces: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     ignore_scripts: bool = False
@@ -71,4 +72,7 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     demo=Demo(tool="npm", version="1"),
     suffixes=(".tgz",),
+    manifests=Manifests(
+        names=("package.json", "pnpm-workspace.yaml"), workspaces="workspaces", packages="packages"
+    ),
 )

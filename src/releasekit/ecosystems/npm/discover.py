@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, workspace
 from releasekit.ecosystems.npm.reference import Range, Reference
-from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
+from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
@@ -22,21 +24,51 @@ if TYPE_CHECKING:
 ECOSYSTEM: Final = "npm"
 
 
-def is_used(root: Path, options: Options) -> bool:
-    names = (workspace.MANIFEST, workspace.PNPM)
-    return bool(options.packages) or any((root / name).is_file() for name in names)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`by_name` holds every package with a name, `twins` private ones whose name another has, and
+    `places` the workspace that the package of a directory is in.
+    """
+
+    by_name: Mapping[str, NpmPackage]
+    twins: Sequence[NpmPackage]
+    places: Mapping[Path, WorkspaceFiles]
+
+    def home(self, package: NpmPackage) -> WorkspaceFiles:
+        return self.places[package.directory]
+
+    def catalogs(self, package: NpmPackage) -> Catalogs:
+        return Catalogs(self.home(package).catalogs)
 
 
-def packages_by_name(root: Path, files: WorkspaceFiles, options: Options) -> dict[str, NpmPackage]:
-    """Every named package of the workspace, its root included, by name in order.
+def found_below(root: Path, options: Options) -> Found:
+    """Every named package of the workspaces, their roots included, by name in order.
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
     """
-    return unique_by_name(_named_packages(root, files, options), cure="exclude its directory")
+    homes: dict[Path, WorkspaceFiles] = {}
+    for files in _workspaces(root, options):
+        for directory in _directories(root, files, options):
+            homes.setdefault(directory, files)
+    by_name, twins = unique_by_name(
+        _named_packages(root, sorted(homes)),
+        cure="exclude its directory",
+        private=lambda package: package.unpublishable,
+    )
+    return Found(by_name, twins, homes)
 
 
-def _named_packages(root: Path, files: WorkspaceFiles, options: Options) -> Iterator[NpmPackage]:
-    for directory in _directories(root, files, options):
+def _workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
+    """That of the root last: globs of the options may name what is a member of another one."""
+    where = "releasekit.toml: npm.workspaces"
+    for top in named_roots(root, options.workspaces, workspace.FILES, where=where):
+        yield workspace.read_workspace_files(top)
+    if options.packages or any((root / name).is_file() for name in workspace.FILES):
+        yield workspace.read_workspace_files(root)
+
+
+def _named_packages(root: Path, directories: Iterable[Path]) -> Iterator[NpmPackage]:
+    for directory in directories:
         path = directory / workspace.MANIFEST
         inside(root, path, where=str(path))
         if project := manifest.parse_package(manifest.read_manifest(path), path):
@@ -44,47 +76,49 @@ def _named_packages(root: Path, files: WorkspaceFiles, options: Options) -> Iter
 
 
 def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
-    without = [f"!{pattern}" for pattern in options.exclude]
-    members = [
-        *files.members,
-        *workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages"),
-        *workspace.parse_globs(without, where="releasekit.toml: npm.exclude"),
-    ]
-    found = set(workspace.package_directories(root, members, where="the workspace's globs"))
+    members = [*files.members]
+    if files.root == root:
+        packages = workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages")
+        members += packages
+    top = files.root
+    found = set(workspace.package_directories(top, members, where=f"{top}: the workspace's globs"))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
-    if (root / workspace.MANIFEST).is_file() and not excluded:
-        found.add(root)
-    return sorted(found)
+    if (top / workspace.MANIFEST).is_file() and not excluded:
+        found.add(top)
+    without = workspace.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
+    return sorted(
+        each
+        for each in found
+        if not any(glob.matches(each.relative_to(root).parts) for glob in without)
+    )
 
 
-def packages(by_name: Mapping[str, NpmPackage], catalogs: Catalogs) -> list[Package]:
+def packages(found: Found) -> list[Package]:
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.directory,
             manifest=project.manifest,
-            dependencies=tuple(dict.fromkeys(_edges(project, by_name, catalogs, inside=True))),
-            elsewhere=tuple(dict.fromkeys(_edges(project, by_name, catalogs, inside=False))),
+            dependencies=tuple(dict.fromkeys(_edges(project, found, inside=True))),
+            elsewhere=tuple(dict.fromkeys(_edges(project, found, inside=False))),
             unpublishable=project.unpublishable,
         )
-        for project in by_name.values()
+        for project in found.by_name.values()
     ]
 
 
-def _edges(
-    project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs, *, inside: bool
-) -> Iterator[Dependency]:
+def _edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Dependency]:
     """Those that lead to the version of this workspace, or else those that exclude it, in the order
     of the manifest; development dependencies are nobody's who installs it.
     """
     for declared in project.declared:
         if declared.field == "devDependencies" or declared.key in project.bundled:
             continue
-        needed = package_needed(declared, project, by_name, catalogs)
+        needed = package_needed(declared, project, found)
         if needed is None or needed.name == project.name:
             continue
-        reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
+        reference = found.catalogs(project).resolve(Reference.parse(declared.key, declared.spec))
         if takes_ours(reference, needed.version) is inside:
             kind = _kind(declared, project, needed)
             yield Dependency(
@@ -92,6 +126,7 @@ def _edges(
                 kind=kind,
                 requirement=declared.spec,
                 soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
+                private="" if needed is found.by_name[needed.name] else needed.unpublishable,
             )
 
 
@@ -121,15 +156,20 @@ def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> Depend
     return DependencyKind.PEER if peer else DependencyKind.RUNTIME
 
 
-def package_needed(
-    declared: Declared, project: NpmPackage, by_name: Mapping[str, NpmPackage], catalogs: Catalogs
-) -> NpmPackage | None:
-    """The package of this workspace that a dependency leads to."""
-    reference = catalogs.resolve(Reference.parse(declared.key, declared.spec))
+def package_needed(declared: Declared, project: NpmPackage, found: Found) -> NpmPackage | None:
+    """The package here that a dependency leads to; `workspace:` leads to no other workspace."""
+    reference = found.catalogs(project).resolve(Reference.parse(declared.key, declared.spec))
     if reference.kind == "path":
         path = Path(project.directory, reference.wanted).resolve()
-        return next((found for found in by_name.values() if found.directory == path), None)
-    return by_name.get(reference.name)
+        everything = (*found.by_name.values(), *found.twins)
+        return next((each for each in everything if each.directory == path), None)
+    needed = found.by_name.get(reference.name)
+    if needed is None:
+        return None
+    twin = twin_meant(needed, project, found.twins, home=lambda each: found.home(each).root)
+    if twin is not None or reference.kind != "workspace":
+        return twin or needed
+    return needed if found.home(needed) is found.home(project) else None
 
 
 class Catalogs:

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.npm import discover, publish_config, tarball
-from releasekit.ecosystems.npm.discover import Catalogs
 from releasekit.ecosystems.npm.packing import Packer
-from releasekit.ecosystems.npm.pin import Pins
-from releasekit.ecosystems.npm.workspace import WorkspaceFiles, read_workspace_files
+from releasekit.ecosystems.npm.pin import Pins, name_in
 from releasekit.ecosystems.shared.artifacts import digested, staged
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.npm import Options
+    from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
-    from releasekit.ecosystems.npm.workspace import Tool
     from releasekit.model import Package, PackageId, PlannedPackage
 
 
@@ -44,30 +42,19 @@ class Npm(Resource):
         self.packer = Packer(services.processes, root=config.root, env=passed, group=self.group)
 
     async def discover(self, root: Path) -> NpmWorkspace:
-        files = WorkspaceFiles("npm")
-        found: dict[str, NpmPackage] = {}
-        if discover.is_used(root, self.options):
-            files = read_workspace_files(root)
-            found = discover.packages_by_name(root, files, self.options)
-        public = [package for package in found.values() if not package.unpublishable]
+        found = discover.found_below(root, self.options)
+        public = [package for package in found.by_name.values() if not package.unpublishable]
         contents = {
             package.name: publish_config.packed_directory(
-                package.publish_config, package.manifest, files.tool
+                package.publish_config, package.manifest, found.home(package).tool
             )
             for package in public
         }
         if "npm" not in self.config.registries:
             for package in public:
                 _refuse_other_registry(package)
-        catalogs = Catalogs(files.catalogs)
         return NpmWorkspace(
-            packages=tuple(discover.packages(found, catalogs)),
-            by_name=found,
-            catalogs=catalogs,
-            tool=files.tool,
-            contents=contents,
-            root=root,
-            npm=self,
+            packages=tuple(discover.packages(found)), found=found, contents=contents, npm=self
         )
 
 
@@ -80,16 +67,17 @@ class NpmWorkspace:
     """
 
     packages: tuple[Package, ...]
-    by_name: Mapping[str, NpmPackage]
-    catalogs: Catalogs
-    tool: Tool
+    found: Found
     contents: Mapping[str, str]
-    root: Path
     npm: Npm
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        pins = Pins(self.by_name, self.catalogs, versions, self.npm.config.pin)
-        return publish_config.with_publish_config(pins.pin(manifest), self.tool)
+        pins = Pins(self.found, versions, self.npm.config.pin)
+        pinned = pins.pin(manifest)
+        own = self.found.by_name.get(name_in(manifest))
+        if own is None:
+            return pinned
+        return publish_config.with_publish_config(pinned, self.found.home(own).tool)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """Singly: one process packs them all, and what is packed can leave at once."""
@@ -122,7 +110,7 @@ class NpmWorkspace:
             await self.npm.packer.follow_up(
                 {
                     "directory": str(package.directory),
-                    "root": str(self.root),
+                    "root": str(self._root(package)),
                     "log": str(log.path),
                     "events": self._following(package),
                 }
@@ -130,12 +118,16 @@ class NpmWorkspace:
         except BuildFailed as error:
             raise log.failure(f"but {error}", error) from error
 
+    def _root(self, package: Package) -> Path:
+        """Of its own workspace."""
+        return self.found.places[package.directory].root
+
     def _following(self, package: Package) -> tuple[str, ...]:
         # npm runs none of them for a tarball.
         # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
         if self.npm.options.ignore_scripts or package.prebuilt:
             return ()
-        return self.by_name[package.id.name].following
+        return self.found.by_name[package.id.name].following
 
     async def _build(self, package: Package, into: Path) -> Built:
         log = self.npm.logs.fresh("build", package.id)
@@ -153,22 +145,18 @@ class NpmWorkspace:
         return (digested(into / filename(package), *DIGESTS),)
 
     def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
-        state = self.npm.config.state_directory
-        contents = self.contents[package.id.name]
-        packed = package.directory / contents
-        inside = state.is_relative_to(packed)
+        root = self._root(package)
         return {
             "directory": str(package.directory),
-            "contents": contents,
+            "contents": self.contents[package.id.name],
             "into": str(into / filename(package)),
             "log": str(log),
-            "root": str(self.root),
+            "root": str(root),
             "workspaces": [
-                str(package.directory)
-                for package in self.by_name.values()
-                if package.directory != self.root
+                str(each.directory)
+                for each in self.found.by_name.values()
+                if self.found.home(each).root == root != each.directory
             ],
-            "hidden": state.relative_to(packed).as_posix() if inside else "",
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
 

@@ -98,8 +98,6 @@ async function pack (request, run) {
     prefix: request.root,
     workspaces: request.workspaces,
   })
-  const hidden = request.hidden && files.find((file) => file.startsWith(request.hidden + '/'))
-  if (hidden) throw new Error(`it would hold ${hidden}, our state directory`)
   const options = pacote.DirFetcher.tarCreateOptions(manifest)
   await tar.create({ ...options, cwd: place, file: request.into }, files)
   await run('postpack')

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from releasekit.config.values import PinMode
-    from releasekit.ecosystems.npm.discover import Catalogs
+    from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
 
 # The names that lead to a member of an object.
@@ -36,12 +36,11 @@ MARKERS: Final = frozenset({"*", "^", "~"})
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """`versions` maps names to planned versions; `by_name` holds every package of the workspace,
-    those that are never published too.
+    """`versions` maps names to planned versions; `found` is all there is, with what is never
+    published.
     """
 
-    by_name: Mapping[str, NpmPackage]
-    catalogs: Catalogs
+    found: Found
     versions: Mapping[str, str]
     mode: PinMode
 
@@ -49,8 +48,7 @@ class Pins:
         """Raises PlanError for a requirement that only the workspace understands and that leads
         nowhere, or excludes the planned version.
         """
-        document = manifest.parse_manifest(text)
-        project = self.by_name.get(str(document.get("name")))
+        project = self.found.by_name.get(name_in(text))
         if project is None:
             return text
 
@@ -66,7 +64,7 @@ class Pins:
         reference = Reference.parse(declared.key, declared.spec)
         spec = declared.spec
         if reference.kind == "catalog":
-            spec = self.catalogs.spec(reference)
+            spec = self.found.catalogs(project).spec(reference)
             if not spec:
                 raise PlanError(
                     f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "
@@ -74,12 +72,14 @@ class Pins:
                     hint="Add it to the catalog, or write a range.",
                 )
             reference = Reference.parse(declared.key, spec)
-        needed = package_needed(declared, project, self.by_name, self.catalogs)
+        needed = package_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
             raise PlanError(
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
                 f"workspace is named {reference.name!r}"
             )
+        if needed is None and reference.kind == "path" and declared.field != "devDependencies":
+            _refuse_nowhere(project, declared, reference)
         if needed is None or needed is project:
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
@@ -111,6 +111,19 @@ class Pins:
                 if exact or (self.mode == "auto" and ours and Range.parse(reference.wanted).open):
                     return version
                 return reference.wanted if reference.kind == "workspace" else None
+
+
+def _refuse_nowhere(project: NpmPackage, declared: Declared, reference: Reference) -> None:
+    if not (project.directory / reference.wanted).exists():
+        raise PlanError(
+            f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
+            hint="Correct the path, or write a range.",
+        )
+
+
+def name_in(text: str) -> str:
+    """The name of the package that a manifest is of."""
+    return str(manifest.parse_manifest(text).get("name"))
 
 
 def _refuse_conflict(

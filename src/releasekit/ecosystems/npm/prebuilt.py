@@ -73,7 +73,7 @@ class Tarballs:
                     hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "
                     "which writes the version there.",
                 )
-            if reference.kind == "range" and reference.name in self._workspace.by_name:
+            if reference.kind == "range" and reference.name in self._workspace.found.by_name:
                 kind = _KINDS[entry.field]
                 yield Dependency(
                     on=PackageId(ECOSYSTEM, reference.name),

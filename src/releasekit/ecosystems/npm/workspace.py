@@ -16,36 +16,52 @@ from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
+from releasekit.state.directory import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Standing
+
 Tool = Literal["npm", "pnpm", "yarn"]
 MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
+# Any of them makes a directory the root of packages.
+FILES: Final = (MANIFEST, PNPM)
 _MAX_BYTES: Final = 1024 * 1024
 _SEARCH: Final = globs.Search(
     marker=MANIFEST,
-    skipped=frozenset({"node_modules", "bower_components", ".git", ".releasekit"}),
+    skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
 )
 _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFiles:
-    """`tool` is "yarn" from version 2 on; version 1 packs as npm does. `catalogs` maps a catalog's
-    name to the ranges in it.
+    """What the files in `root` say. `tool` is "yarn" from version 2 on; version 1 packs as npm
+    does. `catalogs` maps a catalog's name to the ranges in it.
     """
 
-    tool: Tool
+    root: Path
+    tool: Tool = "npm"
     members: tuple[Glob, ...] = ()
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    def standing(self, directory: Path) -> Standing:
+        """What they say of a directory, whatever is there."""
+        if not directory.is_relative_to(self.root):
+            return ""
+        parts = directory.relative_to(self.root).parts
+        fitting = [glob for glob in self.members if glob.matches(parts)]
+        if not fitting or not _SEARCH.skipped.isdisjoint(parts):
+            return ""
+        return "excluded" if fitting[-1].negated else "member"
+
 
 def read_workspace_files(root: Path) -> WorkspaceFiles:
-    """What the files in `root` say; raises ConfigError naming file and key."""
+    """Raises ConfigError naming file and key."""
     if (root / PNPM).is_file():
         return _pnpm(root)
     top = root / MANIFEST
@@ -55,6 +71,7 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         patterns = patterns.get("packages", [])
     settings = _read_yaml(root / YARN) if (root / YARN).is_file() else {}
     return WorkspaceFiles(
+        root,
         "yarn" if (root / YARN).is_file() else "npm",
         _globs(patterns, where=f"{top}: workspaces"),
         _catalogs(settings, root / YARN),
@@ -83,7 +100,7 @@ def _pnpm(root: Path) -> WorkspaceFiles:
     found = _globs(document.get("packages", []), where=f"{path}: packages")
     # What pnpm excludes stays excluded, wherever it stands.
     ordered = sorted(found, key=lambda glob: glob.negated)
-    return WorkspaceFiles("pnpm", tuple(ordered), _catalogs(document, path))
+    return WorkspaceFiles(root, "pnpm", tuple(ordered), _catalogs(document, path))
 
 
 def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:

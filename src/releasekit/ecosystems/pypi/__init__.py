@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import EcosystemDeclaration
+from releasekit.config.ecosystem import EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 
@@ -26,7 +26,8 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`packages` and `exclude` are globs of directories, relative to the workspace's root.
+    """`packages` and `exclude` are globs of directories, relative to the workspace's root;
+    `workspaces` are the roots of further uv workspaces.
 
     `config_settings` go to every PEP 517 hook; `pass_env` names environment variables that builds
     may see besides the ones they always do.
@@ -34,6 +35,7 @@ class Options(OptionTable):
 
     ECOSYSTEM: ClassVar[str] = "pypi"
 
+    workspaces: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     config_settings: Mapping[str, str] = field(default_factory=dict)
@@ -66,4 +68,5 @@ DECLARATION: Final = EcosystemDeclaration(
         hidden=(r"UV_PUBLISH_\w+",),
     ),
     suffixes=(".whl", ".tar.gz"),
+    manifests=Manifests(names=("pyproject.toml",), workspaces="workspaces", packages="packages"),
 )

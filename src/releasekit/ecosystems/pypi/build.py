@@ -19,6 +19,7 @@ from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 from releasekit.model import PackageId
+from releasekit.state.directory import NAME, within
 from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ DIGESTS: Final = ("sha256", "blake2b_256")
 class Builder:
     """What the builds of a run share.
 
-    `state` is the state directory, which no sdist may hold. `scratch` is outside the workspace.
+    `state` is the state directory, which no sdist should hold. `scratch` is outside the workspace.
     `environment` is added to that of every hook.
     """
 
@@ -98,9 +99,13 @@ class Builder:
     def _request(
         self, operation: str, project: PyProject, *, into: Path, log: Log
     ) -> dict[str, object]:
-        """What a build worker is asked. `hidden` is a path in the tree that no sdist may hold."""
+        """What a build worker is asked. `hidden` are names of directories that a backend which can
+        be told so leaves out, wherever they are.
+        """
         source = project.manifest.parent
-        inside = self.state.is_relative_to(source)
+        state = within(self.state, source)
+        # Such a name may be that of sources too, but not at the top, nor with a dot.
+        hidden = {NAME, *([state] if state.startswith(".") and "/" not in state else [])}
         return {
             "operation": operation,
             "source": str(source),
@@ -111,7 +116,7 @@ class Builder:
             "backend_path": project.build_system.backend_path,
             "config_settings": dict(self.config_settings),
             "environment": dict(self.environment),
-            "hidden": self.state.relative_to(source).as_posix() if inside else "",
+            "hidden": sorted(hidden),
         }
 
     async def _answer(

@@ -13,19 +13,22 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
-from releasekit.ecosystems.shared.packages import unique_by_name
+from releasekit.ecosystems.shared.globs import Glob
+from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
+from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import reachable
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.values import PinMode
+    from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.manifest import Declared, PyProject
+    from releasekit.ecosystems.pypi.manifest import Declared, PyProject, Sources
 
 ECOSYSTEM: Final = "pypi"
 MANIFEST: Final = "pyproject.toml"
@@ -33,18 +36,23 @@ _SEARCH: Final = globs.Search(marker=MANIFEST, links=True)
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 
-def projects(root: Path, options: Options) -> dict[str, PyProject]:
-    """Every project of the workspace, by name in order; raises ConfigError when two share one.
+def projects(root: Path, options: Options) -> tuple[dict[str, PyProject], list[PyProject]]:
+    """Every project of the workspace, by name in order, and private ones whose name another has;
+    raises ConfigError when two that are published share one.
 
-    The root's own project, the members of its uv workspace, and what `options.packages` names.
+    The root's own project, the members of its uv workspace and of those that `options.workspaces`
+    names, and what `options.packages` names.
     """
-    return unique_by_name(_projects(root, options), cure="exclude its directory")
+    return unique_by_name(
+        _projects(root, options),
+        cure="exclude its directory",
+        private=lambda project: project.unpublishable,
+    )
 
 
 def _projects(root: Path, options: Options) -> Iterator[PyProject]:
-    top = root / MANIFEST
-    shared = manifest.local_sources(manifest.read_pyproject(top), top) if top.is_file() else {}
-    for path in _manifests(root, options):
+    shared: dict[Path, Sources] = {}
+    for path, home in _manifests(root, options).items():
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
             continue
@@ -52,32 +60,72 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ConfigError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
+        if home not in shared:
+            shared[home] = _shared_sources(home)
         project = manifest.parse_project(document, path)
-        yield replace(project, sources={**shared, **project.sources})
+        yield replace(project, home=home, shared_sources=shared[home])
 
 
-def _manifests(root: Path, options: Options) -> list[Path]:
-    directories = set(
-        members(root, options.packages, options.exclude, where="releasekit.toml: pypi.packages")
+def _shared_sources(home: Path) -> Sources:
+    """https://docs.astral.sh/uv/concepts/projects/workspaces/#workspace-sources"""
+    top = home / MANIFEST
+    return manifest.uv_sources(manifest.read_pyproject(top), top) if top.is_file() else {}
+
+
+def top_manifests(root: Path, options: Options) -> list[Path]:
+    """Each may be that of a workspace."""
+    tops = [root] if (root / MANIFEST).is_file() else []
+    where = "releasekit.toml: pypi.workspaces"
+    tops += named_roots(root, options.workspaces, [MANIFEST], where=where)
+    found = [inside(root, top / MANIFEST, where=str(top / MANIFEST)) for top in tops]
+    return list(dict.fromkeys(found))
+
+
+def manifests_of_workspaces(root: Path, options: Options) -> dict[Path, Path]:
+    """Of all their members, and of those workspaces' own projects, with the workspace's root."""
+    found: dict[Path, Path] = {}
+    for path in top_manifests(root, options):
+        for directory in _members_of(path, options.exclude if path.parent == root else ()):
+            found.setdefault(directory / MANIFEST, path.parent)
+    return found
+
+
+def _manifests(root: Path, options: Options) -> dict[Path, Path]:
+    """All of them, each with the root of its workspace."""
+    where = "releasekit.toml: pypi.packages"
+    named = members(root, options.packages, options.exclude, where=where)
+    found = {directory / MANIFEST: root for directory in named}
+    if (root / MANIFEST).is_file():
+        found.pop(root / MANIFEST, None)
+    found |= manifests_of_workspaces(root, options)
+    excluded = _exclusions(options.exclude)
+    return {
+        inside(root, path, where=str(path)): found[path]
+        for path in sorted(found)
+        if path.parent == root or not _is_excluded(path.parent, root, excluded)
+    }
+
+
+def _members_of(path: Path, without: tuple[str, ...]) -> set[Path]:
+    """Of the uv workspace of this manifest; its own directory where it has a project of its own."""
+    document = manifest.read_pyproject(path)
+    patterns, exclude = workspace_globs(document, path)
+    where = f"{path}: tool.uv.workspace.members"
+    found = set(members(path.parent, patterns, (*exclude, *without), where=where))
+    found.discard(path.parent)
+    return found | ({path.parent} if "project" in document else set())
+
+
+def workspace_globs(
+    document: Mapping[str, object], path: Path
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a pyproject.toml says are members of its uv workspace, and what is excluded."""
+    workspace = checked_table(document, "tool", "uv", "workspace", path=path)
+    members, exclude = (
+        manifest.strings(workspace, key, path=path, where=f"tool.uv.workspace.{key}")
+        for key in ("members", "exclude")
     )
-    top = root / MANIFEST
-    if top.is_file():
-        document = manifest.read_pyproject(inside(root, top, where=str(top)))
-        uv = checked_table(document, "tool", "uv", path=top)
-        workspace = checked_table(uv, "workspace", path=top)
-        patterns, exclude = (
-            manifest.strings(workspace, key, path=top, where=f"tool.uv.workspace.{key}")
-            for key in ("members", "exclude")
-        )
-        where = f"{top}: tool.uv.workspace.members"
-        directories.update(members(root, patterns, (*exclude, *options.exclude), where=where))
-        directories.discard(root)
-        if "project" in document:
-            directories.add(root)
-    return [
-        inside(root, directory / MANIFEST, where=str(directory / MANIFEST))
-        for directory in sorted(directories)
-    ]
+    return members, exclude
 
 
 def members(
@@ -89,20 +137,46 @@ def members(
     a symbolic link that leaves `root`, and for one without wildcards that names no package.
     """
     globs.refuse_too_many((*patterns, *exclude), where=where)
-    parsed = [globs.Glob.parse(pattern, where=where) for pattern in patterns]
-    # uv matches `exclude` against the whole path, where a `*` also matches a slash.
-    # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
-    excluded = [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in exclude]
-
-    def is_excluded(directory: Path) -> bool:
-        relative = directory.relative_to(root).as_posix()
-        return any(pattern.fullmatch(relative) for pattern in excluded)
-
+    parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
+    excluded = _exclusions(exclude)
     for pattern in patterns:
         if not _WILDCARD.search(pattern):
-            _check_literal(root / pattern, is_excluded(root / pattern), f"{where}: {pattern!r}")
-    found = _SEARCH.directories(root, parsed, where=where)
-    return sorted({inside(root, path, where=where) for path in found if not is_excluded(path)})
+            left_out = _is_excluded(root / pattern, root, excluded)
+            _check_literal(root / pattern, left_out, f"{where}: {pattern!r}")
+    found = [
+        path
+        for path in _SEARCH.directories(root, parsed, where=where)
+        if not _is_excluded(path, root, excluded)
+    ]
+    return sorted({inside(root, path, where=where) for path in found})
+
+
+def membership(top: Path, patterns: Sequence[str], exclude: Sequence[str]) -> Membership:
+    """What these globs in the pyproject.toml of `top` say of a directory, without looking there."""
+    where = f"{top / MANIFEST}: tool.uv.workspace.members"
+    parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
+    excluded = _exclusions(exclude)
+
+    def standing(below: Path) -> Standing:
+        if not below.is_relative_to(top):
+            return ""
+        if _is_excluded(below, top, excluded):
+            return "excluded"
+        parts = below.relative_to(top).parts
+        return "member" if any(glob.matches(parts) for glob in parsed) else ""
+
+    return standing
+
+
+def _exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    # uv matches `exclude` against the whole path, where a `*` also matches a slash.
+    # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
+    return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]
+
+
+def _is_excluded(directory: Path, root: Path, excluded: Sequence[re.Pattern[str]]) -> bool:
+    relative = directory.relative_to(root).as_posix()
+    return any(pattern.fullmatch(relative) for pattern in excluded)
 
 
 def _check_literal(directory: Path, excluded: bool, where: str) -> None:
@@ -145,12 +219,14 @@ def settled(project: PyProject, by_name: Mapping[str, PyProject]) -> PyProject:
 
 def _leads_out(need: Declared, project: PyProject, by_name: Mapping[str, PyProject]) -> bool:
     ours = by_name.get(need.name)
-    if ours is None or not ours.version or project.sources.get(need.name):
+    if ours is None or not ours.version or project.is_local(need.name):
         return False
     return not need.requirement.specifier.contains(ours.version, prereleases=True)
 
 
-def packages(by_name: Mapping[str, PyProject], mode: PinMode = "auto") -> list[Package]:
+def packages(
+    by_name: Mapping[str, PyProject], twins: Sequence[PyProject] = (), mode: PinMode = "auto"
+) -> list[Package]:
     """The projects, versions known, as packages with their edges to one another, pinned so."""
     return [
         Package(
@@ -158,12 +234,26 @@ def packages(by_name: Mapping[str, PyProject], mode: PinMode = "auto") -> list[P
             version=project.version,
             directory=project.manifest.parent,
             manifest=project.manifest,
-            dependencies=dependencies(project, by_name, mode),
+            dependencies=tuple(
+                _meant(edge, project, by_name, twins)
+                for edge in dependencies(project, by_name, mode)
+            ),
             elsewhere=tuple(_edge(n.name, n.kind, n.text) for n in project.elsewhere),
             unpublishable=project.unpublishable,
         )
         for project in by_name.values()
     ]
+
+
+def _meant(
+    edge: Dependency,
+    project: PyProject,
+    by_name: Mapping[str, PyProject],
+    twins: Sequence[PyProject],
+) -> Dependency:
+    needed = by_name[edge.on.name]
+    twin = twin_meant(needed, project, twins, home=lambda each: each.home)
+    return edge if twin is None else replace(edge, private=twin.unpublishable)
 
 
 def dependencies(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
-from releasekit.ecosystems.pypi import discover, manifest, pin
+from releasekit.ecosystems.pypi import discover, manifest, pin, sources
 from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.ecosystems.shared import artifacts
@@ -39,7 +39,8 @@ class PyPI(Resource):
         self._builder: Builder | None = None
 
     async def discover(self, root: Path) -> PyPIWorkspace:
-        read = discover.projects(root, self._options)
+        read, twins = discover.projects(root, self._options)
+        sources.check_sources(read, root, self._options)
         found = {name: discover.settled(project, read) for name, project in read.items()}
         discover.check_build_order(found)
         wheels = InRepoWheels(self._prepared)
@@ -58,7 +59,7 @@ class PyPI(Resource):
         named = {project.name: project for project in complete}
         projects = {name: discover.settled(project, named) for name, project in named.items()}
         return PyPIWorkspace(
-            packages=tuple(discover.packages(projects, self._config.pin)),
+            packages=tuple(discover.packages(projects, twins, self._config.pin)),
             projects=projects,
             pins=self._config.pin,
             builder=self._prepared,

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    # By canonical name; several where markers tell them apart.
+    Sources = Mapping[str, tuple[Mapping[str, object], ...]]
+
 MAX_BYTES: Final = 1024 * 1024
 MAX_REQUIREMENTS: Final = 10_000
 # PEP 517: what a source tree without a build system, or without a named backend, is built with.
@@ -68,8 +71,8 @@ class PyProject:
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
-    version this workspace has. `sources` tells of each name in `tool.uv.sources` whether that is
-    the workspace itself.
+    version this workspace has. `home` is the root of its workspace, `sources` where uv takes what
+    from, and `shared_sources` the same for all of the workspace.
     """
 
     name: str
@@ -80,7 +83,14 @@ class PyProject:
     dynamic: frozenset[str]
     unpublishable: str
     elsewhere: tuple[Declared, ...] = ()
-    sources: Mapping[str, bool] = field(default_factory=dict)
+    home: Path | None = None
+    sources: Sources = field(default_factory=dict)
+    shared_sources: Sources = field(default_factory=dict)
+
+    def is_local(self, name: str) -> bool:
+        """Whether uv takes it from the workspace, or from a path, whatever version that has."""
+        found = self.sources.get(name) or self.shared_sources.get(name, ())
+        return any(source.get("workspace") is True or "path" in source for source in found)
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
@@ -109,19 +119,17 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
         requirements=_requirements(document, path, lenient=bool(unpublishable)),
         dynamic=dynamic,
         unpublishable=unpublishable,
-        sources=local_sources(document, path),
+        sources=uv_sources(document, path),
     )
 
 
-def local_sources(document: Mapping[str, object], path: Path) -> dict[str, bool]:
+def uv_sources(document: Mapping[str, object], path: Path) -> Sources:
     """https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources"""
-    uv = checked_table(document, "tool", "uv", path=path)
-    found: dict[str, bool] = {}
-    for name, value in checked_table(uv, "sources", path=path).items():
-        sources = value if isinstance(value, list) else [value]
-        found[canonicalize_name(name)] = any(
-            isinstance(source, dict) and (source.get("workspace") is True or "path" in source)
-            for source in sources
+    found = {}
+    for name, value in checked_table(document, "tool", "uv", "sources", path=path).items():
+        tables = value if isinstance(value, list) else [value]
+        found[str(canonicalize_name(name))] = tuple(
+            table for table in tables if isinstance(table, dict)
         )
     return found
 

@@ -21,11 +21,11 @@ import tarfile
 import tempfile
 import traceback
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 # Their hooks keep nothing from one call to the next, so that sdist and wheel can share a process;
 # it saves a third of the time. All others get a process for each hook, as pip and build do it.
@@ -208,7 +208,7 @@ class Hooks:
         for attribute in filter(None, attributes.split(".")):
             backend = getattr(backend, attribute)
         self._backend = backend
-        self._hidden = request["hidden"] if module.split(".")[0] == "hatchling" else ""
+        self._hidden = request["hidden"] if module.split(".")[0] == "hatchling" else ()
 
     def missing(self, kind: str) -> list[str]:
         """What get_requires_for_build_{kind} asks for, where there is one, and is not installed."""
@@ -242,7 +242,6 @@ def sdist(request: Request) -> Answer:
     if missing := hooks.missing("sdist"):
         return {"requires": missing}
     built = hooks.build("sdist", into)
-    _refuse_hidden(built, request["hidden"])
     reentrant = request["backend"] in REENTRANT and not request["backend_path"]
     if reentrant and not request.get("alone"):
         return {"sdist": built.name, **wheel({**request, "source": str(built)})}
@@ -299,25 +298,13 @@ def _litter(source: Path) -> Iterator[Path]:
             yield path
 
 
-def _hide(hidden: str) -> None:
+def _hide(names: Iterable[str]) -> None:
     """Keep our state directory, which ignores itself, out of what hatchling walks over: it reads
     no .gitignore but the root's. https://hatch.pypa.io/latest/config/build/#file-selection
     """
-    if hidden.startswith(".") and "/" not in hidden:
+    if names:
         config: Any = importlib.import_module("hatchling.builders.config")
-        config.EXCLUDED_DIRECTORIES = config.EXCLUDED_DIRECTORIES | {hidden}
-
-
-def _refuse_hidden(built: Path, hidden: str) -> None:
-    if not hidden:
-        return
-    with tarfile.open(built) as archive:
-        for name in archive.getnames():
-            if PurePosixPath(*PurePosixPath(name).parts[1:]).is_relative_to(hidden):
-                raise SystemExit(
-                    f"{built.name} holds {name}, our state directory: "
-                    f"add {hidden}/ to the .gitignore beside its pyproject.toml"
-                )
+        config.EXCLUDED_DIRECTORIES = config.EXCLUDED_DIRECTORIES | set(names)
 
 
 def main() -> None:  # pragma: no cover - it moves the descriptors of the whole process

@@ -1,16 +1,18 @@
-"""A .tar.gz, read with bounds. Nothing is ever extracted."""
+"""A .tar.gz, or the names in any archive, read with bounds. Nothing is ever extracted."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import tarfile
+import zipfile
 import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 MAX_FILES: Final = 200_000
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
@@ -60,3 +62,18 @@ def _members(archive: tarfile.TarFile, max_bytes: int) -> Iterator[Member]:
             raise BadArchive(f"it unpacks to more than {max_bytes} bytes")
         if entry.isfile():
             yield Member(entry.name, entry.size, archive, entry)
+
+
+def member_names(path: Path) -> list[str]:
+    """Of the files in a zip or a .tar.gz, whatever its name; none for what is neither. Blocks."""
+    with path.open("rb") as file:
+        if zipfile.is_zipfile(file):
+            with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as archive:
+                return [name for name in archive.namelist() if not name.endswith("/")]
+            return []
+        file.seek(0)
+        try:
+            with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+                return [member.name for member in members]
+        except BadArchive:
+            return []

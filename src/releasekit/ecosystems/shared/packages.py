@@ -26,17 +26,42 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
-def unique_by_name(found: Iterable[N], *, cure: str) -> dict[str, N]:
-    """Sorted by name. Raises ConfigError, with `cure` for a hint, where two manifests share one."""
+def unique_by_name(
+    found: Iterable[N], *, cure: str, private: Callable[[N], object]
+) -> tuple[dict[str, N], list[N]]:
+    """By name, sorted: the one that is published, of those that share a name; and the others, which
+    are all `private`. Raises ConfigError, with `cure` for a hint, where two are to be published.
+    """
     packages: dict[str, N] = {}
+    twins: list[N] = []
     for package in found:
         first = packages.setdefault(package.name, package)
-        if first.manifest != package.manifest:
+        if first.manifest == package.manifest:
+            continue
+        if private(package):
+            twins.append(package)
+        elif private(first):
+            twins.append(first)
+            packages[package.name] = package
+        else:
             raise ConfigError(
                 f"{package.manifest} and {first.manifest} are both named {package.name!r}",
                 hint=f"Rename one of them, or {cure}.",
             )
-    return dict(sorted(packages.items()))
+    return dict(sorted(packages.items())), twins
+
+
+def twin_meant(
+    needed: N, dependent: N, twins: Iterable[N], *, home: Callable[[N], object]
+) -> N | None:
+    """The one that `dependent` means by the name of `needed`, where only that one is in the same
+    workspace.
+    """
+    if home(needed) == home(dependent):
+        return None
+    return next(
+        (each for each in twins if each.name == needed.name and home(each) == home(dependent)), None
+    )
 
 
 def batched(

@@ -1,0 +1,73 @@
+"""Whether a run was started in a mere member of a workspace: there it would see one package, and
+neither those it needs nor their versions.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit.config.choice import concerns
+from releasekit.ecosystems import folders
+from releasekit.errors import ConfigError
+from releasekit.host.files import repository_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.config.config import Config
+    from releasekit.config.ecosystem import EcosystemDeclaration
+
+
+def refuse_member(
+    config: Config, ecosystems: Mapping[str, EcosystemDeclaration], *, home: str = ""
+) -> None:
+    """Raises ConfigError that names the root of the workspace. Reads manifests of the directories
+    above, up to the repository's root; outside of one, up to `home`, where one is given.
+    """
+    levels = _above(config.root, home)
+    for name, ecosystem in ecosystems.items():
+        root = _workspace_of(config.root, levels, ecosystem) if concerns(config, name) else None
+        if root is not None:
+            raise ConfigError(
+                f"{config.root} is a member of the {name} workspace {root}",
+                hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
+                "if not all of them are meant.",
+            )
+
+
+def _above(directory: Path, home: str) -> Sequence[Path]:
+    """Nearest first."""
+    top = repository_of(directory)
+    if top is not None:
+        return [level for level in directory.parents if level.is_relative_to(top)]
+    levels = list(directory.parents)
+    end = Path(home).resolve() if home else None
+    return levels[: levels.index(end)] if end in levels else levels
+
+
+def _workspace_of(
+    directory: Path, levels: Sequence[Path], ecosystem: EcosystemDeclaration
+) -> Path | None:
+    """The root of the outermost workspace that has `directory` for a member."""
+    manifests = ecosystem.manifests
+    if manifests is None or not any((directory / name).is_file() for name in manifests.names):
+        return None
+    roots = folders.roots(ecosystem)
+    # What cannot be read here is named by discovery; what cannot be read above lists nothing.
+    with suppress(ConfigError):
+        is_root = roots.workspace_at(directory) is not None
+        if is_root and not manifests.nested:
+            return None
+        if not is_root and not roots.publishable_at(directory):
+            return None
+    found = None
+    for level in levels:
+        with suppress(ConfigError):
+            membership = roots.workspace_at(level)
+            if membership is not None and membership(found or directory) == "member":
+                found = level
+                if not manifests.nested:
+                    break
+    return found

@@ -1,0 +1,61 @@
+"""What a POM says of the directories it lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.ecosystems.maven import Options, discover
+from releasekit.ecosystems.maven.roots import publishable_at, workspace_at
+from releasekit.ecosystems.maven.workspace import load_projects
+from releasekit.ecosystems.shared.packages import unique_by_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pom(artifact: str, *lines: str, version: str = "1.0") -> str:
+    tags = f"<groupId>g</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+    return "\n".join(["<project>", tags, *lines, "</project>"])
+
+
+def test_modules_are_directories_or_files_anywhere(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    for name in ("top/a", "top/b", "beside"):
+        (root / name).mkdir(parents=True)
+        (root / name / "pom.xml").write_text(pom("x"))
+    listed = ("a", "../beside", "b/pom.xml", "gone")
+    modules = "".join(f"<module>{name}</module>" for name in listed)
+    (root / "top/pom.xml").write_text(pom("top", f"<modules>{modules}</modules>"))
+    membership = workspace_at(root / "top")
+    assert membership is not None
+    said = {name: membership(root / name) for name in ("top/a", "top/b", "beside", "other")}
+    assert said == {"top/a": "member", "top/b": "member", "beside": "member", "other": ""}
+    assert workspace_at(root / "beside") is workspace_at(root / "other") is None
+
+
+@pytest.mark.parametrize(("version", "publishable"), [("1.0", True), ("1.0-SNAPSHOT", False)])
+def test_what_may_leave_the_repository(tmp_path: Path, version: str, publishable: bool) -> None:
+    (tmp_path / "pom.xml").write_text(pom("a", version=version))
+    assert publishable_at(tmp_path.resolve()) is publishable
+
+
+def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
+    """But for those in whose reactor only the private one is."""
+    root = tmp_path.resolve()
+    needs = "<dependencies><dependency><groupId>g</groupId><artifactId>core</artifactId>"
+    needs += "</dependency></dependencies>"
+    for top, version in (("one", "1.0"), ("two", "1.0-SNAPSHOT")):
+        for name in ("core", f"of-{top}"):
+            (root / top / name).mkdir(parents=True)
+        modules = f"<modules><module>core</module><module>of-{top}</module></modules>"
+        (root / top / "pom.xml").write_text(pom(top, modules))
+        (root / top / "core/pom.xml").write_text(pom("core", version=version))
+        (root / top / f"of-{top}/pom.xml").write_text(pom(f"of-{top}", needs))
+    found = load_projects(root, Options(reactors=("two", "one")))
+    projects, twins = unique_by_name(found, cure="", private=discover.unpublishable)
+    packages = {each.id.name: each for each in discover.packages(projects, twins)}
+    assert packages["g:core"].version == "1.0"
+    assert packages["g:of-one"].dependencies[0].private == ""
+    assert "is a snapshot" in packages["g:of-two"].dependencies[0].private

@@ -1,0 +1,242 @@
+"""What lies below the root is planned, or named with the option that takes it in; never missed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from fakes import FakeRegistry, FakeWorkspace, package, target
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.errors import ConfigError
+from releasekit.host.process import Processes
+from releasekit.plan.below import Below, found_below, missed, taking_in, told
+from releasekit.plan.make import Around, make_plan
+from releasekit.state.journal import History
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.model import Plan
+
+POM = "<project><groupId>g</groupId><artifactId>{}</artifactId><version>1</version>{}</project>"
+
+
+def uv(name: str) -> str:
+    return f'[project]\nname = "{name}"\nversion = "1"\n[build-system]\nrequires = []\n'
+
+
+def uv_root(*globs: str) -> str:
+    return f"[tool.uv.workspace]\nmembers = {json.dumps(globs)}\n"
+
+
+def js(name: str, **more: object) -> str:
+    return json.dumps({"name": name, "version": "1.0.0", **more})
+
+
+def crate(name: str) -> str:
+    return f'[package]\nname = "{name}"\nversion = "1.0.0"\n'
+
+
+def write(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root.resolve()
+
+
+def found(root: Path, **changes: object) -> list[Below]:
+    async def main() -> list[Below]:
+        environment = {"PATH": os.environ["PATH"]}
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
+            return await found_below(fakes.config(root, **changes), ECOSYSTEMS, processes)
+
+    return asyncio.run(main())
+
+
+def shown(below: list[Below]) -> list[tuple[str, str, int]]:
+    """Ecosystem, directory, and how many packages of a workspace; 0 for a package alone."""
+    return [
+        (each.ecosystem, each.where, len(each.packages) if each.is_workspace else 0)
+        for each in below
+    ]
+
+
+POLYGLOT = {
+    "js/package.json": '{"workspaces": ["*"]}',
+    "js/a/package.json": js("a"),
+    "js/b/package.json": js("b"),
+    "js/private/package.json": js("private", private=True),
+    "deep/in/py/pyproject.toml": uv_root("libs/*"),
+    "deep/in/py/libs/c/pyproject.toml": uv("c"),
+    "rust/Cargo.toml": '[workspace]\nmembers = ["x"]',
+    "rust/x/Cargo.toml": crate("x"),
+    "java/pom.xml": POM.format("top", "<modules><module>mid</module></modules>"),
+    "java/mid/pom.xml": POM.format("mid", "<modules><module>leaf</module></modules>"),
+    "java/mid/leaf/pom.xml": POM.format("leaf", ""),
+    "tool/package.json": js("tool"),
+}
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_workspaces_and_single_packages_of_every_ecosystem_are_found(
+    tmp_path: Path, git: bool
+) -> None:
+    root = write(tmp_path, POLYGLOT)
+    if git:
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+    assert shown(found(root)) == [
+        ("pypi", "deep/in/py", 1),
+        ("npm", "js", 2),
+        ("npm", "tool", 0),
+        ("cargo", "rust", 1),
+        ("maven", "java", 3),
+    ]
+    assert shown(found(root, ecosystems=("cargo",))) == [("cargo", "rust", 1)]
+
+
+ASIDE = {
+    "examples/a/package.json": js("a"),
+    "pkg/tests/fixtures/b/pyproject.toml": uv("b"),
+    "templates/package.json": '{"workspaces": ["*"]}',
+    "templates/c/package.json": js("c"),
+    "node_modules/d/package.json": js("d"),
+    ".venv/e/pyproject.toml": uv("e"),
+    "target/package/f/Cargo.toml": crate("f"),
+    "g/package.json": js("g", private=True),
+    "h/package.json": "{",
+    "i/pyproject.toml": "[tool.ruff]",
+}
+
+
+@pytest.mark.parametrize("git", [False, True])
+def test_what_nobody_means_to_publish_is_not_named(tmp_path: Path, git: bool) -> None:
+    root = write(tmp_path, ASIDE)
+    if git:
+        subprocess.run(["git", "init", "-q", str(root)], check=True)
+    assert found(root) == []
+
+
+def test_what_git_ignores_is_not_named(tmp_path: Path) -> None:
+    root = write(tmp_path, {".gitignore": "out/\n", "out/package.json": js("a")})
+    assert shown(found(root)) == [("npm", "out", 0)]
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    assert found(root) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"package.json": '{"workspaces": ["*", "!b"]}', "b/package.json": js("b")},
+        {"pyproject.toml": '[tool.uv.workspace]\nexclude = ["b"]', "b/pyproject.toml": uv("b")},
+        {"Cargo.toml": '[workspace]\nexclude = ["b"]', "b/Cargo.toml": crate("b")},
+        {
+            "pom.xml": POM.format("top", "<modules><module>b</module></modules>"),
+            "b/pom.xml": POM.format("b", ""),
+        },
+    ],
+    ids=["npm", "pypi", "cargo", "maven"],
+)
+def test_what_the_root_lists_or_leaves_out_is_not_named(
+    tmp_path: Path, files: Mapping[str, str]
+) -> None:
+    assert found(write(tmp_path, files)) == []
+
+
+def test_what_an_option_leaves_out_is_not_named(tmp_path: Path) -> None:
+    root = write(tmp_path, {"site/a/package.json": js("a"), "b/package.json": js("b")})
+    assert shown(found(root, ecosystem_tables={"npm": {"exclude": ["site/*"]}})) == [
+        ("npm", "b", 0)
+    ]
+
+
+def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) -> None:
+    """The near ones, each as if it were named in releasekit.toml; never a package alone."""
+    root = write(tmp_path, POLYGLOT)
+    below = found(root)
+    config, note = taking_in(fakes.config(root), ECOSYSTEMS, below)
+    assert config.ecosystem_tables == {
+        "npm": {"workspaces": ["js"]},
+        "cargo": {"workspaces": ["rust"]},
+        "maven": {"reactors": ["java"]},
+    }
+    assert note == (
+        "the root has no manifest, so what is planned are the workspaces below it: "
+        "js (npm), rust (cargo), java (maven)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "tables"),
+    [
+        ({"package.json": "{}"}, {}),
+        ({"go.mod": "module x.org/a"}, {}),
+        ({}, {"pypi": {"packages": ["libs/*"]}}),
+        ({}, {"cargo": {"workspaces": []}}),
+    ],
+)
+def test_whoever_says_what_is_meant_gets_no_more_than_that(
+    tmp_path: Path, files: Mapping[str, str], tables: Mapping[str, Mapping[str, object]]
+) -> None:
+    root = write(tmp_path, {**POLYGLOT, **files})
+    config = fakes.config(root, ecosystem_tables=tables)
+    assert taking_in(config, ECOSYSTEMS, found(root)) == (config, "")
+
+
+def test_the_option_that_takes_it_in_can_be_copied(tmp_path: Path) -> None:
+    files = {f"libs/{name}/pyproject.toml": uv(name) for name in "abc"}
+    root = write(tmp_path, {**POLYGLOT, **files, "pom.xml": POM.format("own", "")})
+    config = fakes.config(root, ecosystem_tables={"pypi": {"packages": ["x"]}})
+    lines = told(found(root), config, ECOSYSTEMS)
+    ends = [line.partition("write ")[2].partition(" in releasekit.toml")[0] for line in lines]
+    assert ends == [
+        '`[pypi] workspaces = ["deep/in/py"]` and `[pypi] packages = ["x", "libs/*"]`',
+        '`[npm] workspaces = ["js"]` and `[npm] packages = ["tool"]`',
+        '`[cargo] workspaces = ["rust"]`',
+        '`[maven] reactors = [".", "java"]`',
+    ]
+    assert lines[1].startswith("npm packages in no workspace here: js (2 packages), tool; ")
+
+
+def planned(root: Path, around: Around, unpublishable: str = "") -> Plan:
+    one = replace(
+        package("core", unpublishable=unpublishable),
+        manifest=root / "core",
+        directory=root / "here",
+    )
+    one.manifest.touch()
+    targets = target(FakeWorkspace(packages=[one]), FakeRegistry())
+    return asyncio.run(make_plan(fakes.config(root), targets, History(), commit="", around=around))
+
+
+def test_a_plan_names_what_it_misses_and_what_it_takes_in(tmp_path: Path) -> None:
+    below = [
+        Below("npm", "here", (tmp_path / "here",), is_workspace=False),
+        Below("npm", "js", (tmp_path / "js" / "a",), is_workspace=True),
+    ]
+    notes = planned(tmp_path, Around(ECOSYSTEMS, below, "and so on")).notes
+    told_of_js = (
+        "npm packages in no workspace here: js (1 package); to plan them too, write "
+        '`[npm] workspaces = ["js"]` in releasekit.toml'
+    )
+    assert notes == ("and so on", told_of_js)
+
+
+def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> None:
+    around = Around(ECOSYSTEMS, [Below("npm", "js", (tmp_path / "js",), is_workspace=True)])
+    with pytest.raises(ConfigError, match="no package to publish here: npm packages in") as caught:
+        planned(tmp_path, around, unpublishable="it says so")
+    assert "\n" not in str(caught.value)
+    assert planned(tmp_path, Around(ECOSYSTEMS), unpublishable="it says so").packages == ()
+
+
+def test_what_was_discovered_is_not_missed(tmp_path: Path) -> None:
+    below = [Below("npm", "core", (fakes.package("core").directory,), is_workspace=False)]
+    assert missed(below, target(FakeWorkspace(packages=[package("core")]), FakeRegistry())) == []

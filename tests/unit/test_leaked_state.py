@@ -1,0 +1,125 @@
+"""No state of a run is in what is published, wherever it lies and whatever it is called."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from releasekit.ecosystems.shared.archives import member_names
+from releasekit.errors import BuildFailed
+from releasekit.model import Artifact, Outcome
+from releasekit.release.phases import without_state
+from releasekit.state.directory import NAME, first_leaked, make_state_directory, within
+from unit.test_release import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+SOUND = ("a-1/a/__init__.py", "a-1/src/out/data.json", "a-1/PKG-INFO")
+
+
+def at(directory: Path) -> Package:
+    return replace(fakes.package("a"), directory=directory)
+
+
+@pytest.mark.parametrize(
+    "leaked",
+    [
+        ("a-1/.releasekit/results.json",),
+        ("a/deep/.releasekit/logs/run/build.log",),
+        ("a-1/left/journal.jsonl", "a-1/left/lock.npm"),
+        ("BOOT-INF/classes/left/lock.maven", "BOOT-INF/classes/left/journal.jsonl"),
+        ("a-1/out/results.json",),
+        ("a/out/dist/pypi/a/1/a-1.tar.gz",),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sdist", "wheel"])
+def test_an_artifact_with_state_in_it_fails_the_build(
+    tmp_path: Path, leaked: Sequence[str], kind: str
+) -> None:
+    state = tmp_path / "src" / "out"
+    (state / "dist/pypi/a/1").mkdir(parents=True)
+    make_state_directory(state)
+    for name in ("results.json", "dist/pypi/a/1/a-1.tar.gz"):
+        (state / name).touch()
+    path = packed(tmp_path, kind, [*SOUND, *leaked])
+    artifacts = (Artifact(path=path, size=0, digests={"sha256": ""}),)
+    refused = without_state(at(tmp_path), artifacts, state)
+    assert isinstance(refused, BuildFailed)
+    assert f"{path.name} holds {leaked[0]}" in str(refused)
+    assert "\n" not in str(refused)
+
+
+def packed(directory: Path, kind: str, names: Sequence[str]) -> Path:
+    path = directory / ("a-1.tar.gz" if kind == "sdist" else "a-1-py3-none-any.whl")
+    if kind == "sdist":
+        with tarfile.open(path, "w:gz") as archive:
+            for name in names:
+                archive.addfile(tarfile.TarInfo(name), io.BytesIO())
+    else:
+        with zipfile.ZipFile(path, "w") as wheel:
+            for name in names:
+                wheel.writestr(name, "")
+    return path
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        SOUND,
+        ("a-1/journal.jsonl", "a-1/deeper/lock.npm"),  # of somebody else
+        ("a-1/out/.gitignore", "a-1/out/main.js"),  # no file of ours
+        ("a-1/.releasekit",),  # a file, no directory
+    ],
+)
+def test_what_only_looks_like_it_is_published(tmp_path: Path, names: Sequence[str]) -> None:
+    make_state_directory(tmp_path / "out")
+    assert not first_leaked(names, at(tmp_path), tmp_path / "out")
+
+
+def test_a_state_directory_elsewhere_gives_its_name_no_meaning(tmp_path: Path) -> None:
+    state = tmp_path / "out"
+    make_state_directory(state)
+    (state / "results.json").touch()
+    assert not first_leaked(["a-1/out/results.json"], at(tmp_path / "a"), state)
+    assert first_leaked(["a-1/out/results.json"], at(tmp_path), state)
+
+
+@pytest.mark.parametrize("data", [b"", b"<project/>", b"PK\5\6" + b"\0" * 17, b"\x1f\x8bno"])
+def test_what_is_no_archive_has_no_members(tmp_path: Path, data: bytes) -> None:
+    """A POM, a signature, a bundle; and what is damaged, of which a registry will tell."""
+    (tmp_path / "file").write_bytes(data)
+    assert member_names(tmp_path / "file") == []
+
+
+def test_where_the_state_directory_is_in_a_tree(tmp_path: Path) -> None:
+    assert within(tmp_path / "a" / NAME, tmp_path) == f"a/{NAME}"
+    assert within(tmp_path / NAME, tmp_path / "a") == ""
+
+
+class Careless(fakes.FakeWorkspace):
+    """What it builds holds everything there is."""
+
+    def _build(self, package: Package, into: Path) -> tuple[Artifact, ...]:
+        into.mkdir(parents=True)
+        path = packed(into, "sdist", [*SOUND, "a-1/.releasekit/results.json"])
+        return (fakes.artifact(path, path.read_bytes()),)
+
+
+def test_it_is_not_uploaded(tmp_path: Path) -> None:
+    """Whatever ecosystem it is of."""
+    line = Line(tmp_path)
+    line.workspace = Careless()
+    (result,) = line.run(fakes.plan(fakes.package("a"))).values()
+    assert result.outcome is Outcome.FAILED
+    assert "a-1.tar.gz holds a-1/.releasekit/results.json" in result.reason
+    assert line.registry.uploads == []
