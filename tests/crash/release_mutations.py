@@ -64,7 +64,7 @@ PHASES = mutants(
             "str(error) if ambiguous else ambiguity",
             "str(error) if ambiguous else ''",
         ),
-        "one attempt too many": always("Phases._goes_again", "runs[0].attempts <= ..."),
+        "one attempt too many": always("Phases.upload", "may_retry(error)"),
         "dependents go on in ambiguity": never(
             "Phases.upload", "self._config.gate == 'accepted' and ..."
         ),
@@ -108,7 +108,10 @@ RELEASE = mutants(
             "{built_by[package] for package in packages if package in built_by}",
         ),
         "build dependencies are not built first": never(
-            "ReleaseRun._builds", "dependency.kind is DependencyKind.BUILD and ..."
+            "ReleaseRun._builds", "need.kind is DependencyKind.BUILD and ..."
+        ),
+        "builds do not wait for the registry": never(
+            "ReleaseRun._builds", "need.visible_first and ..."
         ),
         "a stop goes on with what is left": never(
             "ReleaseRun._failed", "self._config.failure_policy == 'stop'"
@@ -222,7 +225,7 @@ GRAPH = mutants(
     {
         "a kept soft edge is forgotten": without("without_cycles", "edges[name].add(dependency)"),
         "soft edges beside a cycle are set aside": change(
-            "without_cycles", "{name, dependency} <= circling and ...", "name in stuck"
+            "without_cycles", "{name, dependency} <= circling and ...", "name in circling"
         ),
         "where an edge led before others were kept": without(
             "without_cycles", "found_from.cache_clear()"
