@@ -111,7 +111,7 @@ RELEASE = mutants(
             "ReleaseRun._builds", "need.kind is DependencyKind.BUILD and ..."
         ),
         "builds do not wait for the registry": never(
-            "ReleaseRun._builds", "need.visible_first and ..."
+            "ReleaseRun._builds", "need.visible_first and ... and ..."
         ),
         "a stop goes on with what is left": never(
             "ReleaseRun._failed", "self._config.failure_policy == 'stop'"
