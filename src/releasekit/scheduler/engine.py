@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
@@ -71,7 +72,7 @@ class Scheduler(Generic[K]):
             lane: Deadlines(limit_s) for lane, limit_s in policy.task_timeout_s.items()
         }
         self._attempts: dict[K, int] = {}
-        self._spared: dict[K, int] = {}  # attempts that do not count
+        self._spared: Counter[K] = Counter()  # attempts that do not count
         self._turns = Turns(groups or {})
         self._reasons = Reasons(frontier)
 
@@ -230,8 +231,7 @@ class Scheduler(Generic[K]):
     def _counted(self, name: K, error: BaseException) -> int:
         """To find a registry left alone is no attempt, nor to have been in a crowd, once."""
         crowded = getattr(error, "crowded", False) and self._turns.crowded(name)
-        spared = crowded or isinstance(error, LeftAlone)
-        return self._attempts[name] - self._spared.get(name, 0) - spared
+        return self._attempts[name] - self._spared[name] - (crowded or isinstance(error, LeftAlone))
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing
@@ -343,7 +343,7 @@ class Scheduler(Generic[K]):
     def _retry(self, name: K, error: BaseException, attempt: int) -> None:
         settled = self._frontier.defer(name)
         if not settled:
-            delay_s = self._policy.delay_s(error, attempt=max(1, attempt - self._spared.get(name, 0)))
+            delay_s = self._policy.delay_s(error, attempt=max(1, attempt - self._spared[name]))
             loop = asyncio.get_running_loop()
             self._pauses[name] = loop.call_later(delay_s, self._wake, name)
             if self._observer is not None:
