@@ -143,6 +143,7 @@ class WarningName(StrEnum):
 
     CHANGED_WITHOUT_BUMP = "changed-without-bump"
     EMPTY_PACKAGE = "empty-package"
+    EXCLUDED_SIBLING = "excluded-sibling"
     INVALID_METADATA = "invalid-metadata"
     MISSING_FILES = "missing-files"
     MISSING_README = "missing-readme"

@@ -155,6 +155,7 @@ CASES = [
             "packages/demo-b/pyproject.toml": project(
                 'name = "demo-b"\nversion = "1"\ndependencies = ["demo-a>=2"]'
             )
+            + "[tool.uv.sources]\ndemo-a = { workspace = true }\n"
         },
     ),
     Case(

@@ -10,7 +10,7 @@ import fakes
 from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, target
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
-from releasekit.model import Action, Dependency, DependencyKind, Package, Plan
+from releasekit.model import Action, DependencyKind, Package, Plan
 from releasekit.plan.make import discover, make_plan
 from releasekit.state.journal import History
 
@@ -195,21 +195,6 @@ def test_extra_edges_name_real_packages(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="'fake:cor', which is not a package") as caught:
         plan_of(tmp_path, CORE, APP, extra_dependencies={"fake:app": ("fake:cor",)})
     assert "'fake:core'" in caught.value.hint
-
-
-def test_what_excludes_the_workspaces_version_is_noted_and_no_edge(tmp_path: Path) -> None:
-    """It is published all the same, as the ecosystem's own tools do it."""
-    need = Dependency(on=CORE.id, requirement="^2")
-    outside = replace(package("old"), elsewhere=(need,))
-    kept = replace(package("kept"), elsewhere=(need,))
-    private = replace(package("demo", unpublishable="a demo"), elsewhere=(need,))
-    made = plan_of(tmp_path, outside, kept, private, CORE, registry=registry_with("kept"))
-    assert made.edges()[outside.id] == frozenset()
-    (note,) = made.notes
-    assert note == (
-        "fake: these exclude the version of this workspace, and get another one from the registry: "
-        "old -> core ^2 (here 1.0)"
-    )
 
 
 class Choosy(FakeWorkspace):

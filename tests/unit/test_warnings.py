@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, config, package, plan, released
+from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, plan, released
 from releasekit.config.levels import Level, Levels
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import PlanError
@@ -16,6 +16,7 @@ from releasekit.host.process import Processes
 from releasekit.model import (
     Action,
     Artifact,
+    Dependency,
     Outcome,
     PackageWarning,
     Report,
@@ -103,6 +104,19 @@ def test_a_kept_package_pinned_to_an_older_sibling_is_said(
     made = replace(plan(CORE, app, actions={"core": core, "app": Action.KEEP}), commit="")
     found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
     assert names(found)["app"] == expected
+
+
+def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path) -> None:
+    """R49: it is published all the same, as the ecosystem's own tools do it."""
+    need = Dependency(on=CORE.id, requirement="^2")
+    gone = Dependency(on=package_id("gone"), requirement="gone>=3")
+    outside = replace(package("old"), elsewhere=(need, gone))
+    kept = replace(package("kept"), elsewhere=(need,))
+    made = replace(plan(CORE, outside, kept, actions={"kept": Action.KEEP}), commit="")
+    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    assert names(found) == {"core": [], "old": ["excluded-sibling"], "kept": []}
+    message = found.packages[1].warnings[0].message
+    assert message.startswith("it requires core ^2 (here 1.0), gone >=3, so that")
 
 
 def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from releasekit.plan.access import look_up
 from releasekit.plan.below import missed, told
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
-from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -122,30 +121,8 @@ async def make_plan(
             *filter(None, [around.note]),
             *missed,
             *order_notes,
-            *elsewhere_notes(planned, versions),
             *plan_notes(planned, targets),
         ),
-    )
-
-
-def elsewhere_notes(
-    packages: Sequence[PlannedPackage], versions: Mapping[str, Mapping[str, str]]
-) -> tuple[str, ...]:
-    """Which requirements the versions of this workspace do not meet, for each ecosystem."""
-    found: dict[str, list[str]] = {}
-    for package in (p.package for p in packages if p.action is not Action.KEEP):
-        ecosystem = package.id.ecosystem
-        for need in package.elsewhere:
-            ours = versions[ecosystem].get(need.on.name, "")
-            here = f" (here {ours})" if ours else ""
-            requirement = need.requirement.removeprefix(need.on.name).strip()
-            found.setdefault(ecosystem, []).append(
-                f"{package.id.name} -> {need.on.name} {requirement}{here}"
-            )
-    return tuple(
-        f"{ecosystem}: these exclude the version of this workspace, and get another one from the "
-        f"registry: {few(needs)}"
-        for ecosystem, needs in found.items()
     )
 
 

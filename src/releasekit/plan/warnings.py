@@ -38,11 +38,20 @@ async def with_warnings(
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
     unbumped = await _unbumped(plan, config, history, processes)
     actions = {planned.package.id: planned.action for planned in plan.packages}
-    packages = await gather_all(
-        _with_own(planned, unbumped, actions, config, targets[planned.package.id.ecosystem])
-        for planned in plan.packages
-    )
-    return replace(plan, packages=tuple(packages))
+
+    async def warned(planned: PlannedPackage) -> PlannedPackage:
+        ecosystem = planned.package.id.ecosystem
+        warnings = [
+            *_of_names(planned, targets[ecosystem]),
+            *_of_siblings(planned, actions),
+            *_of_excluded(planned, plan.versions.get(ecosystem, {})),
+            *unbumped.get(planned.package, ()),
+        ]
+        if planned.action is Action.UPLOAD:
+            warnings += await targets[ecosystem].examined(planned.package, planned.artifacts)
+        return replace(planned, warnings=config.levels.applied(warnings))
+
+    return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
 
 
 def refuse_errors(plan: Plan) -> None:
@@ -56,21 +65,6 @@ def refuse_errors(plan: Plan) -> None:
             "; ".join(lines),
             hint=MEND,
         )
-
-
-async def _with_own(
-    planned: PlannedPackage,
-    unbumped: Mapping[Package, str],
-    actions: Mapping[PackageId, Action],
-    config: Config,
-    target: Target,
-) -> PlannedPackage:
-    warnings = [*_of_names(planned, target), *_of_siblings(planned, actions)]
-    if changed := unbumped.get(planned.package):
-        warnings.append(PackageWarning(name=WarningName.CHANGED_WITHOUT_BUMP, message=changed))
-    if planned.action is Action.UPLOAD:
-        warnings += await target.examined(planned.package, planned.artifacts)
-    return replace(planned, warnings=config.levels.applied(warnings))
 
 
 def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarning]:
@@ -108,9 +102,25 @@ def _of_siblings(
         )
 
 
+def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterator[PackageWarning]:
+    """Nobody here can say whether the registry has a version that fits."""
+    if planned.action is Action.KEEP or not planned.package.elsewhere:
+        return
+    needs = [
+        f"{need.on.name} {need.requirement.removeprefix(need.on.name).strip()}"
+        + (f" (here {versions[need.on.name]})" if need.on.name in versions else "")
+        for need in planned.package.elsewhere
+    ]
+    yield PackageWarning(
+        name=WarningName.EXCLUDED_SIBLING,
+        message=f"it requires {few(needs)}, so that its users get another version from the "
+        "registry, if there is one",
+    )
+
+
 async def _unbumped(
     plan: Plan, config: Config, history: History, processes: Processes
-) -> dict[Package, str]:
+) -> dict[Package, list[PackageWarning]]:
     """Of the packages that are kept, what has changed since they were published."""
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
     if not kept or not plan.commit:
@@ -126,7 +136,12 @@ async def _unbumped(
     everything = [*(planned.package for planned in plan.packages), *plan.private]
     found = await changes(since, everything, config.root, processes)
     return {
-        package: f"{few(paths, 3)} changed since {package.version} was published "
-        f"({since[package].shown}), and its version did not"
+        package: [
+            PackageWarning(
+                name=WarningName.CHANGED_WITHOUT_BUMP,
+                message=f"{few(paths, 3)} changed since {package.version} was published "
+                f"({since[package].shown}), and its version did not",
+            )
+        ]
         for package, paths in found.items()
     }

@@ -9,7 +9,7 @@ import re
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 
@@ -26,6 +26,7 @@ from releasekit.model import DependencyKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Built
 
 
@@ -401,3 +402,21 @@ def test_a_private_twin_is_meant_by_who_names_its_path(tmp_path: Path) -> None:
     assert (crates["core"], twins) == (ours, [fork])
     found = {each.id.name: each for each in discover.packages(crates, CRATES_IO, twins).packages}
     assert [edge.private for edge in found["web"].dependencies] == ["its `publish` is false"]
+
+
+def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
+    """R49"""
+
+    def path(name: str, requirement: str, kind: Literal["normal", "dev"] = "normal") -> Need:
+        return Need(name=name, path=tmp_path / name, requirement=requirement, kind=kind)
+
+    members = [
+        crate(tmp_path, "a", path("core", "=1.0.0")),
+        crate(tmp_path, "b", path("core", "^1")),
+        crate(tmp_path, "c", path("core", "=1.0.0", "dev")),
+        crate(tmp_path, "core"),
+    ]
+    by_name, twins = discover.merged(tmp_path, members, CRATES_IO)
+    for mode, expected in (("auto", {"a"}), ("exact", {"a", "b"})):
+        found = discover.packages(by_name, CRATES_IO, twins, cast("PinMode", mode)).packages
+        assert {each.id.name for each in found for on in each.dependencies if on.exact} == expected

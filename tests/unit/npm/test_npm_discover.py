@@ -401,3 +401,29 @@ def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
         name: each.dependencies[0].private for name, each in packages.items() if each.dependencies
     }
     assert private == {"web": "", "theme": "its package.json says private: true", "more": ""}
+
+
+@pytest.mark.parametrize(
+    ("field", "spec", "exact"),
+    [
+        ("peerDependencies", "workspace:*", True),
+        ("peerDependencies", "1.0.0", True),
+        ("peerDependencies", "workspace:^", False),
+        ("peerDependencies", "^1.0.0", False),
+        ("dependencies", "workspace:*", False),
+    ],
+)
+def test_a_peer_of_one_version_only_says_so(
+    tmp_path: Path, field: str, spec: str, *, exact: bool
+) -> None:
+    """R49: of other dependencies, npm installs a second version beside the first."""
+    root = write(
+        tmp_path,
+        {
+            "package.json": {"private": True, "workspaces": ["*"]},
+            "core/package.json": {"name": "core", "version": "1.0.0"},
+            "app/package.json": {"name": "app", "version": "1.0.0", field: {"core": spec}},
+        },
+    )
+    (edge,) = discovered(root)["app"].dependencies
+    assert edge.exact is exact

@@ -57,7 +57,7 @@ class Cargo(Resource):
             found += await read_metadata(directory, self.services.processes)
         crates, twins = discover.merged(root, found, self.destination)
         return CargoWorkspace(
-            found=discover.packages(crates, self.destination, twins),
+            found=discover.packages(crates, self.destination, twins, self.config.pin),
             crates=crates,
             root=root,
             cargo=self,

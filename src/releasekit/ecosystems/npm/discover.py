@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.workspace import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
+_VERSION: Final = re.compile(r"[=v\s]*\d+\.\d+\.\d+(?:[-+]\S+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,16 @@ def _edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Depen
                 kind=kind,
                 requirement=declared.spec,
                 soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
+                exact=declared.field == "peerDependencies" and is_exact(reference),
                 private="" if needed is found.by_name[needed.name] else needed.unpublishable,
             )
+
+
+def is_exact(reference: Reference) -> bool:
+    """Whether what is published asks for one version only; of `*`, that of the workspace."""
+    if reference.kind == "workspace" and reference.wanted == "*":
+        return True
+    return reference.kind in {"workspace", "range"} and bool(_VERSION.fullmatch(reference.wanted))
 
 
 def takes_ours(reference: Reference, version: str) -> bool:
