@@ -1,0 +1,119 @@
+"""What one repository of the world is like, as distil.py has put it down, and what its own tools
+say of it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.graph import reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DIRECTORY: Final = Path(__file__).parent / "facts"
+Edges = set[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """`shape` is what skeleton.py writes manifests from, `config` what releasekit.toml has to say.
+
+    `at` is where in its repository the workspace lies.
+
+    `packages` maps what is published to its version. Of the edges between these a release cannot do
+    without the `hard` ones; `soft` ones give way where they close a cycle, and nobody minds whether
+    `idle` ones are there.
+    """
+
+    name: str
+    ecosystem: str
+    at: str
+    config: Mapping[str, Any]
+    shape: Mapping[str, Any]
+    packages: Mapping[str, str]
+    private: tuple[str, ...]
+    hard: Mapping[str, frozenset[str]]
+    soft: Mapping[str, frozenset[str]]
+    idle: Mapping[str, frozenset[str]]
+
+    @property
+    def required(self) -> dict[str, frozenset[str]]:
+        """The edges that order a release: all but the soft ones that lie on a cycle."""
+        edges = {name: self.hard[name] | self.soft[name] for name in self.packages}
+        behind = {name: set(reachable(edges[name], edges.__getitem__)) for name in edges}
+        return {
+            name: self.hard[name]
+            | frozenset(on for on in self.soft[name] if name not in {on, *behind[on]})
+            for name in edges
+        }
+
+    @property
+    def allowed(self) -> dict[str, frozenset[str]]:
+        """All edges that a plan may have."""
+        return {name: self.hard[name] | self.soft[name] | self.idle[name] for name in self.packages}
+
+
+def load(path: Path) -> World:
+    document = json.loads(path.read_text())
+    expected = document["expected"]
+    names = [*expected["packages"]]
+
+    def edges(key: str) -> dict[str, frozenset[str]]:
+        found = expected[key]
+        return {name: frozenset(names[at] for at in found.get(name, ())) for name in names}
+
+    return World(
+        name=path.stem,
+        ecosystem=document["ecosystem"],
+        at=document["at"],
+        config=document["config"],
+        shape=document["shape"],
+        packages=expected["packages"],
+        private=tuple(expected["private"]),
+        hard=edges("hard"),
+        soft=edges("soft"),
+        idle=edges("idle"),
+    )
+
+
+def all_worlds() -> list[World]:
+    return [load(path) for path in sorted(DIRECTORY.glob("*.json"))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """What the tools say: every package with its version, what of that is never published, and
+    edges by their kind, as in World.
+    """
+
+    versions: Mapping[str, str]
+    private: frozenset[str]
+    hard: frozenset[tuple[str, str]] = frozenset()
+    soft: frozenset[tuple[str, str]] = frozenset()
+    idle: frozenset[tuple[str, str]] = frozenset()
+
+    def document(self) -> dict[str, Any]:
+        """Of what is published only, each edge once; it leads to the place of its end among the
+        packages.
+        """
+        public = {name: self.versions[name] for name in sorted(self.versions.keys() - self.private)}
+        place = {name: at for at, name in enumerate(public)}
+
+        def edges(chosen: frozenset[tuple[str, str]]) -> dict[str, list[int]]:
+            found: dict[str, list[int]] = {}
+            for name, on in sorted(chosen):
+                if name in public and on in public and name != on:
+                    found.setdefault(name, []).append(place[on])
+            return found
+
+        return {
+            "packages": public,
+            "private": sorted(self.private),
+            "hard": edges(self.hard),
+            "soft": edges(self.soft - self.hard),
+            "idle": edges(self.idle - self.soft - self.hard),
+        }

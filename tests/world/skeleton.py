@@ -1,0 +1,31 @@
+"""A workspace of the shape that a file of facts describes, with next to nothing in its packages."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+import tomlkit
+
+from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from world.facts import World
+
+
+def write(root: Path, world: World) -> Path:
+    """In `root`, an empty directory: a git repository with one commit. Returns where in it the
+    workspace is.
+    """
+    module = importlib.import_module(f"world.{world.ecosystem}")
+    workspace = root / world.at
+    workspace.mkdir(parents=True, exist_ok=True)
+    module.write(workspace, world.shape, world.config.get(world.ecosystem, {}))
+    if world.config:
+        (workspace / "releasekit.toml").write_text(tomlkit.dumps(world.config))
+    git(root, "init", "--quiet")
+    git(root, "add", "--all", "--force")
+    git(root, "commit", "--quiet", "--message", "Start")
+    return workspace
