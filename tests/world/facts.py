@@ -39,6 +39,7 @@ class World:
     hard: Mapping[str, frozenset[str]]
     soft: Mapping[str, frozenset[str]]
     idle: Mapping[str, frozenset[str]]
+    expected: Mapping[str, Any]
 
     @property
     def required(self) -> dict[str, frozenset[str]]:
@@ -56,16 +57,16 @@ class World:
         """All edges that a plan may have."""
         return {name: self.hard[name] | self.soft[name] | self.idle[name] for name in self.packages}
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What releasekit.toml says of the ecosystem."""
+        found: Mapping[str, Any] = self.config.get(self.ecosystem, {})
+        return found
+
 
 def load(path: Path) -> World:
     document = json.loads(path.read_text())
     expected = document["expected"]
-    names = [*expected["packages"]]
-
-    def edges(key: str) -> dict[str, frozenset[str]]:
-        found = expected[key]
-        return {name: frozenset(names[at] for at in found.get(name, ())) for name in names}
-
     return World(
         name=path.stem,
         ecosystem=document["ecosystem"],
@@ -74,10 +75,16 @@ def load(path: Path) -> World:
         shape=document["shape"],
         packages=expected["packages"],
         private=tuple(expected["private"]),
-        hard=edges("hard"),
-        soft=edges("soft"),
-        idle=edges("idle"),
+        hard=_edges(expected, "hard"),
+        soft=_edges(expected, "soft"),
+        idle=_edges(expected, "idle"),
+        expected=expected,
     )
+
+
+def _edges(expected: Mapping[str, Any], key: str) -> dict[str, frozenset[str]]:
+    names, found = [*expected["packages"]], expected[key]
+    return {name: frozenset(names[at] for at in found.get(name, ())) for name in names}
 
 
 def all_worlds() -> list[World]:
