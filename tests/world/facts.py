@@ -44,18 +44,30 @@ class World:
     @property
     def required(self) -> dict[str, frozenset[str]]:
         """The edges that order a release: all but the soft ones that lie on a cycle."""
-        edges = {name: self.hard[name] | self.soft[name] for name in self.packages}
-        behind = {name: set(reachable(edges[name], edges.__getitem__)) for name in edges}
-        return {
-            name: self.hard[name]
-            | frozenset(on for on in self.soft[name] if name not in {on, *behind[on]})
-            for name in edges
-        }
+        rings = self._rings()
+        return {name: self.hard[name] | (self.soft[name] - rings[name]) for name in self.packages}
 
     @property
     def allowed(self) -> dict[str, frozenset[str]]:
-        """All edges that a plan may have."""
-        return {name: self.hard[name] | self.soft[name] | self.idle[name] for name in self.packages}
+        """All edges that a plan may have. What goes out together waits for what any of it needs."""
+        rings = self._rings()
+        return {
+            name: self.idle[name].union(
+                *(self.hard[each] | self.soft[each] for each in {name, *rings[name]})
+            )
+            for name in self.packages
+        }
+
+    def _rings(self) -> dict[str, set[str]]:
+        """What each package lies on a cycle with."""
+        behind = {
+            name: reachable([name], lambda each: self.hard[each] | self.soft[each])
+            for name in self.packages
+        }
+        return {
+            name: {on for on in behind[name] if on != name and name in behind[on]}
+            for name in self.packages
+        }
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ WORLDS: Final = facts.all_worlds()
 TOOLS: Final = {"pypi": "uv", "npm": "npm", "cargo": "cargo", "go": "go", "maven": "mvn"}
 # How many packages of one workspace are built here: what takes a few seconds.
 MOST: Final = {"pypi": 15, "npm": 60, "cargo": 20, "go": 200, "maven": 5}
-# What is still planned otherwise, and why; docs/limits.md says it to users.
+# What is still planned otherwise, and why. An entry goes as soon as that is mended.
 REFUSED: Final[Mapping[str, str]] = {
     "cargo-tokio": "crates that know each other by version and [patch] have no edges",
     "cargo-tracing": "development dependencies with a version close a cycle",
@@ -127,7 +127,7 @@ def wanted(world: World) -> dict[str, set[str]]:
     that it needs, and leaves out nothing for a cycle.
     """
     if world.ecosystem == "go":
-        needs = {name: {name, *on} for name, on in world.allowed.items()}
+        needs = {name: {name, *on} for name, on in world.soft.items()}
     else:
         needs = {name: {name, *reachable([name], world.hard.__getitem__)} for name in world.hard}
     if world.ecosystem == "cargo":
