@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.declared import Declared
+from releasekit.config.levels import Levels
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, MissingCredentials
@@ -132,6 +133,7 @@ def config(root: Path, **changes: object) -> Config:
         "find_links": (),
         "ecosystem_tables": {},
         "extra_dependencies": {},
+        "levels": Levels(),
         **changes,
     }
     return Config(**settings)  # type: ignore[arg-type]

@@ -41,12 +41,14 @@ class Dependency:
     """An edge to another package of the same workspace; `requirement` as its manifest spells it.
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
+    With an `exact` one, what is published works beside no version but the one it was built with.
     """
 
     on: PackageId
     kind: DependencyKind = DependencyKind.RUNTIME
     requirement: str = ""
     soft: bool = False
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,31 @@ class Published:
     url: str = ""
 
 
+class WarningName(StrEnum):
+    """What a warning is about; docs/warnings.md has a section for each."""
+
+    CHANGED_WITHOUT_BUMP = "changed-without-bump"
+    EMPTY_PACKAGE = "empty-package"
+    INVALID_METADATA = "invalid-metadata"
+    MISSING_FILES = "missing-files"
+    MISSING_README = "missing-readme"
+    NEW_NAME = "new-name"
+    OLDER_SIBLING = "older-sibling"
+    PLATFORM_TAG = "platform-tag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageWarning:
+    """What a registry takes and users of the package will regret. `message` is what there is to say
+    of the package, as a sentence without it, so that packages with the same trouble can share it.
+    An `error` ends the release of the package.
+    """
+
+    name: WarningName
+    message: str
+    error: bool = False
+
+
 class Action(StrEnum):
     """What a run is going to do about one package."""
 
@@ -134,6 +161,7 @@ class PlannedPackage:
     artifacts: tuple[Artifact, ...] = ()
     published: Published | None = None
     begun: bool = False
+    warnings: tuple[PackageWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +274,7 @@ class Result:
     url: str = ""
     artifacts: tuple[Artifact, ...] = ()
     spans: tuple[Span, ...] = ()
+    warnings: tuple[PackageWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,42 @@ def test_on_a_runner_everything_is_told(
     assert git(workspace, "status", "--porcelain") == ""
 
 
+def test_what_is_about_to_go_wrong_is_said_and_strict_refuses_it(
+    workspace: Path,
+    registry: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R49: a kept package whose sources changed, and one that is pinned to an older sibling."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert main(["publish", str(workspace), registry]) == 0
+    assert "warning: missing-readme: pypi:demo-a, " in capsys.readouterr().out
+    members = workspace / "packages"
+    manifest = members / "demo-a" / "pyproject.toml"
+    manifest.write_text(manifest.read_text().replace("1.0.0", "1.1.0"))
+    module = members / "demo-c" / "src" / "demo_c" / "__init__.py"
+    module.write_text("CHANGED = True\n")
+    git(workspace, "commit", "--quiet", "--all", "--message", "Change")
+
+    assert main(["plan", str(workspace), registry]) == 0
+    out = capsys.readouterr().out
+    assert "warning: changed-without-bump: pypi:demo-c: src/demo_c/__init__.py changed since" in out
+    assert "warning: older-sibling: pypi:demo-b: the published version is pinned to an older" in out
+    assert "::warning title=changed-without-bump%3A pypi%3Ademo-c::src/demo_c" in out
+
+    assert main(["publish", str(workspace), registry, "--strict"]) == 3
+    found = capsys.readouterr()
+    assert "changed-without-bump: pypi:demo-c: " in found.out + found.err
+    assert "older-sibling: pypi:demo-b: " in found.out + found.err
+    (workspace / "releasekit.toml").write_text(
+        '[warnings]\nchanged-without-bump = "ignore"\nolder-sibling = "warn"\n'
+    )
+    assert main(["publish", str(workspace), registry, "--strict"]) == 1
+    out = capsys.readouterr().out
+    assert "missing-readme: it has no description" in out
+    assert not (workspace.parent / "r" / "pypi" / "demo-a" / "demo_a-1.1.0.tar.gz").exists()
+
+
 def test_summary_and_annotations_can_be_turned_off(
     workspace: Path,
     registry: str,

@@ -23,7 +23,7 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
     *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
-    *("summary", "plans", "results", "joined", "live", "progress"),
+    *("warnings", "summary", "plans", "results", "joined", "live", "progress"),
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
@@ -35,7 +35,7 @@ STATE = (
 )
 CONFIG = (
     *("values", "declaration", "tables", "ecosystem", "inputs", "declared"),
-    *("file", "locations", "config", "choice"),
+    *("levels", "file", "locations", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.
 FOLDERS = tuple(folder.removeprefix("releasekit.ecosystems.") for folder in ecosystems.FOLDERS)
@@ -67,7 +67,7 @@ HOUSE = (
     ("state", *STATE),
     ("config", *CONFIG),
     ("ecosystems", "interface", "directory", "folders", "shared", *FOLDERS),
-    ("plan", "source", "decision", "order", "make", "file"),
+    ("plan", "source", "decision", "order", "make", "file", "changes", "warnings"),
     ("release", "life", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "commands"),
     ("__main__",),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import artifact, package, package_id, plan
-from releasekit.errors import BuildFailed, Denied, DigestMismatch, ReleasekitError
+from releasekit.errors import BuildFailed, Denied, DigestMismatch, Rejected, ReleasekitError
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
 from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results_of
 
@@ -76,6 +76,18 @@ def test_a_blocked_package_names_what_it_needs() -> None:
     found = result_of(run(), BLOCKED_BY)
     assert found.reason == "needs fake:core, which is failed"
     assert found.hint
+
+
+def test_a_failure_says_what_of_it_is_out_already() -> None:
+    """R5: a source distribution that is there stays there when the wheel after it is refused."""
+    files = [artifact(Path(name), name.encode()) for name in ("app-1.0.tar.gz", "app-1.0.whl")]
+    known = {
+        "artifacts": tuple(files),
+        "published": Published(files={"app-1.0.tar.gz": "sha256:00"}, complete=False),
+        "error": Rejected("app-1.0.whl: HTTP 400"),
+    }
+    said = result_of(run(known)).reason
+    assert said == "app-1.0.whl: HTTP 400; app-1.0.tar.gz of it is on the registry"
 
 
 def test_failure_keeps_hint_and_log() -> None:

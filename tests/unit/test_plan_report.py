@@ -91,6 +91,7 @@ def test_plan_json_holds_what_publishing_it_needs() -> None:
             }
         ],
         "published": None,
+        "warnings": [],
     }
     assert document["private"][0]["reason"] == "marked Private :: Do Not Upload"
 

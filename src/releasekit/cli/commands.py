@@ -26,6 +26,7 @@ from releasekit.model import Action, Outcome, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.make import discover, make_plan
 from releasekit.plan.source import commit_of
+from releasekit.plan.warnings import refuse_errors, with_warnings
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
@@ -80,9 +81,12 @@ async def plan(config: Config, session: Session) -> int:
         discoveries, processes = await opened(group, config, session, logs=logs)
         commit = await commit_of(config.root, processes)
         targets = await discover(config.root, discoveries)
-        made = await make_plan(config, targets, read_history(config.state_directory), commit=commit)
+        history = read_history(config.state_directory)
+        made = await make_plan(config, targets, history, commit=commit)
+        made = await with_warnings(made, config, targets, history, processes)
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
+    refuse_errors(made)
     return 0
 
 
@@ -108,6 +112,9 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
         session.actions.output(name, value)
     if config.summary:
         session.actions.summary(report.plan_summary(made))
+    if config.annotations:
+        warned = [(planned.package, planned.warnings) for planned in made.packages]
+        session.actions.annotate("warning", report.warning_annotations(warned))
 
 
 async def publish(config: Config, session: Session) -> int:
@@ -138,6 +145,8 @@ async def publish(config: Config, session: Session) -> int:
             made = await make_plan(config, targets, journal.history, commit=commit)
             if planned is not None:
                 planned.check(made)
+            made = await with_warnings(made, config, targets, journal.history, processes)
+            refuse_errors(made)
             if not config.dry_run:
                 check_credentials(made, targets)
             sources = Sources.in_checkout(made, config.root, processes)
@@ -288,6 +297,8 @@ def tell(made: Report, config: Config, session: Session) -> None:
         # It is published, but what should have followed did not.
         owing = [result for result in made.results if result.outcome.done and result.hint]
         actions.annotate("warning", _annotations(owing))
+        warned = [(result.package, result.warnings) for result in made.results]
+        actions.annotate("warning", report.warning_annotations(warned))
 
 
 def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:

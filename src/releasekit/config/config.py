@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Command
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
+    from releasekit.config.levels import Levels
     from releasekit.config.values import Directory, PinMode
 
 FILENAME: Final = "releasekit.toml"
@@ -65,6 +66,7 @@ class Config:
     find_links: tuple[str, ...]
     ecosystem_tables: Mapping[str, Mapping[str, object]]
     extra_dependencies: Mapping[str, tuple[str, ...]]
+    levels: Levels
 
     def own(self, kind: type[Own]) -> Own:
         """The inputs of one ecosystem, by the class that declares them; defaults if there are none
@@ -156,6 +158,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         find_links=locations.find_links(),
         ecosystem_tables=file.tables,
         extra_dependencies=file.dependencies,
+        levels=replace(file.levels, strict=inputs.strict),
     )
 
 

@@ -6,6 +6,8 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from releasekit.config import levels
+from releasekit.config.levels import Levels
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_parsed
 
@@ -28,6 +30,7 @@ class ConfigFile:
     texts: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    levels: Levels = field(default_factory=Levels)
 
 
 def read_config(path: Path, declared: Declared) -> ConfigFile:
@@ -36,15 +39,18 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     texts: dict[str, str] = {}
     tables: dict[str, Mapping[str, object]] = {}
     dependencies: Mapping[str, tuple[str, ...]] = {}
+    given = Levels()
     document = read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
             dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)
+        elif key == levels.TABLE:
+            given = Levels.from_table(_table(key, value, where), where)
         elif key in declared.ecosystems:
             tables[key] = _options(declared.ecosystems[key], value, where)
         else:
             texts[key] = _text(_declaration(key, where, declared), value, where)
-    return ConfigFile(texts=texts, tables=tables, dependencies=dependencies)
+    return ConfigFile(texts=texts, tables=tables, dependencies=dependencies, levels=given)
 
 
 def _declaration(key: str, where: str, declared: Declared) -> Declaration:
@@ -57,7 +63,7 @@ def _declaration(key: str, where: str, declared: Declared) -> Declaration:
     declaration = declared.inputs.get(key)
     if declaration is None:
         known = [name for name, each in declared.inputs.items() if "file" in each.places]
-        near = did_you_mean(key, [*known, *declared.ecosystems, _DEPENDENCIES])
+        near = did_you_mean(key, [*known, *declared.ecosystems, _DEPENDENCIES, levels.TABLE])
         raise ConfigError(f"{where}: unknown key {key!r}{near}")
     if "file" not in declaration.places:
         raise ConfigError(

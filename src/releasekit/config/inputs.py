@@ -149,6 +149,14 @@ class Inputs:
             "choice",
         ),
     ] = "skip-dependents"
+    strict: Annotated[
+        bool,
+        Declaration(
+            "Warnings are errors: nothing is published of a plan with one, and no package whose "
+            "files have one.",
+            "bool",
+        ),
+    ] = False
     gate: Annotated[
         Literal["visible", "accepted"],
         Declaration(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
-from releasekit.aio import Resource
+from releasekit.aio import Resource, uncancellable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import httpx
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
-    from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
+    from releasekit.model import (
+        Artifact,
+        Package,
+        PackageId,
+        PackageWarning,
+        PlannedPackage,
+        Published,
+    )
     from releasekit.state.run_logs import Logs
 
     # The files of a package, or why there are none.
@@ -143,7 +151,9 @@ class Target:
     nothing but what is visible or goes along.
     `plan_notes` tells, once all packages were looked up, what the user should expect of them: a
     sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
-    comes after a package is confirmed; nobody waits for it.
+    comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
+    package, which blocks, for what its users would regret. `is_new` says of one that was looked up
+    whether its registry has no package of that name; None where that tells nobody anything.
     """
 
     workspace: Workspace
@@ -152,6 +162,17 @@ class Target:
     whole: bool = True
     plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
     follow_up: FollowUp | None = None
+    warnings_of: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]] | None = None
+    is_new: Callable[[PackageId], bool] | None = None
+
+    async def examined(
+        self, package: Package, artifacts: Sequence[Artifact]
+    ) -> list[PackageWarning]:
+        """What `warnings_of` says, beside the loop, and to its end: it reads whole archives."""
+        if self.warnings_of is None:
+            return []
+        warnings_of = self.warnings_of
+        return await uncancellable(asyncio.to_thread(lambda: list(warnings_of(package, artifacts))))
 
     @property
     def single_upload(self) -> bool:

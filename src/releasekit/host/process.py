@@ -95,7 +95,7 @@ class Processes(Resource):
         """`text` without any secret known by now."""
         return redactor(self._secrets)(text)
 
-    async def run(
+    async def run(  # noqa: PLR0913 - all there is to say of a child, by name
         self,
         argv: Sequence[str],
         *,
@@ -103,12 +103,13 @@ class Processes(Resource):
         env: Mapping[str, str | None] | None = None,
         timeout_s: float | None = None,
         log: Path | None = None,
+        stdin: str | None = None,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
 
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
-        that file, redacted.
+        that file, redacted. Without `stdin` there is nothing to read.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -121,7 +122,11 @@ class Processes(Resource):
                 Stream(output.splitter().feed, keep=captured if log is None else None),
                 Stream(output.splitter().feed),
             )
-            life = await self._attend(await self._spawn(argv, streams, cwd=cwd, env=env))
+            talk = stdin is not None
+            running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=talk)
+            life = await self._attend(running)
+            if stdin is not None:
+                running.feed(stdin)
             try:
                 async with asyncio.timeout(timeout_s):
                     status = await life
@@ -259,6 +264,12 @@ class _Running:
         stdin = self._process.stdin
         if stdin is not None and not stdin.is_closing():
             stdin.write(line.encode() + b"\n")
+
+    def feed(self, text: str) -> None:
+        """All there is to read on its stdin."""
+        if self._process.stdin is not None and not self._process.stdin.is_closing():
+            self._process.stdin.write(text.encode())
+            self._process.stdin.close()
 
     async def attend(self, *, ask: bool) -> int:
         """Wait for its status. When cancelled, end the whole group, after closing its stdin where

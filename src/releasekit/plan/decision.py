@@ -67,7 +67,7 @@ def decide(
     if comparison.differing:
         return Action.REFUSE, mismatch(entry.artifacts, published, comparison.differing[0])
     if not comparison.missing:
-        return Action.KEEP, "on the registry, with our bytes"
+        return Action.KEEP, "on the registry, as built before"
     if entry.commit != commit:
         return Action.REFUSE, (
             f"its upload was begun from {entry.commit or 'sources without a commit'}, and the "

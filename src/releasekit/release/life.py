@@ -12,11 +12,13 @@ from releasekit.model import (
     Artifact,
     Outcome,
     PackageId,
+    PackageWarning,
     PlannedPackage,
     Published,
     Result,
     Span,
 )
+from releasekit.report.text import few
 from releasekit.scheduler.frontier import BLOCKING
 
 if TYPE_CHECKING:
@@ -43,15 +45,27 @@ class PackageRun:
     pending_follow_up: BuildFailed | None = None
     attempts: int = 0
     spans: list[Span] = field(default_factory=list)
+    warnings: tuple[PackageWarning, ...] = ()
 
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
-        return cls(planned=planned, artifacts=planned.artifacts, published=planned.published)
+        return cls(
+            planned=planned,
+            artifacts=planned.artifacts,
+            published=planned.published,
+            warnings=planned.warnings,
+        )
 
     @property
     def unconfirmed(self) -> bool:
         """Whether the registry may have bytes of ours that nobody has seen there."""
         return (self.sent or bool(self.ambiguity)) and not self.visible and not self.conflict
+
+    @property
+    def there(self) -> list[str]:
+        """Those of its files that the registry showed when it was last asked."""
+        theirs = self.published.files if self.published else {}
+        return [artifact.filename for artifact in self.artifacts if artifact.filename in theirs]
 
     @property
     def waiting(self) -> bool:
@@ -130,7 +144,9 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     if blockers:
         return Outcome.BLOCKED, ", ".join(f"needs {on}, which is {how}" for on, how in blockers)
     if run.error is not None:
-        return Outcome.FAILED, str(run.error)
+        # A release of which a part is out for good is not one of which nothing is.
+        partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
+        return Outcome.FAILED, f"{run.error}{partly}"
     return ending
 
 
@@ -166,6 +182,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         url=run.published.url if run.published else "",
         artifacts=run.artifacts,
         spans=tuple(run.spans),
+        warnings=run.warnings,
     )
 
 

@@ -18,6 +18,7 @@ from releasekit.errors import (
 )
 from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
+from releasekit.plan.warnings import MEND
 from releasekit.release.life import fail_together
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory
@@ -84,12 +85,25 @@ class Phases:
                 if isinstance(answer, BuildFailed):
                     run.error = answer
                     continue
+                run.error = await self._trouble(run, answer)
+                if run.error is not None:
+                    continue
                 run.artifacts = answer
                 await self._journal.built(
                     run.planned.package, answer, fingerprint=run.planned.fingerprint
                 )
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
+
+    async def _trouble(self, run: PackageRun, artifacts: Sequence[Artifact]) -> PackageError | None:
+        """Why what was built is not going to be sent; its warnings go along with the run."""
+        try:
+            found = await self._targets[run.id.ecosystem].examined(run.planned.package, artifacts)
+        except PackageError as error:
+            return error
+        run.warnings += self._config.levels.applied(found)
+        errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
+        return BuildFailed("; ".join(errors), hint=MEND) if errors else None
 
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]

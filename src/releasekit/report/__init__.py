@@ -17,6 +17,7 @@ from releasekit.report.plans import (
 from releasekit.report.results import load_results, results_json
 from releasekit.report.summary import results_table, summary
 from releasekit.report.verdict import Verdict, exit_code, headline, verdict_of
+from releasekit.report.warnings import warning_annotations
 
 __all__ = [
     "Verdict",
@@ -36,4 +37,5 @@ __all__ = [
     "results_table",
     "summary",
     "verdict_of",
+    "warning_annotations",
 ]

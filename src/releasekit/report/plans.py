@@ -18,6 +18,7 @@ from releasekit.report.markdown import (
 )
 from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.text import columns, few, packages
+from releasekit.report.warnings import warning_rows, warning_section, warning_table
 from releasekit.text import escape
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def plan_table(plan: Plan) -> str:
     ]
     lines = [*columns([("package", "version", "action", "why"), *rows]), ""] if rows else []
     lines += _never_published(plan.private)
+    lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
     return "\n".join([*lines, plan_headline(plan), *map(escape.visible, plan.notes)])
 
 
@@ -136,6 +138,7 @@ def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
             for artifact in planned.artifacts
         ],
         "published": _published(planned.published),
+        "warnings": warning_rows(planned.warnings),
     }
 
 
@@ -162,6 +165,7 @@ def plan_summary(plan: Plan, *, limit_bytes: int = LIMIT_BYTES) -> str:
 def _summary(plan: Plan, rows: int) -> str:
     lines = [f"## {plan_headline(plan)}", ""]
     lines += [line for note in plan.notes for line in (escape.markdown(note), "")]
+    lines += warning_section(((each.package, each.warnings) for each in plan.packages), rows)
     if plan.packages:
         cells = [
             (

@@ -17,13 +17,16 @@ from releasekit.model import (
     Outcome,
     Package,
     PackageId,
+    PackageWarning,
     Phase,
     Report,
     Result,
     Span,
+    WarningName,
 )
 from releasekit.report.record import Record
 from releasekit.report.verdict import verdict_of
+from releasekit.report.warnings import warning_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,6 +82,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
             {"phase": span.phase, "start_s": round(span.start_s, 3), "end_s": round(span.end_s, 3)}
             for span in result.spans
         ],
+        "warnings": warning_rows(result.warnings),
         "log": list(result.log),
     }
 
@@ -159,6 +163,14 @@ def _result(row: Record) -> Result:
         spans=tuple(
             Span(phase=_phase(span), start_s=span.seconds("start_s"), end_s=span.seconds("end_s"))
             for span in row.records("spans")
+        ),
+        warnings=tuple(
+            PackageWarning(
+                name=warning.choice("name", WarningName),
+                message=warning.text("message"),
+                error=warning.flag("error"),
+            )
+            for warning in row.records("warnings")
         ),
     )
 

@@ -18,12 +18,13 @@ from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.text import columns, seconds
 from releasekit.report.timeline import timeline
 from releasekit.report.verdict import headline, verdict_of
+from releasekit.report.warnings import warning_section, warning_table
 from releasekit.text.escape import clip, code, fence, link, log_line, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.model import Report, Result
+    from releasekit.model import Package, PackageWarning, Report, Result
 
 _ORDER: Final = (
     Outcome.FAILED,
@@ -78,6 +79,7 @@ def _summary(report: Report, detail: _Detail) -> str:
     lines = [f"## {headline(report)}", "", *_how_to_finish(report)]
     lines += _told_section(told, detail)
     lines += _logs(told, detail)
+    lines += warning_section(_warned(report), detail.rows)
     lines += _done_section(done, detail)
     lines += _files(report, detail)
     if detail.pictures:
@@ -85,6 +87,10 @@ def _summary(report: Report, detail: _Detail) -> str:
     lines += private_section(report.private, detail.rows)
     lines += [_signature(report)]
     return "\n".join(lines) + "\n"
+
+
+def _warned(report: Report) -> list[tuple[Package, Sequence[PackageWarning]]]:
+    return [(result.package, result.warnings) for result in report.results]
 
 
 def ordered(report: Report) -> list[Result]:
@@ -216,7 +222,9 @@ def results_table(report: Report) -> str:
 
 
 def remarks(report: Report) -> list[str]:
-    """Below the results: what a dry run would have uploaded, and what to do about failures."""
+    """Below the results: warnings, what a dry run would have uploaded, and what to do about
+    failures.
+    """
     files = [
         (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
         for result in report.results
@@ -227,6 +235,7 @@ def remarks(report: Report) -> list[str]:
         log_line(f"{result.package.id}: {result.hint}") for result in ordered(report) if result.hint
     ]
     return [
+        *warning_table(_warned(report)),
         *(["would be uploaded:", *columns(files), ""] if files else []),
         *([*hints, ""] if hints else []),
     ]

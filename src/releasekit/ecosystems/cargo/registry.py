@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.host.contents import Contents
     from releasekit.http.credentials import Secret
-    from releasekit.model import Artifact, Package, PlannedPackage, Published
+    from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
 
 _HINTS: Final = {
     "verified email address": (
@@ -100,6 +100,10 @@ class SparseRegistry(Resource):
         self._seen: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
         self._paces = {True: Pace(limits[0]), False: Pace(limits[1])}
+
+    def is_new(self, package: PackageId) -> bool:
+        """Whether no lookup has found a crate of that name."""
+        return package.name not in self._seen
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How long the limits of crates.io will make it take, from what the lookups have shown."""

@@ -31,4 +31,6 @@ def target(
     if directory is not None:
         return Discovery.joining(ecosystem, directory)
     registry = SparseRegistry(config, services, destination)
-    return Discovery.joining(ecosystem, registry, partial(Target, plan_notes=registry.plan_notes))
+    return Discovery.joining(
+        ecosystem, registry, partial(Target, plan_notes=registry.plan_notes, is_new=registry.is_new)
+    )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.npm.tarball import Contained
-    from releasekit.model import Artifact, Package
+    from releasekit.model import Artifact, Package, PackageId
 
 _EXISTS: Final = (
     # https://docs.npmjs.com/cli/commands/npm-publish
@@ -89,6 +89,11 @@ class NpmRegistry:
         self._server = Server(url, ANSWERS, config, services)
         self._login = login.login_for(config, services, url)
         self.check_credentials = self._login.check
+        self._unknown: set[str] = set()
+
+    def is_new(self, package: PackageId) -> bool:
+        """Whether the last lookup found no package of that name."""
+        return package.name in self._unknown
 
     async def lookup(self, package: Package) -> Published | None:
         response = await self._read(package, package.version, headers=_FRESH)
@@ -98,6 +103,8 @@ class NpmRegistry:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
             entry = table_in(packument, "versions").get(package.version)
+            if not packument:
+                self._unknown.add(package.id.name)
         if not isinstance(entry, dict):
             return None
         digest = document.digest_of(table_in(entry, "dist"))

@@ -26,25 +26,26 @@ _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class Contained:
-    """What a tarball says of itself; `manifest` as clients of a registry expect it."""
+    """What a tarball says of itself; `manifest` as clients of a registry expect it. `names` are its
+    files, without the directory that they all are in.
+    """
 
     manifest: Mapping[str, Any]
     readme: str
     readme_filename: str
+    names: frozenset[str]
 
 
 def read_tarball(file: IO[bytes], what: str) -> Contained:
     """Raises PackageError for what is no tarball of an npm package; `what` starts the message."""
     text: bytes | None = None
     readme, readme_filename = b"", ""
-    top: set[str] = set()
+    names: set[str] = set()
     try:
         with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
             for member in members:
                 _, _, name = member.name.partition("/")
-                if "/" in name:
-                    continue
-                top.add(name)
+                names.add(name)
                 if name == "package.json":
                     text = member.read(manifest.MAX_BYTES)
                 elif not readme and _README.fullmatch(name):
@@ -54,7 +55,8 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
         document = manifest.parse_manifest(_decoded(text))
     except (ValueError, RecursionError) as error:
         raise PackageError(f"{what}: it is no tarball of an npm package ({error})") from error
-    return Contained(_normalized(document, top), _decoded(readme), readme_filename)
+    normalized = _normalized(document, {name for name in names if "/" not in name})
+    return Contained(normalized, _decoded(readme), readme_filename, frozenset(names))
 
 
 def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:

@@ -8,6 +8,7 @@ from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.ecosystems.npm.entry_points import warnings_of
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Registry
     from releasekit.ecosystems.npm import Options
+    from releasekit.ecosystems.npm.ecosystem import NpmWorkspace
 
 
 def layout(config: Config, options: Options) -> Layout:
@@ -26,8 +28,17 @@ def target(
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
     document.checked_tag(config.own(Inputs).tag, where="npm-tag")
-    return Discovery.joining(
-        Npm(config, options, services),
-        directory or NpmRegistry(config, services),
-        lambda found, there: Target(found, there, plan_notes=found.plan_notes, follow_up=found),
-    )
+    registry = directory or NpmRegistry(config, services)
+    is_new = registry.is_new if isinstance(registry, NpmRegistry) else None
+
+    def goes_to(found: NpmWorkspace, registry: Registry) -> Target:
+        return Target(
+            found,
+            registry,
+            plan_notes=found.plan_notes,
+            follow_up=found,
+            warnings_of=warnings_of,
+            is_new=is_new,
+        )
+
+    return Discovery.joining(Npm(config, options, services), registry, goes_to)

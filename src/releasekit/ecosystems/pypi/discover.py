@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.pypi import manifest
+from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.packages import unique_by_name
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import Declared, PyProject
 
@@ -119,22 +121,24 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         ) from error
 
 
-def packages(by_name: Mapping[str, PyProject]) -> list[Package]:
-    """The projects, versions known, as packages with their edges to one another."""
+def packages(by_name: Mapping[str, PyProject], mode: PinMode = "auto") -> list[Package]:
+    """The projects, versions known, as packages with their edges to one another, pinned so."""
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.manifest.parent,
             manifest=project.manifest,
-            dependencies=dependencies(project, by_name),
+            dependencies=dependencies(project, by_name, mode),
             unpublishable=project.unpublishable,
         )
         for project in by_name.values()
     ]
 
 
-def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[Dependency, ...]:
+def dependencies(
+    project: PyProject, by_name: Mapping[str, PyProject], mode: PinMode = "auto"
+) -> tuple[Dependency, ...]:
     """The project's in-repo edges, in the order of its manifest.
 
     An extra that names the project itself is no edge. What a build requirement needs at run time is
@@ -142,7 +146,7 @@ def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[
     framework, the plugin goes last, as only the framework works without the other.
     """
     edges = [
-        _edge(need.name, need.kind, need.text)
+        _edge(need.name, need.kind, need.text, exact=is_exact(need.requirement, mode))
         for need in project.requirements
         if need.name in by_name
     ]
@@ -163,12 +167,15 @@ def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[
     )
 
 
-def _edge(name: str, kind: DependencyKind, requirement: str = "") -> Dependency:
+def _edge(
+    name: str, kind: DependencyKind, requirement: str = "", *, exact: bool = False
+) -> Dependency:
     return Dependency(
         on=PackageId(ECOSYSTEM, name),
         kind=kind,
         requirement=requirement,
         soft=kind is DependencyKind.OPTIONAL,
+        exact=exact and kind is DependencyKind.RUNTIME,
     )
 
 

@@ -74,6 +74,19 @@ def form_of(contents: Contents) -> Form:
     }
 
 
+def names_in(file: IO[bytes], filename: str) -> list[str]:
+    """What a wheel holds; raises PackageError for what is no wheel. Blocks."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return archive.namelist()
+    except _UNREADABLE as error:
+        raise unreadable(filename, error) from error
+
+
+def unreadable(filename: str, error: Exception) -> PackageError:
+    return PackageError(f"{filename}: not a readable archive ({error})")
+
+
 def metadata_of(file: IO[bytes], filename: str) -> bytes:
     """METADATA of a wheel, PKG-INFO of a source distribution; blocks.
 
@@ -82,7 +95,7 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
     try:
         text = _of_wheel(file) if filename.endswith(".whl") else _of_sdist(file)
     except _UNREADABLE as error:
-        raise PackageError(f"{filename}: not a readable archive ({error})") from error
+        raise unreadable(filename, error) from error
     if text is None:
         raise PackageError(f"{filename}: an archive without core metadata")
     if len(text) > MAX_METADATA_BYTES:

@@ -56,7 +56,7 @@ class PyPI(Resource):
         complete = await gather_all(map(completed, found.values()))
         projects = {project.name: project for project in complete}
         return PyPIWorkspace(
-            packages=tuple(discover.packages(projects)),
+            packages=tuple(discover.packages(projects, self._config.pin)),
             projects=projects,
             pins=self._config.pin,
             builder=self._prepared,

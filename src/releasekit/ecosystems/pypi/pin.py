@@ -70,6 +70,16 @@ def _needs_pin(wanted: Requirement, version: str, mode: PinMode) -> bool:
     return mode == "exact" and str(wanted.specifier) != f"=={version}"
 
 
+def is_exact(wanted: Requirement, mode: PinMode) -> bool:
+    """Whether what is built asks for one version only."""
+    if mode == "exact" or (mode == "auto" and not wanted.specifier):
+        return True
+    return any(
+        each.operator in {"==", "==="} and not each.version.endswith(".*")
+        for each in wanted.specifier
+    )
+
+
 def _edit(version: str, manifest: str, span: Span) -> tuple[Span, str]:
     """The string literal with its specifier replaced, quotes and all else as they are."""
     literal = manifest[slice(*span)]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.contents import Contents
     from releasekit.http.credentials import Secret
-    from releasekit.model import Artifact, Package, PlannedPackage, Published
+    from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
 _INDEXES: Final = {
@@ -82,13 +82,23 @@ class PackageIndex:
         # A package takes one upload slot and has several files. With as many requests as slots
         # there are never more than `concurrency` uploads under way, however one counts them.
         self._slots = asyncio.Semaphore(config.concurrency)
+        self._unknown: set[str] = set()
+
+    @property
+    def is_pypi(self) -> bool:
+        """Whether it is pypi.org or test.pypi.org."""
+        return f"{self.url.rstrip('/')}/" in _INDEXES
+
+    def is_new(self, package: PackageId) -> bool:
+        """Whether the last lookup found no project of that name."""
+        return package.name in self._unknown
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """Raises PlanError for a version that pypi.org is known to refuse.
 
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
-        if f"{self.url.rstrip('/')}/" not in _INDEXES:
+        if not self.is_pypi:
             return ""
         for planned in packages:
             package = planned.package
@@ -111,7 +121,9 @@ class PackageIndex:
             self._endpoints = replace(asked, index=index, index_given=True)
             response = await self._page(package, index)
         if response.status_code == 404 or self._is_elsewhere(response):
+            self._unknown.add(package.id.name)
             return None
+        self._unknown.discard(package.id.name)
         what = f"{package}: {response.request.url}"
         self._index.explain(response, what)
         kind = response.headers.get("Content-Type", "")

@@ -1,0 +1,69 @@
+"""Which warnings are shown, and which end a release: `strict`, and the `[warnings]` table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Self
+
+from releasekit.errors import ConfigError, did_you_mean
+from releasekit.model import WarningName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from releasekit.model import PackageWarning
+
+TABLE: Final = "warnings"
+
+
+class Level(StrEnum):
+    IGNORE = "ignore"
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """`given` are those that differ from `warn`; with `strict`, that is `error`."""
+
+    given: Mapping[WarningName, Level] = field(default_factory=dict)
+    strict: bool = False
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, object], where: str) -> Self:
+        """Raises ConfigError naming `where` (the file), the key, and what to write instead."""
+        return cls({_name(key, where): _level(key, table[key], where) for key in table})
+
+    def applied(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
+        """Without those to ignore, each with whether it is an error; what is one already, because
+        the registry will refuse it, stays so.
+        """
+        usual = Level.ERROR if self.strict else Level.WARN
+        levels = [(warning, self.given.get(warning.name, usual)) for warning in warnings]
+        return tuple(
+            replace(warning, error=warning.error or level is Level.ERROR)
+            for warning, level in levels
+            if warning.error or level is not Level.IGNORE
+        )
+
+
+def _name(key: str, where: str) -> WarningName:
+    try:
+        return WarningName(key)
+    except ValueError:
+        known = list(map(str, WarningName))
+        raise ConfigError(
+            f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, known)}",
+            hint=f"Known: {', '.join(known)}.",
+        ) from None
+
+
+def _level(key: str, value: object, where: str) -> Level:
+    try:
+        return Level(str(value))
+    except ValueError:
+        choices = ", ".join(f'"{level}"' for level in Level)
+        raise ConfigError(
+            f"{where}: [{TABLE}] {key} is {value!r}", hint=f"Write one of {choices}."
+        ) from None

@@ -1,0 +1,114 @@
+"""What is wrong with built files that an index takes all the same, or refuses too late.
+
+The rules are those of `twine check` (https://twine.readthedocs.io/en/stable/#twine-check) so far as
+they need no renderer, of the core metadata, and of the index for platform tags.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from packaging.metadata import Metadata, RawMetadata, parse_email
+
+from releasekit.ecosystems.pypi.distribution import metadata_of, names_in
+from releasekit.host import contents
+from releasekit.model import PackageWarning, WarningName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from releasekit.model import Artifact, Package
+
+# A wheel that was built on a Linux and never repaired says only that. The two that PyPI takes are
+# from before there was a standard for them.
+# https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
+_PLAIN_LINUX: Final = re.compile(r"linux_(?!armv[67]l$).+")
+_NO_MODULES: Final = re.compile(
+    r"(?:^|/)(?:\.[^/]*|build|dist|docs?|examples?|node_modules|scripts|tests?)/"
+    r"|(?:^|/)(?:conf|conftest|noxfile|setup|tasks)\.py$"
+)
+
+
+def warnings_of(
+    package: Package, artifacts: Sequence[Artifact], *, on_pypi: bool
+) -> Iterator[PackageWarning]:
+    """`on_pypi` says that they go to pypi.org or test.pypi.org. Blocks.
+
+    Raises PackageError for a file that cannot be read.
+    """
+    for artifact in artifacts:
+        if artifact.filename.endswith(".whl"):
+            yield from _of_tags(artifact, on_pypi=on_pypi)
+            yield from _of_contents(package, artifact)
+    # They all say the same; the first file speaks for the release.
+    for artifact in artifacts[:1]:
+        with contents.opened(artifact) as opened, opened.raw() as file:
+            text = metadata_of(file, artifact.filename)
+        yield from of_metadata(text)
+
+
+def _of_tags(artifact: Artifact, *, on_pypi: bool) -> Iterator[PackageWarning]:
+    tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
+    plain = [tag for tag in tags if _PLAIN_LINUX.fullmatch(tag)]
+    if plain:
+        consequence = (
+            "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
+        )
+        yield PackageWarning(
+            name=WarningName.PLATFORM_TAG,
+            message=f"{artifact.filename} has the platform tag {plain[0]}, and {consequence}: "
+            "build it with cibuildwheel, or repair it with auditwheel",
+            error=on_pypi,
+        )
+
+
+def _of_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarning]:
+    """A wheel without modules is meant so where there are none in its sources either."""
+    with contents.opened(artifact) as opened, opened.raw() as file:
+        names = names_in(file, artifact.filename)
+    if all(".dist-info/" in name for name in names) and _has_modules(package):
+        yield PackageWarning(
+            name=WarningName.EMPTY_PACKAGE,
+            message=f"{artifact.filename} holds no modules, and {package.directory.name}/ does: "
+            "tell the build backend which packages to include",
+        )
+
+
+def _has_modules(package: Package) -> bool:
+    names = (
+        path.relative_to(package.directory).as_posix() for path in package.directory.rglob("*.py")
+    )
+    return any(not _NO_MODULES.search(name) for name in names)
+
+
+def of_metadata(text: bytes) -> Iterator[PackageWarning]:
+    """What is wrong with the metadata of a distribution."""
+    raw, unparsed = parse_email(text)
+    for name in sorted(unparsed):
+        yield _invalid(f"its metadata has {name} twice, or not as text")
+    try:
+        Metadata.from_raw(raw, validate=True)
+    except ExceptionGroup as group:
+        for error in group.exceptions:
+            yield _invalid(f"its metadata is invalid: {error}")
+    yield from _of_description(raw)
+
+
+def _of_description(raw: RawMetadata) -> Iterator[PackageWarning]:
+    # What setuptools wrote where there was none.
+    if raw.get("description", "").strip() in {"", "UNKNOWN"}:
+        yield PackageWarning(
+            name=WarningName.MISSING_README,
+            message="it has no description, so its page is empty: name a `readme`",
+        )
+    elif not raw.get("description_content_type"):
+        yield _invalid(
+            "nothing says what its description is written in, so it is shown as "
+            "reStructuredText: name a `readme` with a suffix"
+        )
+
+
+def _invalid(message: str) -> PackageWarning:
+    return PackageWarning(name=WarningName.INVALID_METADATA, message=message)

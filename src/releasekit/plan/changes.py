@@ -1,0 +1,176 @@
+"""Which packages have changed since the version that is published, as git has both.
+
+One process compares the directories of all packages, and a second one names the files in those that
+differ; nothing is built for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.host.process import Processes
+    from releasekit.model import Package
+
+# How tools name the tag of one package among several: changesets and lerna, release-plz and
+# release-please, the release plugin of Maven, Go's own rule for a module below the root.
+# https://github.com/changesets/changesets/blob/main/docs/command-line-options.md#git-tags
+# https://release-plz.dev/docs/config#the-git_tag_name-field
+# https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
+# https://maven.apache.org/maven-release/maven-release-plugin/prepare-mojo.html#tagNameFormat
+# https://go.dev/ref/mod#vcs-version
+_OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
+_SHARED_TAGS: Final = ("v", "")
+# What is in none of the files that a registry gets, or changes nothing for who uses them.
+_BESIDE: Final = re.compile(
+    r"(?:^|/)(?:\.github|__tests__|benches|docs?|examples?|specs?|tests?)/"
+    r"|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY)[^/]*$"
+    r"|[._](?:spec|test)\.[^/]+$|_test\.go$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A state of the sources, as git and as a reader know it."""
+
+    id: str
+    shown: str
+
+    @classmethod
+    def of_commit(cls, commit: str) -> Revision:
+        return cls(commit, f"commit {commit[:12]}")
+
+    @classmethod
+    def of_tag(cls, tag: str) -> Revision:
+        return cls(f"refs/tags/{tag}", f"tag {tag}")
+
+
+async def tags_of(root: Path, processes: Processes) -> frozenset[str]:
+    """All there are; none outside of git, and in a checkout without them."""
+    try:
+        listed = await processes.run(
+            ["git", "for-each-ref", "--format=%(refname:strip=2)", "refs/tags"],
+            cwd=root,
+            timeout_s=60.0,
+        )
+    except CommandFailed:
+        return frozenset()
+    return frozenset(listed.stdout.split("\n")) - {""}
+
+
+def tag_of(package: Package, root: Path, tags: Collection[str]) -> Revision | None:
+    """The tag of its version. One that names no package counts where no tag names this one."""
+    version = package.version.removeprefix("v")
+    names = _names(package, root)
+    for name in names:
+        for joint in _OWN_TAGS:
+            if (tag := f"{name}{joint}{version}") in tags:
+                return Revision.of_tag(tag)
+    own = tuple(f"{name}{joint}" for name in names for joint in _OWN_TAGS if len(joint) == 1)
+    if any(tag.startswith(own) for tag in tags):
+        return None
+    shared = (f"{prefix}{version}" for prefix in _SHARED_TAGS)
+    return next((Revision.of_tag(tag) for tag in shared if tag in tags), None)
+
+
+def _names(package: Package, root: Path) -> list[str]:
+    """As a tag may have it: whole, without its scope or group, or where it lies."""
+    directory = package.directory.relative_to(root).as_posix()
+    last = re.split(r"[/:]", package.id.name)[-1]
+    return list(dict.fromkeys([package.id.name, last, *([directory] if directory != "." else [])]))
+
+
+async def changes(
+    since: Mapping[Package, Revision],
+    everything: Iterable[Package],
+    root: Path,
+    processes: Processes,
+) -> dict[Package, tuple[str, ...]]:
+    """The files below the directory of each package that the commit checked out and the revision
+    have differently, relative to it. Those of packages further down, of `everything`, do not count.
+
+    A package is missing where nothing has changed, or the repository does not hold the revision.
+    """
+    asked = {package: f"./{package.directory.relative_to(root).as_posix()}" for package in since}
+    asked = {package: place for package, place in asked.items() if "\n" not in place}
+    objects = [
+        f"{revision}:{place}"
+        for package, place in asked.items()
+        for revision in (since[package].id, "HEAD")
+    ]
+    try:
+        trees = await _trees(objects, root, processes)
+        pairs = {
+            package: (trees[2 * index], trees[2 * index + 1]) for index, package in enumerate(asked)
+        }
+        differing = {
+            package: pair for package, pair in pairs.items() if all(pair) and len(set(pair)) == 2
+        }
+        names = await _differences(set(differing.values()), root, processes)
+    except CommandFailed:
+        return {}
+    directories = [package.directory for package in everything]
+    found = {
+        package: _own_files(names.get(pair, ()), package, directories)
+        for package, pair in differing.items()
+    }
+    return {package: paths for package, paths in found.items() if paths}
+
+
+async def _trees(objects: Sequence[str], root: Path, processes: Processes) -> list[str]:
+    """The id of each tree, empty for what is missing, in the same order."""
+    if not objects:
+        return []
+    completed = await processes.run(
+        ["git", "cat-file", "--batch-check=%(objectname) %(objecttype)"],
+        cwd=root,
+        timeout_s=60.0,
+        stdin="".join(f"{each}\n" for each in objects),
+    )
+    lines = completed.stdout.splitlines()
+    return [line.partition(" ")[0] if line.endswith(" tree") else "" for line in lines]
+
+
+async def _differences(
+    pairs: Collection[tuple[str, str]], root: Path, processes: Processes
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The files that differ between the two trees of each pair.
+
+    https://git-scm.com/docs/git-diff-tree (--stdin)
+    """
+    if not pairs:
+        return {}
+    completed = await processes.run(
+        ["git", "-c", "core.quotePath=false", "diff-tree", "-r", "--name-only", "--stdin"],
+        cwd=root,
+        timeout_s=60.0,
+        stdin="".join(f"{before} {after}\n" for before, after in sorted(pairs)),
+    )
+    found: dict[tuple[str, str], list[str]] = {}
+    names: list[str] = []
+    for line in completed.stdout.splitlines():
+        before, _, after = line.partition(" ")
+        if (before, after) in pairs:
+            names = found.setdefault((before, after), [])
+        else:
+            names.append(line)
+    return {pair: tuple(names) for pair, names in found.items()}
+
+
+def _own_files(
+    names: Sequence[str], package: Package, directories: Sequence[Path]
+) -> tuple[str, ...]:
+    below = tuple(
+        f"{directory.relative_to(package.directory).as_posix()}/"
+        for directory in directories
+        if directory != package.directory and directory.is_relative_to(package.directory)
+    )
+    return tuple(name for name in names if not name.startswith(below) and not _BESIDE.search(name))

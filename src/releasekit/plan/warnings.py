@@ -1,0 +1,132 @@
+"""What is about to go wrong with a plan though every registry would take it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import gather_all
+from releasekit.errors import PlanError
+from releasekit.model import Action, PackageWarning, WarningName
+from releasekit.plan.changes import Revision, changes, tag_of, tags_of
+from releasekit.plan.decision import is_clean
+from releasekit.report.text import few
+from releasekit.report.warnings import warning_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.host.process import Processes
+    from releasekit.model import Package, PackageId, Plan, PlannedPackage
+    from releasekit.state.history import History
+
+MEND: Final = (
+    "Mend it, drop `strict`, or give it another level below [warnings] in releasekit.toml."
+)
+_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
+
+
+async def with_warnings(
+    plan: Plan,
+    config: Config,
+    targets: Mapping[str, Target],
+    history: History,
+    processes: Processes,
+) -> Plan:
+    """`plan` with the warnings of its packages, so far as they can be told before a build."""
+    unbumped = await _unbumped(plan, config, history, processes)
+    actions = {planned.package.id: planned.action for planned in plan.packages}
+    packages = await gather_all(
+        _with_own(planned, unbumped, actions, config, targets[planned.package.id.ecosystem])
+        for planned in plan.packages
+    )
+    return replace(plan, packages=tuple(packages))
+
+
+def refuse_errors(plan: Plan) -> None:
+    """Raises PlanError where a warning of it is to be taken for an error."""
+    errors = [
+        (planned.package, [warning for warning in planned.warnings if warning.error])
+        for planned in plan.packages
+    ]
+    if lines := warning_lines(errors):
+        raise PlanError(
+            "; ".join(lines),
+            hint=MEND,
+        )
+
+
+async def _with_own(
+    planned: PlannedPackage,
+    unbumped: Mapping[Package, str],
+    actions: Mapping[PackageId, Action],
+    config: Config,
+    target: Target,
+) -> PlannedPackage:
+    warnings = [*_of_names(planned, target), *_of_siblings(planned, actions)]
+    if changed := unbumped.get(planned.package):
+        warnings.append(PackageWarning(name=WarningName.CHANGED_WITHOUT_BUMP, message=changed))
+    if planned.action is Action.UPLOAD:
+        warnings += await target.examined(planned.package, planned.artifacts)
+    return replace(planned, warnings=config.levels.applied(warnings))
+
+
+def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarning]:
+    if (
+        planned.action in _SENT
+        and not planned.begun
+        and target.is_new is not None
+        and target.is_new(planned.package.id)
+    ):
+        yield PackageWarning(
+            name=WarningName.NEW_NAME,
+            message=f"{target.registry.url} has no package of this name yet: make sure that it is "
+            "spelled as you mean it",
+        )
+
+
+def _of_siblings(
+    planned: PlannedPackage, actions: Mapping[PackageId, Action]
+) -> Iterator[PackageWarning]:
+    """A version is there for good, with what it asked for when it was built: of what this release
+    publishes, that was another version.
+    """
+    if planned.action is not Action.KEEP:
+        return
+    older = [
+        dependency.on.name
+        for dependency in planned.package.dependencies
+        if dependency.exact and actions.get(dependency.on) in _SENT
+    ]
+    if older:
+        yield PackageWarning(
+            name=WarningName.OLDER_SIBLING,
+            message=f"the published version is pinned to an older one of {few(older)}, so that "
+            "nobody can install it beside the new one: bump its version too",
+        )
+
+
+async def _unbumped(
+    plan: Plan, config: Config, history: History, processes: Processes
+) -> dict[Package, str]:
+    """Of the packages that are kept, what has changed since they were published."""
+    kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
+    if not kept or not plan.commit:
+        return {}
+    tags = await tags_of(config.root, processes)
+    since = {}
+    for planned in kept:
+        entry = history.entry(planned.package)
+        if entry is not None and planned.artifacts and is_clean(entry.commit):
+            since[planned.package] = Revision.of_commit(entry.commit)
+        elif tag := tag_of(planned.package, config.root, tags):
+            since[planned.package] = tag
+    everything = [*(planned.package for planned in plan.packages), *plan.private]
+    found = await changes(since, everything, config.root, processes)
+    return {
+        package: f"{few(paths, 3)} changed since {package.version} was published "
+        f"({since[package].shown}), and its version did not"
+        for package, paths in found.items()
+    }

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import javascript
+from releasekit.ecosystems.npm.entry_points import missing_files, warnings_of
+from releasekit.errors import PackageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONDITIONS = {"types": "./d.ts", "import": "./a.mjs", "require": "./a.cjs"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        ({}, []),
+        ({"main": "lib"}, []),
+        ({"main": "./lib/"}, []),
+        ({"main": "a"}, []),
+        ({"main": "lib/index.js"}, []),
+        ({"main": "dist/index.js"}, ['main "dist/index.js"']),
+        ({"module": "./a.mjs", "types": "d.ts"}, []),
+        ({"module": "b.mjs", "typings": "t.d.ts"}, ['module "b.mjs"', 'typings "t.d.ts"']),
+        ({"bin": {"a": "./a.js", "b": "bin/b.js"}}, ['bin "bin/b.js"']),
+        ({"exports": "./a.mjs"}, []),
+        ({"exports": "./b.mjs"}, ['exports "./b.mjs"']),
+        ({"exports": CONDITIONS}, ['exports "./a.cjs"']),
+        ({"exports": {".": {"node": {"import": "./x.js"}}}}, ['exports "./x.js"']),
+        ({"exports": {"./lib/*": "./lib/*.js", "./no": None}}, []),
+        ({"exports": {"./dist/*": "./dist/*.js"}}, ['exports "./dist/*.js"']),
+        ({"exports": {".": ["not-a-path", "./a.js"]}}, ['exports "not-a-path"']),
+        ({"exports": {".": {"@acme/source": "./src/a.ts", "default": "./a.js"}}}, []),
+        ({"exports": {".": "./x.js", "./again": "./x.js"}}, ['exports "./x.js"']),
+        ({"main": 1, "module": None, "bin": {"a": 2}, "exports": 3}, []),
+    ],
+)
+def test_files_that_are_named_and_missing(manifest: dict[str, Any], expected: list[str]) -> None:
+    """R49"""
+    names = {"package.json", "a.js", "a.mjs", "d.ts", "lib/index.js", "lib/deep/x.js"}
+    assert missing_files(manifest, names) == expected
+
+
+def test_an_unbuilt_package_is_said(tmp_path: Path) -> None:
+    """R49: a command may be given as one path."""
+    package = javascript.package()
+    built = javascript.tarball(tmp_path, package, {"a.js": ""}, main="a", bin="./cli.js")
+    (warning,) = warnings_of(package, [built])
+    assert warning.name == "missing-files"
+    assert warning.message.startswith('its package.json names bin "./cli.js", which the tarball')
+
+
+def test_what_is_no_tarball_is_named(tmp_path: Path) -> None:
+    package = javascript.package()
+    built = javascript.tarball(tmp_path, package)
+    built.path.write_bytes(b"no")
+    with pytest.raises(PackageError):
+        list(warnings_of(package, [built]))

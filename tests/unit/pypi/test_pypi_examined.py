@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import distributions
+from releasekit.ecosystems.pypi.examined import of_metadata, warnings_of
+from releasekit.errors import PackageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Artifact, Package
+
+README = ("Description-Content-Type: text/markdown",)
+
+
+def wheel(directory: Path, package: Package, tags: str, *more: str) -> Artifact:
+    """Without modules; `more` are files."""
+    stem = package.id.name.replace("-", "_")
+    path = directory / f"{stem}-{package.version}-{tags}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = f"{stem}-{package.version}.dist-info"
+        archive.writestr(f"{info}/METADATA", distributions.metadata(package, *README))
+        for name in more:
+            archive.writestr(name, "")
+    return distributions.artifact(path)
+
+
+def found(package: Package, *artifacts: Artifact, on_pypi: bool = False) -> dict[str, str]:
+    return {
+        warning.name.value: warning.message
+        for warning in warnings_of(package, artifacts, on_pypi=on_pypi)
+    }
+
+
+@pytest.mark.parametrize(
+    ("tags", "refused"),
+    [
+        ("cp312-cp312-linux_x86_64", True),
+        ("cp312-cp312-manylinux_2_17_x86_64.linux_x86_64", True),
+        ("py3-none-linux_aarch64", True),
+        ("cp312-cp312-linux_armv7l", False),
+        ("cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64", False),
+        ("cp312-cp312-musllinux_1_2_x86_64", False),
+        ("cp312-cp312-macosx_11_0_arm64", False),
+        ("cp312-cp312-win_amd64", False),
+        ("py3-none-any", False),
+    ],
+)
+def test_wheels_that_were_never_repaired_are_said(
+    tmp_path: Path, tags: str, *, refused: bool
+) -> None:
+    """R49"""
+    package = distributions.package()
+    file = wheel(tmp_path, package, tags, "acme_core.so")
+    assert ("platform-tag" in found(package, file)) is refused
+
+
+def test_what_pypi_refuses_is_an_error_there(tmp_path: Path) -> None:
+    """R49: before the source distribution is gone."""
+    package = distributions.package()
+    file = wheel(tmp_path, package, "cp312-cp312-linux_x86_64", "acme_core.so")
+    for on_pypi, says in ((True, "PyPI refuses it"), (False, "only where the libraries")):
+        (warning,) = warnings_of(package, [file], on_pypi=on_pypi)
+        assert warning.error is on_pypi
+        assert says in warning.message
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("src/acme_core/__init__.py", True),
+        ("acme_core.py", True),
+        ("tests/test_a.py", False),
+        ("setup.py", False),
+        ("build/lib/acme_core.py", False),
+        (".venv/lib/a.py", False),
+    ],
+)
+def test_a_wheel_without_the_modules_there_are_is_said(
+    tmp_path: Path, source: str, *, missing: bool
+) -> None:
+    """R49: a package of requirements alone has none to begin with."""
+    directory = tmp_path / "core"
+    (directory / source).parent.mkdir(parents=True)
+    (directory / source).write_text("")
+    package = replace(distributions.package(), directory=directory)
+    empty = wheel(tmp_path, package, "py3-none-any")
+    assert ("empty-package" in found(package, empty)) is missing
+    full = wheel(tmp_path, package, "py3-none-any", "acme_core/__init__.py")
+    assert "empty-package" not in found(package, full)
+
+
+HEAD = "Metadata-Version: 2.4\nName: acme\nVersion: 1.0\n"
+DESCRIBED = "Description-Content-Type: text/markdown\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{HEAD}{DESCRIBED}\n# Acme\n", []),
+        (f"{HEAD}{DESCRIBED}\n", [("missing-readme", "it has no description")]),
+        (f"{HEAD}\nUNKNOWN\n", [("missing-readme", "it has no description")]),
+        (f"{HEAD}\n# Acme\n", [("invalid-metadata", "nothing says what its description is")]),
+        (
+            f"{HEAD}{DESCRIBED}License-Expression: No Such License\n\n# Acme\n",
+            [("invalid-metadata", "its metadata is invalid: 'No Such License'")],
+        ),
+        (
+            f"{HEAD}{DESCRIBED}Summary: a\nSummary: b\n\n# Acme\n",
+            [("invalid-metadata", "its metadata has summary twice")],
+        ),
+        (
+            f"{HEAD}Description-Content-Type: text/html\n\n# Acme\n",
+            [("invalid-metadata", "its metadata is invalid: ")],
+        ),
+    ],
+)
+def test_metadata_as_twine_checks_it(text: str, expected: list[tuple[str, str]]) -> None:
+    """R49"""
+    warnings = list(of_metadata(text.encode()))
+    assert [each.name.value for each in warnings] == [name for name, _ in expected]
+    for warning, (_, message) in zip(warnings, expected, strict=True):
+        assert warning.message.startswith(message)
+
+
+def test_a_wheel_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    package = distributions.package()
+    file = wheel(tmp_path, package, "py3-none-any")
+    file.path.write_bytes(b"PK")
+    with pytest.raises(PackageError, match="none-any"):
+        found(package, distributions.artifact(file.path))

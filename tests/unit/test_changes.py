@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import package
+from integration.tools import require_tool
+from releasekit.host.process import Processes
+from releasekit.plan.changes import Revision, changes, tag_of, tags_of
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+
+def at(root: Path, name: str, directory: str = "", version: str = "1.2.0") -> Package:
+    place = (root / (directory or name)).resolve()
+    return replace(package(name), version=version, directory=place, manifest=place / "manifest")
+
+
+def commit(root: Path, files: dict[str, str], *, tag: str = "") -> str:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "Change")
+    if tag:
+        git(root, "tag", tag)
+    return git(root, "rev-parse", "HEAD").strip()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    require_tool("git")
+    git(tmp_path, "init", "--quiet")
+    return tmp_path.resolve()
+
+
+def changed(
+    root: Path, since: dict[Package, Revision], everything: Iterable[Package] = ()
+) -> dict[str, tuple[str, ...]]:
+    async def ask() -> dict[Package, tuple[str, ...]]:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return await changes(since, everything, root, processes)
+
+    return {found.id.name: paths for found, paths in asyncio.run(ask()).items()}
+
+
+def tags(root: Path) -> frozenset[str]:
+    async def ask() -> frozenset[str]:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return await tags_of(root, processes)
+
+    return asyncio.run(ask())
+
+
+def test_only_what_differs_in_a_package_is_named(root: Path) -> None:
+    """R49"""
+    first = commit(root, {"core/a.py": "1", "core/ä b.py": "1", "app/b.py": "1"})
+    commit(root, {"core/a.py": "2", "core/ä b.py": "2", "elsewhere": "1"})
+    since = dict.fromkeys([at(root, "core"), at(root, "app")], Revision.of_commit(first))
+    assert changed(root, since) == {"core": ("a.py", "ä b.py")}
+
+
+def test_packages_further_down_and_tests_do_not_count(root: Path) -> None:
+    """R49"""
+    first = commit(root, {"a.py": "1", "packages/core/b.py": "1"})
+    quiet = ["tests/x.py", "docs/x.md", "CHANGELOG.md", "src/a.test.ts", "a_test.go"]
+    commit(root, {"packages/core/b.py": "2", **dict.fromkeys(quiet, "1")})
+    top, core = at(root, "top", "."), at(root, "core", "packages/core")
+    assert changed(root, {top: Revision.of_commit(first)}, [top, core]) == {}
+    commit(root, {"a.py": "2"})
+    assert changed(root, {top: Revision.of_commit(first)}, [top, core]) == {"top": ("a.py",)}
+
+
+def test_a_workspace_below_the_top_of_its_repository(root: Path) -> None:
+    first = commit(root, {"js/core/a.js": "1", "core/a.js": "1"})
+    commit(root, {"js/core/a.js": "2"})
+    workspace = root / "js"
+    found = changed(workspace, {at(workspace, "core"): Revision.of_commit(first)})
+    assert found == {"core": ("a.js",)}
+
+
+def test_what_the_repository_does_not_hold_tells_nothing(root: Path, tmp_path: Path) -> None:
+    """A shallow checkout has neither the commit nor the tag."""
+    commit(root, {"core/a.py": "1"})
+    assert changed(root, {at(root, "core"): Revision.of_commit("1" * 40)}) == {}
+    assert changed(root, {at(root, "new"): Revision.of_tag("no")}) == {}
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    git_ceiling = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
+
+    async def ask() -> tuple[object, object]:
+        async with Processes(environment={**os.environ, **git_ceiling}) as processes:
+            since = {at(outside, "core"): Revision.of_commit("HEAD")}
+            found = await changes(since, [], outside, processes)
+            return found, await tags_of(outside, processes)
+
+    assert asyncio.run(ask()) == ({}, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [
+        ("@acme/core", "@acme/core@1.2.0"),
+        ("@acme/core", "core@1.2.0"),
+        ("core", "core-v1.2.0"),
+        ("core", "core-1.2.0"),
+        ("org.acme:core", "core-1.2.0"),
+        ("example.com/m", "lib/core/v1.2.0"),
+        ("core", "v1.2.0"),
+        ("core", "1.2.0"),
+    ],
+)
+def test_tags_as_the_tools_of_the_field_name_them(tmp_path: Path, name: str, tag: str) -> None:
+    found = at(tmp_path.resolve(), name, "lib/core")
+    assert tag_of(found, tmp_path.resolve(), {tag, "other@1.2.0"}) == Revision.of_tag(tag)
+
+
+@pytest.mark.parametrize("tags", [{"core@1.1.0", "v1.2.0"}, {"core-v1.2.0-rc.1", "v1.2.0"}, {"v1"}])
+def test_a_shared_tag_says_nothing_of_a_package_with_tags_of_its_own(
+    tmp_path: Path, tags: set[str]
+) -> None:
+    assert tag_of(at(tmp_path.resolve(), "core"), tmp_path.resolve(), tags) is None
+
+
+def test_all_tags_are_listed(root: Path) -> None:
+    commit(root, {"a": "1"}, tag="@acme/core@1.2.0")
+    commit(root, {"a": "2"}, tag="v1")
+    assert tags(root) == {"@acme/core@1.2.0", "v1"}

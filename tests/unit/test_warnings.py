@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import FakeRegistry, FakeWorkspace, config, package, plan, released
+from releasekit.config.levels import Level, Levels
+from releasekit.ecosystems.interface import Target
+from releasekit.errors import PlanError
+from releasekit.host.process import Processes
+from releasekit.model import (
+    Action,
+    Artifact,
+    Outcome,
+    PackageWarning,
+    Report,
+    Result,
+    WarningName,
+)
+from releasekit.plan.warnings import refuse_errors, with_warnings
+from releasekit.report import plan_json, plan_summary, plan_table, results_table, summary
+from releasekit.report.results import load_results, results_json
+from releasekit.report.warnings import warning_annotations, warning_lines
+from releasekit.state.history import History, HistoryEntry
+from releasekit.text.escape import code, markdown
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from releasekit.model import Package, Plan
+
+CORE, APP = package("core"), package("app", "core")
+EMPTY = PackageWarning(name=WarningName.EMPTY_PACKAGE, message="there is nothing in it")
+
+
+def warned(
+    root: Path, made: Plan, target: Target, history: History | None = None, **changes: object
+) -> Plan:
+    async def main() -> Plan:
+        async with Processes(environment=dict(os.environ)) as processes:
+            settings = config(root, **changes)
+            targets = {"fake": target}
+            return await with_warnings(made, settings, targets, history or History(), processes)
+
+    return asyncio.run(main())
+
+
+def names(made: Plan) -> dict[str, list[str]]:
+    return {
+        each.package.id.name: [warning.name.value for warning in each.warnings]
+        for each in made.packages
+    }
+
+
+def empty(_package: Package, _artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
+    yield EMPTY
+
+
+def placed(made: Plan, root: Path) -> Plan:
+    """`made` with a directory for each package, in git."""
+    steps = []
+    for step in made.packages:
+        directory = (root / step.package.id.name).resolve()
+        directory.mkdir()
+        (directory / "a.py").write_text("1")
+        steps.append(replace(step, package=replace(step.package, directory=directory)))
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Start")
+    return replace(made, packages=tuple(steps))
+
+
+def test_a_name_that_is_new_is_said(tmp_path: Path) -> None:
+    """R49: not of what is kept, nor of what an earlier run has begun to send."""
+    made = plan(CORE, APP, package("cli"), actions={"app": Action.KEEP, "cli": Action.UPLOAD})
+    begun = replace(made.packages[2], begun=True)
+    made = replace(made, packages=(*made.packages[:2], begun), commit="")
+    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    assert names(warned(tmp_path, made, target)) == {"core": ["new-name"], "app": [], "cli": []}
+
+
+@pytest.mark.parametrize(
+    ("exact", "core", "expected"),
+    [
+        (True, Action.PUBLISH, ["older-sibling"]),
+        (True, Action.UPLOAD, ["older-sibling"]),
+        (True, Action.KEEP, []),
+        (False, Action.PUBLISH, []),
+    ],
+)
+def test_a_kept_package_pinned_to_an_older_sibling_is_said(
+    tmp_path: Path, *, exact: bool, core: Action, expected: list[str]
+) -> None:
+    """R49: nobody can install both."""
+    app = replace(APP, dependencies=tuple(replace(d, exact=exact) for d in APP.dependencies))
+    made = replace(plan(CORE, app, actions={"core": core, "app": Action.KEEP}), commit="")
+    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    assert names(found)["app"] == expected
+
+
+def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> None:
+    """R49: by the commit that the journal has, else by the tag of the version."""
+    root = tmp_path.resolve()
+    actions = dict.fromkeys(["core", "app", "cli"], Action.KEEP)
+    made = placed(plan(CORE, APP, package("cli"), actions=actions), root)
+    built = git(root, "rev-parse", "HEAD").strip()
+    git(root, "tag", "app-v1.0")
+    for name in ("core", "app", "cli"):
+        (root / name / "a.py").write_text("2")
+    git(root, "commit", "--quiet", "--all", "--message", "Change")
+    file = Artifact(path=root / "core.pkg", size=1, digests={"sha256": "00"})
+    first = replace(made.packages[0], artifacts=(file,))
+    made = replace(made, packages=(first, *made.packages[1:]))
+    key = (first.package.id, first.package.version)
+    history = History(entries={key: HistoryEntry(version="1.0", commit=built)})
+
+    found = warned(root, made, Target(FakeWorkspace(), FakeRegistry()), history)
+    assert [[warning.message for warning in step.warnings] for step in found.packages] == [
+        [f"a.py changed since 1.0 was published (commit {built[:12]}), and its version did not"],
+        ["a.py changed since 1.0 was published (tag app-v1.0), and its version did not"],
+        [],
+    ]
+
+
+def test_what_an_earlier_run_built_is_examined_again(tmp_path: Path) -> None:
+    made = replace(plan(CORE, APP, actions={"core": Action.UPLOAD}), commit="")
+    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    assert names(warned(tmp_path, made, target)) == {"core": ["empty-package"], "app": []}
+
+
+def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> None:
+    made = replace(plan(CORE, APP), commit="")
+    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    refuse_errors(warned(tmp_path, made, target))
+    found = warned(tmp_path, made, target, levels=Levels(strict=True))
+    with pytest.raises(PlanError, match=r"^new-name: fake:core, fake:app: .*no package") as caught:
+        refuse_errors(found)
+    assert caught.value.exit_code == 3
+    assert "strict" in caught.value.hint
+    ignored = Levels({WarningName.NEW_NAME: Level.IGNORE}, strict=True)
+    refuse_errors(warned(tmp_path, made, target, levels=ignored))
+
+
+def test_built_files_are_examined_before_anything_is_sent(tmp_path: Path) -> None:
+    """R49: a warning goes along with the result; as an error it ends the package, unsent."""
+    strict, lenient = tmp_path / "strict", tmp_path / "lenient"
+    for directory in (strict, lenient):
+        directory.mkdir()
+    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    results = released(lenient, target, plan(CORE, APP))
+    assert [each.outcome for each in results.values()] == [Outcome.PUBLISHED] * 2
+    assert results["core"].warnings == (EMPTY,)
+
+    registry = FakeRegistry()
+    target = Target(FakeWorkspace(), registry, warnings_of=empty)
+    results = released(strict, target, plan(CORE, APP), levels=Levels(strict=True))
+    assert [each.outcome for each in results.values()] == [Outcome.FAILED, Outcome.BLOCKED]
+    assert results["core"].reason == "empty-package: there is nothing in it"
+    assert "strict" in results["core"].hint
+    assert registry.uploads == []
+
+
+def told() -> tuple[Plan, Report]:
+    made = plan(CORE, APP)
+    steps = tuple(replace(step, warnings=(EMPTY,)) for step in made.packages)
+    report = Report(
+        run_id="r",
+        plan_digest="d" * 64,
+        commit="",
+        started_at="2026-11-20T12:00:00+00:00",
+        duration_s=1.0,
+    )
+    results = released_results()
+    return replace(made, packages=steps), replace(report, results=results)
+
+
+def released_results() -> tuple[Result, ...]:
+    return tuple(
+        Result(package=each, outcome=Outcome.PUBLISHED, reason="", warnings=(EMPTY,))
+        for each in (CORE, APP)
+    )
+
+
+def test_packages_with_the_same_trouble_share_a_line() -> None:
+    """In every place where people read of them; and the JSON has them for each package."""
+    made, report = told()
+    line = "empty-package: fake:core, fake:app: there is nothing in it"
+    assert f"warning: {line}\n" in plan_table(made)
+    assert f"warning: {line}\n" in results_table(report)
+    names = markdown("fake:core, fake:app")
+    row = f"| {code('empty-package')} | {names} | there is nothing in it |"
+    assert row in plan_summary(made)
+    assert row in summary(report)
+    warned = [(result.package, result.warnings) for result in report.results]
+    assert warning_lines(warned) == [line]
+    assert warning_annotations(warned) == [
+        ("empty-package: fake:core, fake:app", "there is nothing in it")
+    ]
+    expected = [{"name": "empty-package", "message": "there is nothing in it", "error": False}]
+    assert all(
+        package["warnings"] == expected
+        for document in (plan_json(made, CORE.directory), results_json(report))
+        for package in json.loads(document)["packages"]
+    )
+
+
+def test_results_are_read_with_their_warnings() -> None:
+    _, report = told()
+    assert [each.warnings for each in load_results(results_json(report)).results] == [(EMPTY,)] * 2
