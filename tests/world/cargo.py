@@ -26,7 +26,7 @@ _DEPENDENCY: Final = ("path", "version", "package", "optional", "workspace", "re
 _WORKSPACE: Final = ("members", "exclude", "default-members", "resolver")
 
 
-def tool() -> list[str]:
+def tool(_root: Path) -> list[str]:
     return ["cargo", "--version"]
 
 

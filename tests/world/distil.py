@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,11 @@ def main(directory: str, ecosystem: str, url: str, config: str = "{}") -> None:
     shape, expected = module.distilled(root, options)
     document = {
         "ecosystem": ecosystem,
-        "source": {"url": url, "commit": commit_of(root), "tool": first_line(module.tool(), root)},
+        "source": {
+            "url": url,
+            "commit": commit_of(root),
+            "tool": version_of(module.tool(root), root),
+        },
         "at": within_repository(root),
         "config": {ecosystem: options} if options else {},
         "shape": shape,
@@ -42,6 +47,12 @@ def within_repository(root: Path) -> str:
     """Where the workspace lies, `.` for the root of the repository."""
     top = first_line(["git", "rev-parse", "--show-toplevel"], root)
     return root.relative_to(Path(top).resolve()).as_posix()
+
+
+def version_of(argv: list[str], root: Path) -> str:
+    """With the tool's name, which some leave out."""
+    line = re.sub(r"\x1b\[[0-9;]*m", "", first_line(argv, root))
+    return line if line[0].isalpha() else f"{argv[-2]} {line}"
 
 
 def first_line(argv: list[str], directory: Path) -> str:

@@ -18,7 +18,7 @@ _MAJOR: Final = re.compile(r".*/v(\d+)")
 _RELEASE: Final = re.compile(r"v\d+\.\d+\.\d+(?:-(?!0\.|\d{14})[0-9A-Za-z.]+)?")
 
 
-def tool() -> list[str]:
+def tool(_root: Path) -> list[str]:
     return ["go", "version"]
 
 

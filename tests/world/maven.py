@@ -31,7 +31,7 @@ _REFERENCE: Final = ("groupId", "artifactId", "version", "scope", "optional")
 _OWN: Final = ("groupId", "artifactId", "version", "packaging")
 
 
-def tool() -> list[str]:
+def tool(_root: Path) -> list[str]:
     return ["mvn", "--batch-mode", "--version"]
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
-PNPM_TOOL: Final = "pnpm@10.34.9"
-YARN_TOOL: Final = "@yarnpkg/cli-dist@4.17.0"
+_PNPM: Final = ("npx", "--yes", "--package", "pnpm@10.34.9", "--", "pnpm")
+_YARN: Final = ("npx", "--yes", "--package", "@yarnpkg/cli-dist@4.17.0", "--", "yarn")
 _FIELDS: Final = ("dependencies", "optionalDependencies", "peerDependencies", "devDependencies")
 _SINGLE: Final = ("name", "version", "private")
 _CONFIG: Final = ("directory", "tag")
@@ -30,8 +30,10 @@ _CONFIG: Final = ("directory", "tag")
 Links = dict[str, set[str]]
 
 
-def tool() -> list[str]:
-    return ["npm", "--version"]
+def tool(root: Path) -> list[str]:
+    if (root / PNPM).is_file():
+        return [*_PNPM, "--version"]
+    return [*_YARN, "--version"] if (root / YARN).is_file() else ["npm", "--version"]
 
 
 def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Expected]:
@@ -88,7 +90,7 @@ def _alias(spec: str) -> str:
 
 def _pnpm_links(root: Path) -> Links:
     """Members as `pnpm ls` has them, links as its lock file."""
-    argv = ["npx", "--yes", PNPM_TOOL, "ls", "--recursive", "--json", "--depth", "-1"]
+    argv = [*_PNPM, "ls", "--recursive", "--json", "--depth", "-1"]
     environment = {**os.environ, "npm_config_manage_package_manager_versions": "false"}
     done = subprocess.run(argv, cwd=root, check=True, stdout=subprocess.PIPE, env=environment)
     # One list, or one for each package that has a lock file of its own.
@@ -119,7 +121,7 @@ def _importers(directory: Path) -> dict[str, Any]:
 
 
 def _yarn_links(root: Path) -> Links:
-    argv = ["npx", "--yes", "--package", YARN_TOOL, "--", "yarn", "workspaces", "list"]
+    argv = [*_YARN, "workspaces", "list"]
     environment = {**os.environ, "YARN_IGNORE_PATH": "1", "YARN_ENABLE_TELEMETRY": "0"}
     done = subprocess.run(
         [*argv, "--json", "--verbose"],

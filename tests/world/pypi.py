@@ -49,7 +49,7 @@ class Locked:
         return set(_EXTRA.findall(" ".join(each.get("marker", "") for each in self.requires)))
 
 
-def tool() -> list[str]:
+def tool(_root: Path) -> list[str]:
     return ["uv", "--version"]
 
 
