@@ -302,6 +302,21 @@ def test_a_replacement_nobody_else_has_is_refused_with_the_fix(tmp_path: Path, l
     assert f"go mod edit -dropreplace={line.split(maxsplit=1)[0]}" in caught.value.hint
 
 
+@pytest.mark.parametrize(("go", "complete"), [("1.17", True), ("1.21rc2", True), ("1.16", False)])
+def test_a_replacement_of_what_is_not_required_goes_without_a_word(
+    tmp_path: Path, go: str, complete: bool
+) -> None:
+    """From go 1.17 on, go.mod lists all that packages need: nothing differs for anybody."""
+    text = f"module a.b/x\n\ngo {go}\n\nreplace o.p/q => ../gone\n"
+    by_path = found(write(tmp_path, x__go_mod=text))
+    module = by_path["a.b/x"]
+    if complete:
+        assert [it.path for it in discover.local_replaces(module, by_path)] == ["o.p/q"]
+    else:
+        with pytest.raises(PlanError, match=r"which nobody who requires a\.b/x would get"):
+            discover.local_replaces(module, by_path)
+
+
 def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path) -> None:
     module, by_path = replacing(tmp_path, "o.p/q => f.g/q v1.0.0")
     assert discover.local_replaces(module, by_path) == []

@@ -109,11 +109,22 @@ def test_options_add_and_take_away(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "reason"),
-    [({"private": True}, "private: true"), ({"private": True, "version": "x"}, "private: true")],
+    [
+        ({"private": True}, "says private: true"),
+        ({"private": True, "version": "x"}, "says private: true"),
+        ({"private": "true"}, 'says private: "true"'),
+        ({"private": []}, "says private: []"),
+    ],
 )
 def test_private_packages_say_why(tmp_path: Path, more: dict[str, object], reason: str) -> None:
     (found,) = discovered(write(tmp_path, {"package.json": {**CORE, **more}})).values()
     assert reason in found.unpublishable
+
+
+@pytest.mark.parametrize("value", [False, None, 0, ""])
+def test_what_javascript_takes_for_false_is_not_private(tmp_path: Path, value: object) -> None:
+    (found,) = discovered(write(tmp_path, {"package.json": {**CORE, "private": value}})).values()
+    assert not found.unpublishable
 
 
 def test_without_a_version_nothing_can_be_published(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -26,6 +27,7 @@ MAX_DIRECTORIES: Final = 100_000
 # The go command does not look into them either: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
 _IGNORED: Final = frozenset({"vendor", "node_modules"})
 _FIXTURES: Final = "testdata"
+_LANGUAGE: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,19 +106,21 @@ def packages(by_path: Mapping[str, Module]) -> list[Package]:
 
 
 def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replace]:
-    """Its replacements that only say where this workspace has another of its modules: nobody needs
-    them once both are published.
+    """Its replacements that only say where this workspace has another of its modules, and those of
+    what it does not require: nobody needs them once it is published.
 
     Raises PlanError for those that make what is published differ from what is built here: whoever
     requires a module sees none of its replacements.
     https://go.dev/ref/mod#go-mod-file-replace
     """
     local = []
+    required = {require.path for require in module.mod.requires}
     for replace in module.mod.replaces:
         is_directory = gomod.is_directory(replace.target)
         at = (module.directory / replace.target).resolve() if is_directory else None
         other = by_path.get(replace.path)
-        if other is not None and at == other.directory:
+        unused = is_directory and replace.path not in required and _is_complete(module.mod)
+        if unused or (other is not None and at == other.directory):
             local.append(replace)
         elif other is not None or is_directory:
             raise PlanError(
@@ -126,6 +130,15 @@ def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replac
                 f"both in a go.work, or publish {replace.path} from this workspace too.",
             )
     return local
+
+
+def _is_complete(mod: GoMod) -> bool:
+    """Whether it requires all that its packages need, directly or not.
+
+    https://go.dev/ref/mod#graph-pruning
+    """
+    found = _LANGUAGE.match(mod.go)
+    return found is not None and (int(found[1]), int(found[2])) >= (1, 17)
 
 
 def check(module: Module, text: str, planned: Mapping[str, str], by: Mapping[str, Module]) -> None:

@@ -121,8 +121,11 @@ def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]
 
 
 def _unpublishable(document: Mapping[str, object]) -> str:
-    if document.get("private") is True:
-        return "its package.json says private: true"
+    # Whatever JavaScript takes for true, "false" among it.
+    # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+    private = document.get("private")
+    if private or isinstance(private, list | dict):
+        return f"its package.json says private: {json.dumps(private)[:40]}"
     if "version" not in document:
         return "its package.json has no version"
     return ""

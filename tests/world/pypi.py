@@ -1,0 +1,250 @@
+"""Python repositories: what uv's lock files say of their packages, and projects of that shape."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import tomlkit
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from world.facts import Edges, Expected
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+MANIFEST: Final = "pyproject.toml"
+# What a version that only git's tags would tell is taken for.
+_UNTOLD: Final = "1.0.0"
+_ASSIGNED: Final = re.compile(r"""^__version__ = ["'](.+)["']$""", re.MULTILINE)
+_EXTRA: Final = re.compile(r"extra == '([^']+)'")
+_BACKEND: Final = Path(__file__).with_name("plain_backend.py")
+
+
+@dataclass(frozen=True)
+class Locked:
+    """A package of the repository in a lock file; `virtual` is what uv does not build."""
+
+    name: str
+    directory: Path
+    version: str
+    virtual: bool
+    requires: tuple[Mapping[str, Any], ...]
+
+    def needs(self, extra: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Name and extras of what is required always, or under an extra."""
+        for each in self.requires:
+            found = _EXTRA.search(each.get("marker", ""))
+            if (found[1] if found else "") == extra:
+                yield each["name"], tuple(each.get("extras", ()))
+
+    @property
+    def extras(self) -> set[str]:
+        return set(_EXTRA.findall(" ".join(each.get("marker", "") for each in self.requires)))
+
+
+def tool(_root: Path) -> list[str]:
+    return ["uv", "--version"]
+
+
+def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Expected]:
+    members = sorted(
+        {each.directory: each for each in _members(root, config)}.values(),
+        key=lambda each: each.directory,
+    )
+    names = {each.name for each in members}
+    manifests: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+    private: set[str] = set()
+    hard: Edges = set()
+    soft: Edges = set()
+    by_name = {each.name: each for each in members}
+    for member in members:
+        document = tomllib.loads((member.directory / MANIFEST).read_text())
+        kept = _kept(document, names)
+        version = str(Version(member.version or _told(document, member.directory)))
+        if "version" in kept["project"].get("dynamic", ()):
+            kept["version"] = version
+        versions[member.name] = version
+        classifiers = kept["project"].get("classifiers", ())
+        if member.virtual or classifiers:
+            private.add(member.name)
+        manifests[member.directory.relative_to(root).as_posix()] = kept
+        hard |= {(member.name, on) for on in _needed(member, "", by_name)}
+        for text in kept.get("build-system", {}).get("requires", ()):
+            hard.add((member.name, canonicalize_name(Requirement(text).name)))
+        for extra in member.extras:
+            soft |= {(member.name, on) for on in _needed(member, extra, by_name)}
+    if (root / MANIFEST).is_file() and "." not in manifests:
+        manifests["."] = _kept(tomllib.loads((root / MANIFEST).read_text()), names)
+    expected = Expected(
+        versions=versions, private=frozenset(private), hard=frozenset(hard), soft=frozenset(soft)
+    )
+    return {"manifests": dict(sorted(manifests.items()))}, expected
+
+
+def _members(root: Path, config: Mapping[str, Any]) -> Iterator[Locked]:
+    """Those of the root's workspace, and those that releasekit.toml would name."""
+    if (root / MANIFEST).is_file():
+        yield from _locked(root)
+    for pattern in config.get("packages", ()):
+        for path in sorted(root.glob(f"{pattern}/{MANIFEST}")):
+            yield from (each for each in _locked(path.parent) if each.directory == path.parent)
+
+
+def _locked(directory: Path) -> Iterator[Locked]:
+    lock = directory / "uv.lock"
+    if not lock.is_file():
+        yield _declared(directory)
+        return
+    for each in tomllib.loads(lock.read_text())["package"]:
+        where = each["source"].get("editable", each["source"].get("virtual"))
+        if where is not None:
+            yield Locked(
+                name=each["name"],
+                directory=(directory / where).resolve(),
+                version=each.get("version", ""),
+                virtual="virtual" in each["source"],
+                requires=tuple(each.get("metadata", {}).get("requires-dist", ())),
+            )
+
+
+def _declared(directory: Path) -> Locked:
+    """As uv would lock it: locking it here would run its build."""
+    project = tomllib.loads((directory / MANIFEST).read_text())["project"]
+    requirements = map(Requirement, project.get("dependencies", ()))
+    return Locked(
+        name=project["name"],
+        directory=directory,
+        version=project.get("version", ""),
+        virtual=False,
+        requires=tuple(
+            {"name": canonicalize_name(each.name), "extras": each.extras} for each in requirements
+        ),
+    )
+
+
+def _needed(member: Locked, extra: str, by_name: Mapping[str, Locked]) -> set[str]:
+    """What it takes to install it, with the extras that are asked for on the way."""
+    found, pending = set(), list(member.needs(extra))
+    seen: set[tuple[str, str]] = set()
+    while pending:
+        name, extras = pending.pop()
+        if name in by_name:
+            found.add(name)
+            asked = {(name, each) for each in extras} - seen
+            seen |= asked
+            pending += [need for each in asked for need in by_name[name].needs(each[1])]
+    return found
+
+
+def _told(document: Mapping[str, Any], directory: Path) -> str:
+    """The version in the file that hatchling would read it from."""
+    path = document["tool"].get("hatch", {}).get("version", {}).get("path")
+    found = _ASSIGNED.search((directory / path).read_text()) if path else None
+    return found[1] if found else _UNTOLD
+
+
+def _kept(document: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Of a manifest what has to do with the packages of the repository."""
+
+    def own(requirements: list[str]) -> list[str]:
+        return [
+            text
+            for text in requirements
+            if canonicalize_name(re.split(r"[^\w.-]", text, maxsplit=1)[0]) in names
+        ]
+
+    kept: dict[str, Any] = {}
+    if project := document.get("project"):
+        keys = ("name", "version", "dynamic")
+        kept["project"] = {key: project[key] for key in keys if key in project}
+        private = [each for each in project.get("classifiers", ()) if each.startswith("Private")]
+        extras = {key: own(each) for key, each in project.get("optional-dependencies", {}).items()}
+        kept["project"] |= {
+            key: value
+            for key, value in {
+                "classifiers": private,
+                "dependencies": own(project.get("dependencies", [])),
+                "optional-dependencies": {key: each for key, each in extras.items() if each},
+            }.items()
+            if value
+        }
+    if "build-system" in document:
+        system = document["build-system"]
+        kept["build-system"] = {"requires": own(system["requires"])}
+        if "backend-path" in system:
+            kept["build-system"]["backend-path"] = system["backend-path"]
+    tool = document.get("tool", {})
+    for hook in tool.get("hatch", {}).get("metadata", {}).get("hooks", {}).values():
+        extras = {key: own(each) for key, each in hook.get("optional-dependencies", {}).items()}
+        fields = {
+            "dependencies": own(hook.get("dependencies", [])),
+            "optional-dependencies": extras,
+        }
+        # Extras name one another, so that also those without a part in the order are needed.
+        kept["computed"] = {key: value for key, value in fields.items() if value}
+    uv = tool.get("uv", {})
+    kept["uv"] = {key: uv[key] for key in ("package", "managed", "workspace") if key in uv}
+    kept["uv"]["sources"] = {
+        key: value
+        for key, value in uv.get("sources", {}).items()
+        if canonicalize_name(key) in names
+    }
+    kept["uv"] = {key: value for key, value in kept["uv"].items() if value not in ({}, None)}
+    return {key: value for key, value in kept.items() if value or key == "build-system"}
+
+
+def write(root: Path, shape: Mapping[str, Any], _config: Mapping[str, Any]) -> None:
+    """Everything is built by hatchling, but for what has a backend in its own tree."""
+    for where, kept in shape["manifests"].items():
+        directory = root / where
+        directory.mkdir(parents=True, exist_ok=True)
+        document = _document(directory, kept)
+        (directory / MANIFEST).write_text(tomlkit.dumps(document))
+
+
+def _document(directory: Path, kept: Mapping[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    if "project" in kept:
+        project = document["project"] = {**kept["project"], "requires-python": ">=3.11"}
+        module = f"skeleton_{canonicalize_name(project['name']).replace('-', '_')}.py"
+        (directory / module).write_text("")
+        hatch: dict[str, Any] = {"build": {"targets": {"wheel": {"only-include": [module]}}}}
+        if "version" in kept:
+            (directory / "about.py").write_text(f'__version__ = "{kept["version"]}"\n')
+            hatch["version"] = {"path": "about.py"}
+        if "computed" in kept:
+            hatch["metadata"] = {"hooks": {"custom": {"path": "computed.py"}}}
+            (directory / "computed.py").write_text(_hook(kept["computed"], kept["version"]))
+        document["tool"] = {"hatch": hatch}
+    if "build-system" in kept:
+        document["build-system"] = _build_system(directory, kept["build-system"])
+    if "uv" in kept:
+        document.setdefault("tool", {})["uv"] = kept["uv"]
+    return document
+
+
+def _build_system(directory: Path, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """With what is in the repository, where it takes that, even to build itself."""
+    if "backend-path" in kept:
+        (directory / kept["backend-path"][0]).mkdir(parents=True)
+        shutil.copyfile(_BACKEND, directory / kept["backend-path"][0] / _BACKEND.name)
+    if "backend-path" in kept or kept["requires"]:
+        return {**kept, "build-backend": _BACKEND.stem}
+    return {"requires": ["hatchling"], "build-backend": "hatchling.build"}
+
+
+def _hook(computed: Mapping[str, Any], version: str) -> str:
+    text = repr(dict(computed)).replace("{{ version }}", version)
+    return (
+        "from hatchling.metadata.plugin.interface import MetadataHookInterface\n\n\n"
+        "class Computed(MetadataHookInterface):\n"
+        f"    def update(self, metadata):\n        metadata.update({text})\n"
+    )

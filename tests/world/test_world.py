@@ -1,0 +1,143 @@
+"""Repositories of the world, as skeletons: what their own tools say is planned, is built and
+published, and can be installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from integration.tools import require_tool
+from releasekit.__main__ import main
+from releasekit.graph import reachable
+from world import facts, skeleton, user
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from world.facts import World
+
+WORLDS: Final = facts.all_worlds()
+TOOLS: Final = {"pypi": "uv", "npm": "npm", "cargo": "cargo", "go": "go", "maven": "mvn"}
+# How many packages of one workspace are built here: what takes a few seconds.
+MOST: Final = {"pypi": 15, "npm": 60, "cargo": 20, "go": 200, "maven": 5}
+SMALL: Final = [world for world in WORLDS if len(world.packages) <= MOST[world.ecosystem]]
+# Those of ecosystems whose tools read manifests alone, and within a second.
+READABLE: Final = [world for world in WORLDS if world.ecosystem in {"cargo", "go"}]
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def root(world: World, tmp_path: Path) -> Path:
+    """The workspace."""
+    require_tool(TOOLS[world.ecosystem])
+    directory = tmp_path / "repository"
+    directory.mkdir()
+    return skeleton.write(directory, world)
+
+
+def program(command: str, root: Path, world: World, registry: Path, *more: str | Path) -> int:
+    where = ["--ecosystem", world.ecosystem, "--registry", f"dir:{registry}"]
+    return main([command, str(root), *where, *map(str, more)])
+
+
+def of(world: World) -> str:
+    return world.name
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=of)
+def test_what_is_planned_is_what_the_repository_s_own_tool_says(
+    world: World, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R1: every package, every version, every edge, and nothing else."""
+    code = program("plan", root, world, tmp_path / "registry", "--format", "json")
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert differences(json.loads(said.out)["packages"], world) == []
+
+
+def test_workspaces_below_a_root_without_a_manifest_are_one_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R1: nobody has to say where they are, and nothing of them is missed."""
+    root = tmp_path / "repository"
+    worlds = [world for world in WORLDS if world.name in {"npm-core", "pypi-genkit"}]
+    for world in worlds:
+        require_tool(TOOLS[world.ecosystem])
+        directory = root / world.ecosystem
+        directory.mkdir(parents=True)
+        skeleton.write(directory, world)
+    code = main(["plan", str(root), "--registry", f"dir:{tmp_path / 'registry'}", "--format=json"])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    packages = json.loads(said.out)["packages"]
+    for world in worlds:
+        own = [each for each in packages if each["ecosystem"] == world.ecosystem]
+        assert differences(own, world) == []
+
+
+def differences(packages: Sequence[Mapping[str, Any]], world: World) -> list[object]:
+    """What a plan has that the tool does not say, or the other way round."""
+    versions = {each["name"]: each["version"] for each in packages}
+    wrong: list[object] = [*sorted(versions.items() ^ world.packages.items())]
+    for each in packages:
+        name = each["name"]
+        edges = {need["on"].partition(":")[2] for need in each["dependencies"]}
+        missed = world.required.get(name, edges) - edges
+        made_up = edges - world.allowed.get(name, edges)
+        wrong += [f"{name} needs {on}" for on in sorted(missed)]
+        wrong += [f"{name} does not need {on}" for on in sorted(made_up)]
+    return wrong
+
+
+@pytest.mark.parametrize("world", READABLE, ids=of)
+def test_a_skeleton_is_what_it_was_made_from(world: World, root: Path) -> None:
+    """The tools say of it what they said of the repository."""
+    module = skeleton.module_of(world.ecosystem)
+    shape, expected = module.distilled(root, {**world.options})
+    assert json.loads(json.dumps(shape)) == world.shape
+    assert expected.document() == world.expected
+
+
+@pytest.mark.parametrize("world", SMALL, ids=of)
+def test_what_is_published_can_be_installed(
+    world: World, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R1, R2: with all that it needs of the same release."""
+    results, registry = tmp_path / "results.json", tmp_path / "registry"
+    code = program("publish", root, world, registry, "--results-file", results)
+    said = capsys.readouterr()
+    assert code == 0, said.out + said.err
+    packages = json.loads(results.read_text())["packages"]
+    outcomes = {each["name"]: each["outcome"] for each in packages}
+    assert outcomes == dict.fromkeys(world.packages, "published")
+    roots = wanted(world)
+    versions = {name: world.packages[name] for name in roots}
+    where, home = registry / world.ecosystem, tmp_path / "user"
+    came = user.installed(world.ecosystem, where, versions, home)
+    assert came is None or came >= set().union(*roots.values())
+
+
+def wanted(world: World) -> dict[str, set[str]]:
+    """The package that brings along most of the others, with all of these. Cargo leaves out what
+    is optional or for another system, so that everything is asked of it; a Go module names all
+    that it needs, and leaves out nothing for a cycle.
+    """
+    if world.ecosystem == "go":
+        needs = {name: {name, *on} for name, on in world.soft.items()}
+    else:
+        needs = {name: {name, *reachable([name], world.hard.__getitem__)} for name in world.hard}
+    if world.ecosystem == "cargo":
+        return needs
+    most = min(needs, key=lambda name: (-len(needs[name]), name))
+    return {most: needs[most]}
