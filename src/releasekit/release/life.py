@@ -121,6 +121,17 @@ def inseparable(first: PackageRun, runs: Iterable[PackageRun]) -> list[PackageRu
     return [run for run in by_id.values() if run.id in found]
 
 
+def loss(first: PackageRun, runs: Iterable[PackageRun]) -> PackageError | None:
+    """Why `first` would be of no use: what it needs goes out after it, and cannot any more."""
+    for other in inseparable(first, runs):
+        if other.error is not None or other.planned.action is Action.REFUSE:
+            return PackageError(
+                f"it needs {other.id}, which failed; nothing of it was sent",
+                hint=f"Fix {other.id.name}, then run the same command again.",
+            )
+    return None
+
+
 def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:
     """The error of what failed before anything was sent; the rest of the deployment gets an error
     too.

@@ -22,7 +22,7 @@ from releasekit.errors import (
 from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import MEND
-from releasekit.release.life import fail_together, inseparable
+from releasekit.release.life import fail_together, inseparable, loss
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
@@ -202,8 +202,11 @@ class Phases:
             return
         name = runs[0].id.ecosystem
         async with turn(Kind.UPLOAD_TURN, name, self._turns[name]):
-            for companion in companions_of(runs[0]):
+            built = companions_of(runs[0])
+            for companion in built:
                 await self._look_again(companion)
+            if error := loss(runs[0], built):
+                raise error
             companions = companions_of(runs[0])
             try:
                 await self._send_missing(target, runs, companions)
