@@ -62,6 +62,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Call `look` whenever nothing is left to do in the present instant."""
         self._jumps.before_jump = look
 
+    def run_in_executor(
+        self, executor: object, func: Callable[..., T], *args: object
+    ) -> asyncio.Future[T]:
+        """What belongs into a thread takes no time here, and comes in the same order each time."""
+        answer: asyncio.Future[T] = self.create_future()
+        self.call_soon(_answer, answer, func, args)
+        return answer
+
     # Order among tasks that are ready together is not promised by asyncio; among callbacks it is.
     # https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.loop.call_soon
     def call_soon(
@@ -76,6 +84,17 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 lambda: self.call_soon(callback, *args, context=context), context=context
             )
         return super().call_soon(callback, *args, context=context)
+
+
+def _answer(answer: asyncio.Future[T], func: Callable[..., T], args: tuple[object, ...]) -> None:
+    try:
+        result = func(*args)
+    except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
+        if not answer.done():
+            answer.set_exception(error)
+    else:
+        if not answer.done():
+            answer.set_result(result)
 
 
 def run(main: Callable[[VirtualLoop], Coroutine[object, object, T]], seed: int | None = None) -> T:

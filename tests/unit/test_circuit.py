@@ -61,6 +61,20 @@ def test_a_rest_counts_as_an_attempt_once_it_has_lasted_too_long() -> None:
     assert virtual_time.run(main()) == once * 2
 
 
+def test_what_failed_once_long_ago_has_not_been_down_since() -> None:
+    """R16: nothing may have been asked meanwhile, while everything was built."""
+
+    async def main() -> None:
+        circuit = Circuit("registry", failures=2, pause_s=5.0)
+        circuit.failed("refused")
+        await asyncio.sleep(600.0)
+        circuit.failed("refused")
+        with pytest.raises(LeftAlone):
+            circuit.check()
+
+    virtual_time.run(main())
+
+
 def test_requests_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:
     async def main() -> None:
         circuit = Circuit("registry", failures=1, pause_s=10.0)

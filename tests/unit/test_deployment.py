@@ -220,6 +220,22 @@ def test_what_is_of_no_use_alone_is_not_sent_without_the_rest(tmp_path: Path) ->
     assert shelf.deployed == [["lone"]]
 
 
+def test_what_is_of_no_use_alone_is_not_sent_where_sources_of_the_rest_changed(
+    tmp_path: Path,
+) -> None:
+    """R6"""
+    shelf = Shelf()
+    careless = FakeWorkspace(touching={"lone": tmp_path / "app.toml"}, batch=True)
+    results = parts(tmp_path, shelf, plan(RING, APP, package("lone")), careless)
+    assert outcomes(results) == {
+        "core": Outcome.FAILED,
+        "app": Outcome.BLOCKED,
+        "lone": Outcome.PUBLISHED,
+    }
+    assert results["core"].reason == "it needs fake:app, which failed; nothing of it was sent"
+    assert shelf.deployed == [["lone"]]
+
+
 def test_only_what_is_refused_fails(tmp_path: Path) -> None:
     """R6: all or none went out, and what is wrong is wrong with one of them."""
     shelf = Shelf(refused="app")

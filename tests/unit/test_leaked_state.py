@@ -101,6 +101,23 @@ def test_what_is_no_archive_has_no_members(tmp_path: Path, data: bytes) -> None:
     assert member_names(tmp_path / "file") == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b"PK\1\2\x14\3\x14", b"PK\1\2\x14\3\x63"), ("é".encode(), b"\xff\xfe")],
+    ids=["version", "name"],
+)
+def test_a_zip_that_cannot_be_listed_ends_no_run(
+    tmp_path: Path, before: bytes, after: bytes
+) -> None:
+    path = tmp_path / "file"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("é.txt", "")
+    data = path.read_bytes()
+    assert before in data
+    path.write_bytes(data.replace(before, after))
+    assert member_names(path) == []
+
+
 def test_where_the_state_directory_is_in_a_tree(tmp_path: Path) -> None:
     assert within(tmp_path / "a" / NAME, tmp_path) == f"a/{NAME}"
     assert within(tmp_path / NAME, tmp_path / "a") == ""

@@ -291,6 +291,16 @@ def test_what_packages_share_is_pinned_by_one_build_at_a_time(line: Line, tmp_pa
     assert shared.read_text() == "@one @two"
 
 
+def test_what_a_batch_shares_is_pinned_in_the_order_of_locks(line: Line, tmp_path: Path) -> None:
+    """R22: `a-b` goes before `a/b` as a name, and behind it as a path."""
+    (tmp_path / "a").mkdir()
+    shared = (tmp_path / "a" / "b", tmp_path / "a-b")
+    for path in shared:
+        path.write_text("@one")
+    line.workspace = FakeWorkspace([replace(package("one"), inherits=shared)])
+    assert line.outcomes(*line.workspace.packages) == {"one": Outcome.PUBLISHED}
+
+
 def test_a_passing_fault_is_tried_again(line: Line) -> None:
     """R12"""
     line.registry.faults["core"] = [BUSY, BUSY]
@@ -341,6 +351,14 @@ def test_waiting_for_a_registry_to_come_back_is_no_attempt(line: Line) -> None:
     line.registry.faults["app"] = [BUSY, resting, BUSY, resting, BUSY]
     result = line.run(plan(APP), max_retries=2)["app"]
     assert (result.outcome, result.attempts, result.reason) == (Outcome.FAILED, 3, "503")
+
+
+def test_what_was_sent_before_a_registry_went_down_is_not_sent_again(line: Line) -> None:
+    """R15: of a package of several files, some may be there by then."""
+    line.registry.lost["core"] = LeftAlone("it is down", retry_after=0.0)
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.attempts) == (Outcome.ALREADY_PUBLISHED, 1)
+    assert line.registry.uploads == ["core"]
 
 
 def test_a_run_that_ends_waits_for_no_registry(line: Line) -> None:

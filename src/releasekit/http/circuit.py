@@ -45,7 +45,7 @@ class Circuit:
 
     def failed(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()
-        if not self._failures:
+        if self._failures < self._limit:
             self._down_since = now
         self._failures += 1
         self._last = reason

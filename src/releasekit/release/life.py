@@ -33,7 +33,8 @@ class PackageRun:
     `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
-    has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it.
+    has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it. `rests`
+    are those `attempts` that ended because the registry was left alone.
     """
 
     planned: PlannedPackage
@@ -46,6 +47,7 @@ class PackageRun:
     pending_follow_up: BuildFailed | None = None
     postponed: str = ""
     attempts: int = 0
+    rests: int = 0
     spans: list[Span] = field(default_factory=list)
     warnings: tuple[PackageWarning, ...] = ()
 
@@ -117,6 +119,17 @@ def inseparable(first: PackageRun, runs: Iterable[PackageRun]) -> list[PackageRu
 
     found = reachable([first.id], needed) - {first.id}
     return [run for run in by_id.values() if run.id in found]
+
+
+def loss(first: PackageRun, runs: Iterable[PackageRun]) -> PackageError | None:
+    """Why `first` would be of no use: what it needs goes out after it, and cannot any more."""
+    for other in inseparable(first, runs):
+        if other.error is not None or other.planned.action is Action.REFUSE:
+            return PackageError(
+                f"it needs {other.id}, which failed; nothing of it was sent",
+                hint=f"Fix {other.id.name}, then run the same command again.",
+            )
+    return None
 
 
 def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitError:
@@ -194,7 +207,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         reason=reason,
         hint=error.hint if error else _HINTS.get(outcome, ""),
         log=error.log if isinstance(error, BuildFailed) else (),
-        attempts=run.attempts,
+        attempts=run.attempts - run.rests,
         duration_s=busy(run.spans),
         url=run.published.url if run.published else "",
         artifacts=run.artifacts,

@@ -22,7 +22,7 @@ from releasekit.errors import (
 from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import MEND
-from releasekit.release.life import fail_together, inseparable
+from releasekit.release.life import fail_together, inseparable, loss
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
@@ -81,7 +81,7 @@ class Phases:
         """
         async with contextlib.AsyncExitStack() as alone:
             manifests = {path for run in runs for path in run.planned.package.manifests}
-            for path in sorted(self._inherited.keys() & manifests):
+            for path in sorted(self._inherited.keys() & manifests, key=str):
                 lock = self._inherited[path]
                 await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
             await self._build_alone(runs, versions)
@@ -99,7 +99,9 @@ class Phases:
             ):
                 built = await self._build(workspace, packages)
             for run in runs:
-                answer = built[run.id]
+                answer = await asyncio.to_thread(
+                    without_state, run.planned.package, built[run.id], config.state_directory
+                )
                 if isinstance(answer, BuildFailed):
                     if not (run.postponed and answer.premature):
                         run.error = answer
@@ -127,18 +129,11 @@ class Phases:
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
     ) -> Mapping[PackageId, Built]:
-        config = self._config
-        into = partial(built_directory, state_directory=config.state_directory)
-        limit_s = config.task_timeout_s
+        into = partial(built_directory, state_directory=self._config.state_directory)
+        limit_s = self._config.task_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                built = await workspace.build(packages, into)
-                return {
-                    package.id: await asyncio.to_thread(
-                        without_state, package, built[package.id], config.state_directory
-                    )
-                    for package in packages
-                }
+                return await workspace.build(packages, into)
         except TimeoutError:
             error = BuildFailed(
                 f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
@@ -184,7 +179,7 @@ class Phases:
                 await self._send(runs, companions)
         except LeftAlone:
             for run in runs:
-                run.attempts -= 1  # nothing was asked
+                run.rests += 1  # though some of its files may be there by now
             raise
 
     async def _look_again(self, run: PackageRun) -> None:
@@ -207,8 +202,11 @@ class Phases:
             return
         name = runs[0].id.ecosystem
         async with turn(Kind.UPLOAD_TURN, name, self._turns[name]):
-            for companion in companions_of(runs[0]):
+            built = companions_of(runs[0])
+            for companion in built:
                 await self._look_again(companion)
+            if error := loss(runs[0], built):
+                raise error
             companions = companions_of(runs[0])
             try:
                 await self._send_missing(target, runs, companions)

@@ -15,7 +15,7 @@ from releasekit.release.life import (
     Ending,
     PackageRun,
     companions,
-    inseparable,
+    loss,
     result_of,
     results_of,
 )
@@ -177,22 +177,12 @@ class ReleaseRun:
             if run.planned.action is Action.REFUSE:
                 run.error = PackageError(run.planned.reason)
             elif not (run.attempts or run.planned.begun):
-                run.error = run.error or self._lost(run)
+                run.error = run.error or loss(run, self._runs.values())
         await self._phases.upload(
             runs,
             companions=self._companions,
             may_retry=lambda error: not self._ending and self._scheduler.retries(node, error),
         )
-
-    def _lost(self, run: PackageRun) -> PackageError | None:
-        """Why it would be of no use: what it needs goes out after it, and cannot any more."""
-        for other in inseparable(run, self._runs.values()):
-            if other.error is not None or other.planned.action is Action.REFUSE:
-                return PackageError(
-                    f"it needs {other.id}, which failed; nothing of it was sent",
-                    hint=f"Fix {other.id.name}, then run the same command again.",
-                )
-        return None
 
     async def _confirm(self, run: PackageRun) -> None:
         await self._lookups.confirm(run)

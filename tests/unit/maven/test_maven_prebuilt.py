@@ -121,6 +121,14 @@ def test_a_damaged_jar_is_one_line(files: MavenFiles, tmp_path: Path) -> None:
     assert refusal(files, path).startswith(": not a readable archive")
 
 
+def test_a_jar_with_a_name_that_is_no_text_is_one_line(files: MavenFiles, tmp_path: Path) -> None:
+    path = tmp_path / "b-1.0.jar"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("é.class", b"x")
+    path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xfe"))
+    assert refusal(files, path).startswith(": not a readable archive")
+
+
 def test_a_pom_is_known_by_its_coordinates(files: MavenFiles, tmp_path: Path) -> None:
     path = write(tmp_path / "b-1.0.pom", child("b") + needs("a", "[1.0,2.0)"))
     found = contained(files, path)

@@ -143,6 +143,7 @@ NAMELESS = b"Metadata-Version: 2.1\nVersion: 1\n"
     [
         ("acme_core-1.0.0.rpm", b"x", "neither a wheel nor a source"),
         (WHEEL, b"no zip", "not a readable archive"),
+        (WHEEL, zipped(é=b"").replace("é".encode(), b"\xff\xfe"), "not a readable archive"),
         (WHEEL, zipped(a__METADATA=FULL, METADATA=FULL), "without core metadata"),
         (WHEEL, zipped(**{"a.dist-info__METADATA": NAMELESS}), "no Metadata-Version, Name"),
         (SDIST, b"no gzip", "not a readable archive"),

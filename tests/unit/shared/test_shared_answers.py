@@ -9,7 +9,7 @@ from releasekit.ecosystems.maven.access import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.registry import ANSWERS as NPM
 from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
-from releasekit.errors import Denied, Rejected, Transient
+from releasekit.errors import Denied, LeftAlone, Rejected, Transient
 
 
 def test_a_final_error_outweighs_one_to_retry() -> None:
@@ -37,6 +37,15 @@ def test_errors_to_retry_are_joined() -> None:
     assert isinstance(alone, Transient)
     assert (alone.retry_after, alone.ambiguous, alone.crowded) == (None, False, False)
     assert joined.crowded
+
+
+def test_files_that_nobody_was_asked_to_take_are_no_attempt() -> None:
+    """R16: as little as one such file; where one of several was sent, it counts."""
+    resting = [LeftAlone("down", retry_after=pause_s) for pause_s in (4.0, 5.0)]
+    joined = most_telling(resting)
+    assert isinstance(joined, LeftAlone)
+    assert joined.retry_after == 5.0
+    assert not isinstance(most_telling([*resting, Transient("503")]), LeftAlone)
 
 
 def test_a_crowd_is_not_a_version_that_exists() -> None:

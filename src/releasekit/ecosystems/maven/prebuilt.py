@@ -31,8 +31,15 @@ if TYPE_CHECKING:
 _PROPERTIES: Final = "/pom.properties"
 _ARCHIVER: Final = "META-INF/maven/"
 _MAX_PROPERTIES_BYTES: Final = 64 * 1024
-# RuntimeError is what zipfile raises for an encrypted member.
-_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+# RuntimeError is what zipfile raises for an encrypted member, UnicodeDecodeError for a bad name.
+_UNREADABLE: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    UnicodeDecodeError,
+)
 
 
 class MavenFiles:

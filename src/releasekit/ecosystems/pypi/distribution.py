@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 
-# RuntimeError is what zipfile raises for an encrypted member.
+# RuntimeError is what zipfile raises for an encrypted member, UnicodeDecodeError for a bad name.
 _UNREADABLE: Final = (
     zipfile.BadZipFile,
     BadArchive,
@@ -32,6 +32,7 @@ _UNREADABLE: Final = (
     EOFError,
     NotImplementedError,
     RuntimeError,
+    UnicodeDecodeError,
 )
 
 Form = dict[str, str | list[str]]

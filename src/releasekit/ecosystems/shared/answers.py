@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
-from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http.client import check, is_crowded, message_of, one_line
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
     if len(transient) < len(errors):
         return next(error for error in errors if not isinstance(error, Transient))
     waits = [error.retry_after for error in transient if error.retry_after is not None]
+    if all(isinstance(error, LeftAlone) for error in transient):
+        return LeftAlone(str(transient[0]), retry_after=max(waits, default=None))
     return Transient(
         str(transient[0]),
         retry_after=max(waits, default=None),
