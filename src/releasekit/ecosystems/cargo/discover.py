@@ -161,7 +161,9 @@ def _without_rings(
     """A crate may need an older release of one that needs it: for cargo, what has no path is on the
     registry, so on a cycle a version alone only says what goes first if that is possible.
     """
-    hard = {name: {edge.on.name for edge in found if not edge.soft} for name, found in edges.items()}
+    hard = {
+        name: {edge.on.name for edge in found if not edge.soft} for name, found in edges.items()
+    }
     ring_of = {name: ring for ring in rings(hard) for name in ring}
 
     def given_way(name: str, edge: Dependency) -> Dependency:
