@@ -131,6 +131,17 @@ def test_what_git_ignores_is_not_named(tmp_path: Path) -> None:
     assert found(root) == []
 
 
+def test_what_is_installed_does_not_hide_what_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much of it is committed."""
+    monkeypatch.setattr("releasekit.plan.below.MAX_MANIFESTS", 2)
+    files = {f"node_modules/{name}/package.json": js(name) for name in "abc"}
+    root = write(tmp_path, {**files, "web/package.json": js("web")})
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    assert shown(found(root)) == [("npm", "web", 0)]
+
+
 @pytest.mark.parametrize(
     "files",
     [

@@ -241,6 +241,14 @@ def test_what_only_the_file_needs_goes_first(case: Case) -> None:
     )
 
 
+def test_what_the_manifest_takes_from_the_registry_a_file_may_take_too(case: Case) -> None:
+    """R1: what is built of the same manifest would go out."""
+    older = Dependency(on=package_id("core"), requirement="0.9")
+    case.packages = (CORE, replace(package("app"), elsewhere=(older,)))
+    bring(case.root / "dist", "app.pkg", "app", needs={"core": "0.9"})
+    assert case.found()["app"].dependencies == ()
+
+
 def test_what_the_manifest_says_already_is_not_said_twice(case: Case) -> None:
     bring(case.root / "dist", "app.pkg", "app", needs={"core": "1.0", "app": "1.0"})
     assert case.found()["app"].dependencies == APP.dependencies

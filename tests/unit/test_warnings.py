@@ -143,6 +143,19 @@ def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> 
     ]
 
 
+def test_what_changed_in_a_package_left_out_is_not_its_parents(tmp_path: Path) -> None:
+    """R49: whatever of the workspace is chosen."""
+    root = tmp_path.resolve()
+    made = placed(plan(CORE, APP, actions=dict.fromkeys(["core", "app"], Action.KEEP)), root)
+    git(root, "tag", "v1.0")
+    (root / "app/a.py").write_text("2")
+    git(root, "commit", "--quiet", "--all", "--message", "Change")
+    packages = [each.package for each in made.packages]
+    top = replace(made.packages[0], package=replace(packages[0], directory=root))
+    target = Target(FakeWorkspace([top.package, packages[1]]), FakeRegistry())
+    assert names(warned(tmp_path, replace(made, packages=(top,)), target)) == {"core": []}
+
+
 def test_what_an_earlier_run_built_is_examined_again(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP, actions={"core": Action.UPLOAD}), commit="")
     target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)

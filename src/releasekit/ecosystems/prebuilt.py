@@ -127,7 +127,7 @@ class _Found:
     def completed(self, package: Package) -> Package:
         """With its files, and with what these need beyond its manifest."""
         files = self.files.get(package.id.name, {})
-        known = {dependency.on for dependency in package.dependencies} | {package.id}
+        known = {need.on for need in (*package.dependencies, *package.elsewhere)} | {package.id}
         more = {need.on: need for need in self.needs[package.id.name] if need.on not in known}
         return replace(
             package,
@@ -139,7 +139,7 @@ class _Found:
         contained, artifact = self._inspected(file)
         package = self._package(file, contained)
         refuse_other_bytes(file, artifact.sha256)
-        self._refuse_conflict(file, contained)
+        self._refuse_conflict(file, contained, package)
         first = self.files[package.id.name].setdefault(artifact.filename, artifact)
         if first.sha256 != artifact.sha256:
             raise PlanError(
@@ -186,8 +186,11 @@ class _Found:
             raise PlanError(f"{what}, but {package.version} is planned", hint=_HINT)
         return package
 
-    def _refuse_conflict(self, file: DistFile, contained: Contained) -> None:
+    def _refuse_conflict(self, file: DistFile, contained: Contained, package: Package) -> None:
+        """What its manifest takes from the registry on purpose, it may too."""
         versions = {p.id: p.version for p in self.packages if not p.unpublishable}
+        for need in package.elsewhere:
+            versions.pop(need.on, None)
         for need in contained.dependencies:
             version = versions.get(need.on)
             try:

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -205,14 +205,15 @@ def _classified(
     found = []
     for name, manifests in wanted.items():
         without = _list(config, name, "exclude")
-        directories = {
+        meant = (
             config.root / path.parent
-            for path in listed[:MAX_MANIFESTS]
+            for path in listed
             if path.name in manifests.names
             and not any(map(_is_foreign, path.parts[:-1]))
             and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
             and (config.root / path).is_file()
-        }
+        )
+        directories = set(islice(meant, MAX_MANIFESTS))
         own = folders.roots(ecosystems[name])
         survey = _Survey(config.root, own, manifests, directories - {config.root})
         survey.claim(config.root)

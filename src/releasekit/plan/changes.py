@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # https://maven.apache.org/maven-release/maven-release-plugin/prepare-mojo.html#tagNameFormat
 # https://go.dev/ref/mod#vcs-version
 _OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
+_JOINTS: Final = frozenset(joint for joint in _OWN_TAGS if len(joint) == 1)
 _SHARED_TAGS: Final = ("v", "")
 # What is in none of the files that a registry gets, or changes nothing for who uses them.
 _BESIDE: Final = re.compile(
@@ -74,11 +76,19 @@ def tag_of(package: Package, root: Path, tags: Collection[str]) -> Revision | No
         for joint in _OWN_TAGS:
             if (tag := f"{name}{joint}{version}") in tags:
                 return Revision.of_tag(tag)
-    own = tuple(f"{name}{joint}" for name in names for joint in _OWN_TAGS if len(joint) == 1)
-    if any(tag.startswith(own) for tag in tags):
+    own = {f"{name}{joint}" for name in names for joint in _JOINTS}
+    if not own.isdisjoint(_beginnings(frozenset(tags))):
         return None
     shared = (f"{prefix}{version}" for prefix in _SHARED_TAGS)
     return next((Revision.of_tag(tag) for tag in shared if tag in tags), None)
+
+
+@lru_cache(maxsize=1)
+def _beginnings(tags: frozenset[str]) -> frozenset[str]:
+    """All that a name and a joint may be: there may be many packages, and many more tags."""
+    return frozenset(
+        tag[:end] for tag in tags for end in range(1, len(tag) + 1) if tag[end - 1] in _JOINTS
+    )
 
 
 def _names(package: Package, root: Path) -> list[str]:

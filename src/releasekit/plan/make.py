@@ -149,7 +149,8 @@ def packages_of(
     if missed and not public:
         raise ConfigError(
             f"{config.root}: there is no package to publish here: {'; '.join(missed)}",
-            hint="Or name the directory of what is meant as `working-directory`.",
+            hint="Or name the directory of what is meant as `working-directory`, and let what is "
+            "never published say so in its manifest.",
         )
     if not packages:
         raise ConfigError(

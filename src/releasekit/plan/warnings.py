@@ -14,7 +14,7 @@ from releasekit.report.text import few
 from releasekit.report.warnings import warning_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
@@ -36,7 +36,8 @@ async def with_warnings(
     processes: Processes,
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
-    unbumped = await _unbumped(plan, config, history, processes)
+    everything = [each for target in targets.values() for each in target.workspace.packages]
+    unbumped = await _unbumped(plan, everything, config, history, processes)
     actions = {planned.package.id: planned.action for planned in plan.packages}
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
@@ -119,9 +120,15 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
 
 
 async def _unbumped(
-    plan: Plan, config: Config, history: History, processes: Processes
+    plan: Plan,
+    everything: Sequence[Package],
+    config: Config,
+    history: History,
+    processes: Processes,
 ) -> dict[Package, list[PackageWarning]]:
-    """Of the packages that are kept, what has changed since they were published."""
+    """Of the packages that are kept, what has changed since they were published; `everything` there
+    is, planned or not.
+    """
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
     if not kept or not plan.commit:
         return {}
@@ -133,7 +140,6 @@ async def _unbumped(
             since[planned.package] = Revision.of_commit(entry.commit)
         elif tag := tag_of(planned.package, config.root, tags):
             since[planned.package] = tag
-    everything = [*(planned.package for planned in plan.packages), *plan.private]
     found = await changes(since, everything, config.root, processes)
     return {
         package: [

@@ -22,6 +22,7 @@ from releasekit.ecosystems.cargo.metadata import Crate, Need
 from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind
+from releasekit.plan.order import in_order, without_soft_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -141,6 +142,20 @@ def test_what_is_needed_for_development_gives_way(tmp_path: Path) -> None:
     # Whatever is on a cycle, and all that depends on it.
     assert found.alone == {"a", "b", "c"}
     assert {pair for pair, edge in edges.items() if not edge.visible_first} == {("d", "e")}
+
+
+def test_a_version_alone_closes_no_cycle(tmp_path: Path) -> None:
+    """Cargo takes an older release from the registry, and publishes the two one after the other."""
+    back = Need(name="a", path=tmp_path / "a", requirement="^1", kind="normal")
+    members = [
+        crate(tmp_path, "a", by_version("b"), by_version("c"), replace(back, name="b", kind="dev")),
+        crate(tmp_path, "b", back),
+        crate(tmp_path, "c"),
+    ]
+    found = found_of(tmp_path, members, CRATES_IO).packages
+    public, notes = without_soft_cycles({each.id: each for each in found})
+    assert [each.id.name for each in in_order(list(public.values()))] == ["c", "a", "b"]
+    assert not notes
 
 
 def test_what_another_workspace_has_is_taken_from_the_registry(tmp_path: Path) -> None:

@@ -131,7 +131,9 @@ def test_another_version_comes_from_a_repository(
     assert ("a" in edges(packages(tmp_path)["b"])) is is_edge
 
 
-@pytest.mark.parametrize(("managed", "is_edge"), [("1.0", True), ("0.9", False)])
+@pytest.mark.parametrize(
+    ("managed", "is_edge"), [("1.0", True), ("0.9", False), ("[1,2)", True), ("[2,3)", False)]
+)
 def test_a_managed_version_decides_where_none_is_given(
     tmp_path: Path, managed: str, is_edge: bool
 ) -> None:
@@ -142,7 +144,9 @@ def test_a_managed_version_decides_where_none_is_given(
         tmp_path / "b/pom.xml",
         child("b") + needs("a").replace("<version>${project.version}</version>", ""),
     )
-    assert ("a" in edges(packages(tmp_path)["b"])) is is_edge
+    b = packages(tmp_path)["b"]
+    assert ("a" in edges(b)) is is_edge
+    assert [need.requirement for need in b.elsewhere] == ([] if is_edge else [managed])
 
 
 def test_a_bom_comes_after_what_it_lists_and_a_parent_before_its_children(tmp_path: Path) -> None:

@@ -35,13 +35,34 @@ CONDITIONS = {"types": "./d.ts", "import": "./a.mjs", "require": "./a.cjs"}
         ({"exports": {".": ["not-a-path", "./a.js"]}}, ['exports "not-a-path"']),
         ({"exports": {".": {"@acme/source": "./src/a.ts", "default": "./a.js"}}}, []),
         ({"exports": {".": "./x.js", "./again": "./x.js"}}, ['exports "./x.js"']),
+        ({"main": "", "types": "d"}, []),
+        ({"types": "./typed", "typings": "typed/", "module": "lib"}, []),
+        ({"types": "lib"}, ['types "lib"']),
+        ({"exports": {"./": "./", "./lib/": "./lib/"}}, []),
+        ({"exports": {"./dist/": "./dist/"}}, ['exports "./dist/"']),
+        ({"exports": {"./*": "./lib/*/x.js"}}, []),
+        ({"exports": {"./*": "./lib/*/*.js"}}, ['exports "./lib/*/*.js"']),
         ({"main": 1, "module": None, "bin": {"a": 2}, "exports": 3}, []),
     ],
 )
 def test_files_that_are_named_and_missing(manifest: dict[str, Any], expected: list[str]) -> None:
     """R49"""
-    names = {"package.json", "a.js", "a.mjs", "d.ts", "lib/index.js", "lib/deep/x.js"}
+    names = {"package.json", "a.js", "a.mjs", "d.ts", "d.d.ts", "typed/index.d.ts"}
+    names |= {"lib/index.js", "lib/deep/x.js"}
     assert missing_files(manifest, names) == expected
+
+
+def test_a_pattern_of_many_stars_takes_no_time() -> None:
+    """What stands in a package.json is not always meant well."""
+    stars = "*".join("a" * 30)
+    assert missing_files({"exports": {"./*": f"./{stars}b"}}, {"a" * 200}) != []
+
+
+def test_conditions_may_be_nested_as_deep_as_json() -> None:
+    exports: object = "./x.js"
+    for _ in range(2000):
+        exports = {"import": exports}
+    assert missing_files({"exports": exports}, {"x.js"}) == []
 
 
 def test_an_unbuilt_package_is_said(tmp_path: Path) -> None:

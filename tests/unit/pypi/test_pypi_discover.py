@@ -524,6 +524,20 @@ def test_a_source_that_leads_nowhere_is_refused(
     assert bool(said) is bool(words)
 
 
+def test_the_sources_of_a_workspace_around_another_are_not_its_own(tmp_path: Path) -> None:
+    """As for uv, which knows one root for each member."""
+    nowhere = "[tool.uv.sources]\nb = { path = 'no' }"
+    root = write(
+        tmp_path,
+        {
+            ".": f"{project('top')}\n{nowhere}",
+            "sub": workspace('members = ["*"]'),
+            "sub/a": NEEDS_B,
+        },
+    )
+    assert refused_source(root, workspaces=("sub",)) == ""
+
+
 def test_a_source_that_is_left_out_of_the_release_is_one(tmp_path: Path) -> None:
     root = write(
         tmp_path,

@@ -79,6 +79,7 @@ def test_what_pypi_refuses_is_an_error_there(tmp_path: Path) -> None:
         ("setup.py", False),
         ("build/lib/acme_core.py", False),
         (".venv/lib/a.py", False),
+        ("packages/core/src/acme_core/__init__.py", False),
     ],
 )
 def test_a_wheel_without_the_modules_there_are_is_said(
@@ -88,6 +89,8 @@ def test_a_wheel_without_the_modules_there_are_is_said(
     directory = tmp_path / "core"
     (directory / source).parent.mkdir(parents=True)
     (directory / source).write_text("")
+    (directory / "packages/core").mkdir(parents=True, exist_ok=True)
+    (directory / "packages/core/pyproject.toml").write_text("")
     package = replace(distributions.package(), directory=directory)
     empty = wheel(tmp_path, package, "py3-none-any")
     assert ("empty-package" in found(package, empty)) is missing
@@ -96,6 +99,7 @@ def test_a_wheel_without_the_modules_there_are_is_said(
 
 
 HEAD = "Metadata-Version: 2.4\nName: acme\nVersion: 1.0\n"
+OLDER = HEAD.replace("2.4", "2.2")
 DESCRIBED = "Description-Content-Type: text/markdown\n"
 
 
@@ -103,6 +107,7 @@ DESCRIBED = "Description-Content-Type: text/markdown\n"
     ("text", "expected"),
     [
         (f"{HEAD}{DESCRIBED}\n# Acme\n", []),
+        (f"{OLDER}{DESCRIBED}License-File: LICENSE\n\n# Acme\n", []),
         (f"{HEAD}{DESCRIBED}\n", [("missing-readme", "it has no description")]),
         (f"{HEAD}\nUNKNOWN\n", [("missing-readme", "it has no description")]),
         (f"{HEAD}\n# Acme\n", [("invalid-metadata", "nothing says what its description is")]),

@@ -9,7 +9,7 @@ from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.graph import stuck
+from releasekit.graph import rings, stuck
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -73,7 +73,7 @@ def packages(
 ) -> Found:
     """All of them, with their edges, pinned so; those that may not go to `destination` say why."""
     members = Members.of(crates, destination, twins, mode)
-    edges = {name: members.dependencies(crate) for name, crate in crates.items()}
+    edges = _without_rings({n: members.dependencies(crate) for n, crate in crates.items()}, crates)
     alone = frozenset(_packaged_alone(edges))
     return Found(
         packages=tuple(
@@ -171,6 +171,27 @@ class Members:
             return None
         fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
         return other if fits and not unpublishable(other, self.destination) else None
+
+
+def _without_rings(
+    edges: Mapping[str, tuple[Dependency, ...]], crates: Mapping[str, Crate]
+) -> dict[str, tuple[Dependency, ...]]:
+    """A crate may need an older release of one that needs it: for cargo, what has no path is on the
+    registry, so on a cycle a version alone only says what goes first if that is possible.
+    """
+    hard = {
+        name: {edge.on.name for edge in found if not edge.soft} for name, found in edges.items()
+    }
+    ring_of = {name: ring for ring in rings(hard) for name in ring}
+
+    def given_way(name: str, edge: Dependency) -> Dependency:
+        needs = [need for need in crates[name].needs if need.name == edge.on.name]
+        has_path = any(need.path is not None and need.kind != "dev" for need in needs)
+        if edge.soft or has_path or edge.on.name not in ring_of.get(name, ()):
+            return edge
+        return replace(edge, kind=DependencyKind.ORDER, soft=True)
+
+    return {name: tuple(given_way(name, edge) for edge in found) for name, found in edges.items()}
 
 
 def _packaged_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:

@@ -67,15 +67,21 @@ def selected(reference: Reference, project: PomProject, target: PomProject) -> b
     """Whether Maven would take the reactor's version: where nothing is asked for, or a range that
     holds it, or the very one. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
-    version = project.resolve(reference.version)
-    if not version and reference.use == "dependency":
-        version = _managed(project, target.group, target.artifact)
+    version = _asked_for(reference, project, target)
     if not version or version == target.version or "${" in version:
         return True
     try:
         return versions.is_range(version) and versions.contains(version, target.version)
     except ValueError:
         return True  # what is no range is told of when the POM is pinned
+
+
+def _asked_for(reference: Reference, project: PomProject, target: PomProject) -> str:
+    """Empty where nothing in the workspace says a version."""
+    version = project.resolve(reference.version)
+    if not version and reference.use == "dependency":
+        version = _managed(project, target.group, target.artifact)
+    return version
 
 
 def _managed(project: PomProject, group: str, artifact: str) -> str:
@@ -118,9 +124,9 @@ def elsewhere(project: PomProject, by_name: Mapping[str, PomProject]) -> tuple[D
     """What its users get in another version than the workspace has."""
     return tuple(
         dict.fromkeys(
-            _edge(target, project.resolve(reference.version), DependencyKind.RUNTIME)
+            _edge(target, _asked_for(reference, project, target), DependencyKind.RUNTIME)
             for reference, target in _references(project, by_name, inside=False)
-            if reference.needed and reference.version
+            if reference.needed
         )
     )
 

@@ -31,9 +31,17 @@ _CONDITIONS: Final = frozenset(
         *("node", "production", "react-native", "require", "types", "worker", "workerd"),
     )
 )
-# What Node.js tries for `main`: https://nodejs.org/api/modules.html#all-together
-_TRIED: Final = ("", ".js", ".json", ".node", "/index.js", "/index.json", "/index.node")
-_FILES: Final = ("module", "types", "typings")
+# What is tried for a path: by Node.js https://nodejs.org/api/modules.html#all-together, by bundlers
+# https://webpack.js.org/configuration/resolve/#resolveextensions, by TypeScript
+# https://www.typescriptlang.org/docs/handbook/modules/reference.html#extensionless-relative-paths
+_NODE: Final = (".js", ".json", ".node")
+_TYPES: Final = (".d.ts", ".ts", ".tsx", ".d.mts", ".d.cts")
+_TRIED: Final[Mapping[str, Sequence[str]]] = {
+    "main": _NODE,
+    "module": (".mjs", *_NODE),
+    "types": _TYPES,
+    "typings": _TYPES,
+}
 
 
 def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
@@ -51,24 +59,26 @@ def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[Pac
 
 def missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Each as `key "path"`, once; `names` are the files of the tarball, relative to its root."""
-    missing = []
-    main = document.get("main")
-    if isinstance(main, str) and not any(
-        posixpath.normpath(f"{main}{end}") in names for end in _TRIED
-    ):
-        missing.append(f'main "{main}"')
+    missing: dict[str, None] = {}
+    for key, extensions in _TRIED.items():
+        path = document.get(key)
+        # An empty one says nothing, as that of packages of types alone.
+        if isinstance(path, str) and path and not _is_there(path, extensions, names):
+            missing[f'{key} "{path}"'] = None
     for key, path in _named(document):
         wanted = posixpath.normpath(path)
-        there = _matches(wanted, names) if "*" in wanted else wanted in names
-        if not there and f'{key} "{path}"' not in missing:
-            missing.append(f'{key} "{path}"')
-    return missing
+        there = _matches(path, names) if path.endswith("/") or "*" in path else wanted in names
+        if not there:
+            missing[f'{key} "{path}"'] = None
+    return [*missing]
+
+
+def _is_there(path: str, extensions: Sequence[str], names: Collection[str]) -> bool:
+    ends = ("", *extensions, *(f"/index{extension}" for extension in extensions))
+    return any(posixpath.normpath(f"{path}{end}") in names for end in ends)
 
 
 def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key in _FILES:
-        if isinstance(document.get(key), str):
-            yield key, document[key]
     commands = table_in(document, "bin").values()
     yield from (("bin", path) for path in commands if isinstance(path, str))
     yield from (("exports", path) for path in _targets(document.get("exports")))
@@ -76,18 +86,25 @@ def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _targets(exports: object) -> Iterator[str]:
     """Everything that others are led to; of a list, the first one that is a path counts."""
-    if isinstance(exports, str):
-        yield exports
-    elif isinstance(exports, list):
-        yield from _targets(next((each for each in exports if isinstance(each, str)), None))
-    elif isinstance(exports, dict):
-        for key, target in exports.items():
-            if key.startswith(".") or key in _CONDITIONS:
-                yield from _targets(target)
+    pending = [exports]
+    while pending:
+        target = pending.pop()
+        if isinstance(target, str):
+            yield target
+        elif isinstance(target, list):
+            pending.append(next((each for each in target if isinstance(each, str)), None))
+        elif isinstance(target, dict):
+            led = [key for key in target if key.startswith(".") or key in _CONDITIONS]
+            pending += [target[key] for key in reversed(led)]
 
 
 def _matches(pattern: str, names: Collection[str]) -> bool:
-    """https://nodejs.org/api/packages.html#subpath-patterns"""
-    parts = [re.escape(part) for part in pattern.split("*")]
-    wanted = re.compile(".+".join(parts))
+    """All its stars stand for the same. What ends with a slash is a directory, which Node.js took
+    up to version 16.
+
+    https://nodejs.org/api/packages.html#subpath-patterns
+    """
+    text = posixpath.normpath(f"{pattern}*" if pattern.endswith("/") else pattern)
+    first, *others = map(re.escape, text.split("*"))
+    wanted = re.compile(f"{first}(?P<star>.+){'(?P=star)'.join(others)}")
     return any(wanted.fullmatch(name) for name in names)

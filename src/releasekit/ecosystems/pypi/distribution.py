@@ -116,14 +116,15 @@ def _metadata_fields(raw: RawMetadata) -> Form:
             fields[name] = value
         else:
             fields[_FORM_NAMES.get(name, name)] = cast("list[str]", value)
-    if _older_than_2_4(raw["metadata_version"]):
+    if older_than_2_4(raw["metadata_version"]):
         # setuptools wrote License-File before the standard had it; PyPI refuses the combination.
         # https://github.com/pypa/twine/blob/main/twine/package.py
         fields.pop("license_file", None)
     return fields
 
 
-def _older_than_2_4(metadata_version: str) -> bool:
+def older_than_2_4(metadata_version: str) -> bool:
+    """Also False for what is no version."""
     try:
         return Version(metadata_version) < Version("2.4")
     except InvalidVersion:

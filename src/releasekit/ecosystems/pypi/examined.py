@@ -6,12 +6,15 @@ they need no renderer, of the core metadata, and of the index for platform tags.
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.metadata import Metadata, RawMetadata, parse_email
 
-from releasekit.ecosystems.pypi.distribution import metadata_of, names_in
+from releasekit.ecosystems.pypi.discover import MANIFEST
+from releasekit.ecosystems.pypi.distribution import metadata_of, names_in, older_than_2_4
 from releasekit.host import contents
 from releasekit.model import PackageWarning, WarningName
 
@@ -77,15 +80,23 @@ def _of_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarnin
 
 
 def _has_modules(package: Package) -> bool:
-    names = (
-        path.relative_to(package.directory).as_posix() for path in package.directory.rglob("*.py")
-    )
-    return any(not _NO_MODULES.search(name) for name in names)
+    """Those of another project further down are not its own."""
+    for where, directories, files in os.walk(package.directory):
+        directories[:] = [
+            name
+            for name in directories
+            if not _NO_MODULES.search(f"{name}/") and not Path(where, name, MANIFEST).is_file()
+        ]
+        if any(name.endswith(".py") and not _NO_MODULES.search(name) for name in files):
+            return True
+    return False
 
 
 def of_metadata(text: bytes) -> Iterator[PackageWarning]:
     """What is wrong with the metadata of a distribution."""
     raw, unparsed = parse_email(text)
+    if older_than_2_4(raw.get("metadata_version", "")):
+        raw.pop("license_files", None)  # which is not sent with the file either
     for name in sorted(unparsed):
         yield _invalid(f"its metadata has {name} twice, or not as text")
     try:

@@ -44,7 +44,7 @@ def _used(
     https://docs.astral.sh/uv/concepts/projects/workspaces/#workspace-sources
     """
     places = [(project.manifest, project.sources)]
-    places += [(path, tops[path]) for path in tops if project.manifest.is_relative_to(path.parent)]
+    places += [(path, tops[path]) for path in tops if path.parent == project.home]
     for name in sorted({need.name for need in project.requirements}):
         for path, sources in places:
             if name in sources:
