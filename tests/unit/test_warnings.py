@@ -19,6 +19,7 @@ from releasekit.model import (
     Dependency,
     Outcome,
     PackageWarning,
+    Published,
     Report,
     Result,
     WarningName,
@@ -117,6 +118,16 @@ def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path
     assert names(found) == {"core": [], "old": ["excluded-sibling"], "kept": []}
     message = found.packages[1].warnings[0].message
     assert message.startswith("it requires core ^2 (here 1.0), gone >=3, so that")
+
+
+def test_files_added_to_a_published_version_make_no_older_sibling(tmp_path: Path) -> None:
+    """R49: a wheel for one more platform leaves the version what it was."""
+    app = replace(APP, dependencies=tuple(replace(d, exact=True) for d in APP.dependencies))
+    made = replace(plan(CORE, app, actions={"app": Action.KEEP}), commit="")
+    core = replace(made.packages[0], published=Published(files={"core.tar.gz": "sha256:00"}))
+    made = replace(made, packages=(core, *made.packages[1:]))
+    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    assert names(found) == {"core": [], "app": []}
 
 
 def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> None:

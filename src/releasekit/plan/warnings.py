@@ -14,7 +14,7 @@ from releasekit.report.text import few
 from releasekit.report.warnings import warning_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
@@ -37,13 +37,13 @@ async def with_warnings(
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
     unbumped = await _unbumped(plan, config, history, processes)
-    actions = {planned.package.id: planned.action for planned in plan.packages}
+    new = {planned.package.id for planned in plan.packages if _is_new_version(planned)}
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
         warnings = [
             *_of_names(planned, targets[ecosystem]),
-            *_of_siblings(planned, actions),
+            *_of_siblings(planned, new),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
             *unbumped.get(planned.package, ()),
         ]
@@ -81,18 +81,22 @@ def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarnin
         )
 
 
-def _of_siblings(
-    planned: PlannedPackage, actions: Mapping[PackageId, Action]
-) -> Iterator[PackageWarning]:
+def _is_new_version(planned: PlannedPackage) -> bool:
+    """Not where files from elsewhere are added to a version that is there."""
+    there = planned.published is not None and planned.published.complete
+    return planned.action in _SENT and not (planned.action is Action.PUBLISH and there)
+
+
+def _of_siblings(planned: PlannedPackage, new: Collection[PackageId]) -> Iterator[PackageWarning]:
     """A version is there for good, with what it asked for when it was built: of what this release
-    publishes, that was another version.
+    has in a `new` version, that was another one.
     """
     if planned.action is not Action.KEEP:
         return
     older = [
         dependency.on.name
         for dependency in planned.package.dependencies
-        if dependency.exact and actions.get(dependency.on) in _SENT
+        if dependency.exact and dependency.on in new
     ]
     if older:
         yield PackageWarning(
