@@ -160,6 +160,33 @@ def test_what_an_earlier_run_built_is_examined_again(tmp_path: Path) -> None:
     assert names(warned(tmp_path, made, target)) == {"core": ["empty-package"], "app": []}
 
 
+def test_what_came_from_elsewhere_is_examined_in_the_plan(tmp_path: Path) -> None:
+    """R49: before anything is built; and the run does not say it a second time."""
+    file = tmp_path / "core.whl"
+    file.write_bytes(b"w")
+    brought = Artifact(path=file, size=1, digests={"sha256": "00"})
+    core = replace(CORE, prebuilt=(brought,))
+    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    found = warned(tmp_path, replace(plan(core, APP), commit=""), target)
+    assert names(found) == {"core": ["empty-package"], "app": []}
+    assert released(tmp_path, target, found)["core"].warnings == (EMPTY,)
+    kept = replace(plan(core, actions={"core": Action.KEEP}), commit="")
+    assert names(warned(tmp_path, kept, target)) == {"core": []}
+
+
+def test_an_error_is_told_once_as_the_reason() -> None:
+    """Neither a plan nor a run says it again as a warning."""
+    made, report = told()
+    error = replace(EMPTY, error=True)
+    made = replace(made, packages=tuple(replace(p, warnings=(error,)) for p in made.packages))
+    report = replace(report, results=tuple(replace(r, warnings=(error,)) for r in report.results))
+    assert "there is nothing in it" not in plan_table(made)
+    assert "there is nothing in it" not in results_table(report)
+    assert warning_annotations([(CORE, (error,))]) == []
+    with pytest.raises(PlanError, match="^empty-package: fake:core, fake:app: there is nothing"):
+        refuse_errors(made)
+
+
 def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP), commit="")
     target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.state.history import History
 
-MEND: Final = (
-    "Mend it, drop `strict`, or give it another level below [warnings] in releasekit.toml."
+WAY_OUT: Final = (
+    "Correct it. Where the registry would take it all the same, drop `strict`, or give it another "
+    "level below [warnings] in releasekit.toml."
 )
 _SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
@@ -49,6 +50,9 @@ async def with_warnings(
         ]
         if planned.action is Action.UPLOAD:
             warnings += await targets[ecosystem].examined(planned.package, planned.artifacts)
+        elif planned.action is Action.PUBLISH and planned.package.prebuilt:
+            brought = planned.package.prebuilt
+            warnings += await targets[ecosystem].examined(planned.package, brought)
         return replace(planned, warnings=config.levels.applied(warnings))
 
     return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
@@ -61,10 +65,7 @@ def refuse_errors(plan: Plan) -> None:
         for planned in plan.packages
     ]
     if lines := warning_lines(errors):
-        raise PlanError(
-            "; ".join(lines),
-            hint=MEND,
-        )
+        raise PlanError("; ".join(lines), hint=WAY_OUT)
 
 
 def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarning]:
