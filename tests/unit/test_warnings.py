@@ -183,7 +183,7 @@ def test_an_error_is_told_once_as_the_reason() -> None:
     assert "there is nothing in it" not in plan_table(made)
     assert "there is nothing in it" not in results_table(report)
     assert warning_annotations([(CORE, (error,))]) == []
-    with pytest.raises(PlanError, match="^empty-package: fake:core, fake:app: there is nothing"):
+    with pytest.raises(PlanError, match=r"^empty-package: fake:core, fake:app: there is nothing"):
         refuse_errors(made)
 
 

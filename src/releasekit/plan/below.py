@@ -131,6 +131,28 @@ def told(
     return sentences
 
 
+def standing(
+    left: Sequence[Below], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+) -> list[str]:
+    """Which lines keep what was taken in, once releasekit.toml takes in more of what is `left`; the
+    lines for those of the same kind have it already.
+    """
+    extended = {each.ecosystem for each in left if each.is_workspace}
+    lines = [
+        f"`[{name}] {key} = {_toml(there)}`"
+        for name, ecosystem in ecosystems.items()
+        if name not in extended
+        and ecosystem.manifests is not None
+        and (key := ecosystem.manifests.workspaces)
+        and (there := _list(config, name, key))
+    ]
+    sentence = (
+        f"beside any such line write {' and '.join(lines)} too: what is planned now is planned by "
+        "itself only while releasekit.toml has none"
+    )
+    return [sentence] if left and lines else []
+
+
 def _shown(found: Below) -> str:
     return f"{found.where} ({packages(len(found.packages))})" if found.is_workspace else found.where
 
