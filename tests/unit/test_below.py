@@ -168,7 +168,7 @@ def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) ->
         "maven": {"reactors": ["java"]},
     }
     assert note == (
-        "the root has no manifest, so what is planned are the workspaces below it: "
+        "the root has no manifest, so the workspaces below it are planned: "
         "js (npm), rust (cargo), java (maven)"
     )
 

@@ -91,7 +91,7 @@ def taking_in(
         assert manifests is not None  # noqa: S101 (it was found by them)
         tables.setdefault(name, {})[manifests.workspaces] = [each.where for each in own]
     where = few([f"{each.where} ({each.ecosystem})" for each in chosen])
-    note = f"the root has no manifest, so what is planned are the workspaces below it: {where}"
+    note = f"the root has no manifest, so the workspaces below it are planned: {where}"
     return replace(config, ecosystem_tables=tables), note
 
 

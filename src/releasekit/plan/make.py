@@ -73,7 +73,7 @@ async def make_plan(
     """Check, order and look up; nothing is changed, on disk or anywhere else.
 
     `targets` are of the ecosystems that the run is about, and of those that are only consulted.
-    Raises ConfigError and PlanError for what the user has to mend, PackageError when a registry
+    Raises ConfigError and PlanError for what the user has to correct, PackageError when a registry
     cannot be asked.
     """
     missed = around.missed(config, targets)

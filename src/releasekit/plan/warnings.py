@@ -78,7 +78,7 @@ def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarnin
         yield PackageWarning(
             name=WarningName.NEW_NAME,
             message=f"{target.registry.url} has no package of this name yet: make sure that it is "
-            "spelled as you mean it",
+            "spelled correctly",
         )
 
 
@@ -102,8 +102,8 @@ def _of_siblings(planned: PlannedPackage, new: Collection[PackageId]) -> Iterato
     if older:
         yield PackageWarning(
             name=WarningName.OLDER_SIBLING,
-            message=f"the published version is pinned to an older one of {few(older)}, so that "
-            "nobody can install it beside the new one: bump its version too",
+            message=f"the published version is pinned to an older {few(older)}, so nobody can "
+            "install it beside the new one: bump its version too",
         )
 
 
@@ -118,7 +118,7 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
     ]
     yield PackageWarning(
         name=WarningName.EXCLUDED_SIBLING,
-        message=f"it requires {few(needs)}, so that its users get another version from the "
+        message=f"it requires {few(needs)}, so its users get another version from the "
         "registry, if there is one",
     )
 
@@ -145,7 +145,7 @@ async def _unbumped(
             PackageWarning(
                 name=WarningName.CHANGED_WITHOUT_BUMP,
                 message=f"{few(paths, 3)} changed since {package.version} was published "
-                f"({since[package].shown}), and its version did not",
+                f"({since[package].shown}), but its version did not: bump it",
             )
         ]
         for package, paths in found.items()
