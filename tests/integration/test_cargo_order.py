@@ -125,7 +125,7 @@ def test_a_dry_run_packages_what_the_registry_allows(
     reasons = {name: run.row(name)["reason"] for name in TIED}
     assert reasons == {
         "demo-syntax": "dry run: built, not uploaded",
-        "demo-rt": "dry run: not built, for it can be once the registry has demo-syntax",
+        "demo-rt": "dry run: not built, as it can be only once the registry has demo-syntax",
         "demo-util": "dry run: built, not uploaded",
     }
     assert uploaded(crate_server) == []

@@ -44,7 +44,7 @@ def test_workspaces_beside_one_another_are_one_release(
     assert main(["plan", str(root), "--npm-registry", f"dir:{registry}"]) == 0
     said = capsys.readouterr().out
     assert "2 packages: 2 already published" in said
-    assert "what is planned are the workspaces below it: docs (npm), js (npm)" in said
+    assert "so the workspaces below it are planned: docs (npm), js (npm)" in said
     (packed,) = registry.rglob("theme-1.0.0.tgz")
     with tarfile.open(packed) as archive:
         manifest = archive.extractfile("package/package.json")

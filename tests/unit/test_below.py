@@ -179,7 +179,7 @@ def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) ->
         "maven": {"reactors": ["java"]},
     }
     assert note == (
-        "the root has no manifest, so what is planned are the workspaces below it: "
+        "the root has no manifest, so the workspaces below it are planned: "
         "js (npm), rust (cargo), java (maven)"
     )
 
@@ -238,6 +238,26 @@ def test_a_plan_names_what_it_misses_and_what_it_takes_in(tmp_path: Path) -> Non
         '`[npm] workspaces = ["js"]` in releasekit.toml'
     )
     assert notes == ("and so on", told_of_js)
+
+
+def test_a_line_to_copy_costs_nothing_that_is_planned(tmp_path: Path) -> None:
+    """What was taken in by itself is so only as long as releasekit.toml names no workspace."""
+    root = write(
+        tmp_path, {"js/package.json": js("web", workspaces=["a"]), "js/a/package.json": js("a")}
+    )
+    more = {
+        name: Below(name, "deep", (root / "deep",), is_workspace=True) for name in ("npm", "cargo")
+    }
+    config, note = taking_in(fakes.config(root), ECOSYSTEMS, found(root))
+
+    def said(*below: Below) -> list[str]:
+        return Around(ECOSYSTEMS, below, note).missed(config, {})
+
+    _, too = said(more["cargo"])
+    assert too.startswith('beside any such line write `[npm] workspaces = ["js"]` too: ')
+    (of_npm,) = said(more["npm"])
+    assert '`[npm] workspaces = ["js", "deep"]`' in of_npm
+    assert said() == []
 
 
 def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> None:

@@ -44,7 +44,6 @@ def test_files_are_told_apart_by_their_names(tmp_path: Path) -> None:
         "a-1.0.0.tgz": "npm",
         "a-1.0.0.crate": "cargo",
         "a-1.0.jar": "maven",
-        "v1.0.0.mod": "go",
     }
     directory = files(tmp_path, *names)
     assert {
@@ -63,7 +62,11 @@ def test_what_tools_leave_beside_them_is_left_aside(tmp_path: Path) -> None:
 def test_a_file_that_nobody_publishes_is_named(tmp_path: Path) -> None:
     """Someone who put it there expects it to be published."""
     directory = files(tmp_path, WHEEL, "acme.node")
-    assert refusal(directory).startswith(f"{directory}/acme.node is no package file: these are")
+    assert refusal(directory) == (
+        f"{directory}/acme.node is no package file: these are named *.whl, *.tar.gz, *.tgz, "
+        "*.crate, *.pom, *.module, *.jar, *.war, *.ear, *.aar"
+    )
+    assert refusal(directory, "go").endswith("these are named by tags, not by files")
 
 
 def test_a_directory_may_be_for_one_ecosystem(tmp_path: Path) -> None:

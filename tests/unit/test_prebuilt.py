@@ -295,7 +295,7 @@ def test_two_files_of_one_name_are_the_same(case: Case) -> None:
     two = bring(case.root / "dist" / "b", "core.pkg", "core")
     assert len(case.found()["core"].prebuilt) == 1
     bring(case.root / "dist" / "b", "core.pkg", "core", other=1)
-    assert case.refusal() == f"{two} and {one} are two files of one name with other bytes"
+    assert case.refusal() == f"{two} and {one} are two files of one name with different bytes"
 
 
 def test_a_directory_may_be_for_one_package(case: Case) -> None:

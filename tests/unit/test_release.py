@@ -275,7 +275,7 @@ def test_a_dry_run_leaves_out_builds_that_need_a_release(line: Line) -> None:
     }
     assert results["ready"].reason == "dry run: built, not uploaded"
     assert results["late"].reason == (
-        "dry run: not built, for it can be once the registry has lone"
+        "dry run: not built, as it can be only once the registry has lone"
     )
 
 

@@ -19,6 +19,7 @@ from releasekit.model import (
     Dependency,
     Outcome,
     PackageWarning,
+    Published,
     Report,
     Result,
     WarningName,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, Plan
 
 CORE, APP = package("core"), package("app", "core")
+UNBUMPED = "but its version did not: bump it"
 EMPTY = PackageWarning(name=WarningName.EMPTY_PACKAGE, message="there is nothing in it")
 
 
@@ -116,7 +118,17 @@ def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path
     found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
     assert names(found) == {"core": [], "old": ["excluded-sibling"], "kept": []}
     message = found.packages[1].warnings[0].message
-    assert message.startswith("it requires core ^2 (here 1.0), gone >=3, so that")
+    assert message.startswith("it requires core ^2 (here 1.0), gone >=3, so its")
+
+
+def test_files_added_to_a_published_version_make_no_older_sibling(tmp_path: Path) -> None:
+    """R49: a wheel for one more platform leaves the version what it was."""
+    app = replace(APP, dependencies=tuple(replace(d, exact=True) for d in APP.dependencies))
+    made = replace(plan(CORE, app, actions={"app": Action.KEEP}), commit="")
+    core = replace(made.packages[0], published=Published(files={"core.tar.gz": "sha256:00"}))
+    made = replace(made, packages=(core, *made.packages[1:]))
+    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    assert names(found) == {"core": [], "app": []}
 
 
 def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> None:
@@ -137,8 +149,8 @@ def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> 
 
     found = warned(root, made, Target(FakeWorkspace(), FakeRegistry()), history)
     assert [[warning.message for warning in step.warnings] for step in found.packages] == [
-        [f"a.py changed since 1.0 was published (commit {built[:12]}), and its version did not"],
-        ["a.py changed since 1.0 was published (tag app-v1.0), and its version did not"],
+        [f"a.py changed since 1.0 was published (commit {built[:12]}), {UNBUMPED}"],
+        [f"a.py changed since 1.0 was published (tag app-v1.0), {UNBUMPED}"],
         [],
     ]
 
@@ -160,6 +172,33 @@ def test_what_an_earlier_run_built_is_examined_again(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP, actions={"core": Action.UPLOAD}), commit="")
     target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
     assert names(warned(tmp_path, made, target)) == {"core": ["empty-package"], "app": []}
+
+
+def test_what_came_from_elsewhere_is_examined_in_the_plan(tmp_path: Path) -> None:
+    """R49: before anything is built; and the run does not say it a second time."""
+    file = tmp_path / "core.whl"
+    file.write_bytes(b"w")
+    brought = Artifact(path=file, size=1, digests={"sha256": "00"})
+    core = replace(CORE, prebuilt=(brought,))
+    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    found = warned(tmp_path, replace(plan(core, APP), commit=""), target)
+    assert names(found) == {"core": ["empty-package"], "app": []}
+    assert released(tmp_path, target, found)["core"].warnings == (EMPTY,)
+    kept = replace(plan(core, actions={"core": Action.KEEP}), commit="")
+    assert names(warned(tmp_path, kept, target)) == {"core": []}
+
+
+def test_an_error_is_told_once_as_the_reason() -> None:
+    """Neither a plan nor a run says it again as a warning."""
+    made, report = told()
+    error = replace(EMPTY, error=True)
+    made = replace(made, packages=tuple(replace(p, warnings=(error,)) for p in made.packages))
+    report = replace(report, results=tuple(replace(r, warnings=(error,)) for r in report.results))
+    assert "there is nothing in it" not in plan_table(made)
+    assert "there is nothing in it" not in results_table(report)
+    assert warning_annotations([(CORE, (error,))]) == []
+    with pytest.raises(PlanError, match=r"^empty-package: fake:core, fake:app: there is nothing"):
+        refuse_errors(made)
 
 
 def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ exit codes:
   0    all published, or there already
   1    at least one package failed, is blocked or unknown
   2    configuration or input
-  3    the plan is impossible: a cycle, an unknown dependency, no credentials
+  3    the plan is impossible: a cycle, an unknown dependency, no credentials;
+       or it has a warning that is an error
   4    another run holds the lock
   130  cancelled
 """

@@ -143,7 +143,7 @@ class _Found:
         first = self.files[package.id.name].setdefault(artifact.filename, artifact)
         if first.sha256 != artifact.sha256:
             raise PlanError(
-                f"{file.path} and {first.path} are two files of one name with other bytes",
+                f"{file.path} and {first.path} are two files of one name with different bytes",
                 hint="Keep the one that is to be published.",
             )
         self.needs[package.id.name] += contained.dependencies

@@ -91,7 +91,7 @@ def taking_in(
         assert manifests is not None  # noqa: S101 (it was found by them)
         tables.setdefault(name, {})[manifests.workspaces] = [each.where for each in own]
     where = few([f"{each.where} ({each.ecosystem})" for each in chosen])
-    note = f"the root has no manifest, so what is planned are the workspaces below it: {where}"
+    note = f"the root has no manifest, so the workspaces below it are planned: {where}"
     return replace(config, ecosystem_tables=tables), note
 
 
@@ -129,6 +129,28 @@ def told(
                 f"to plan them too, write {lines} in releasekit.toml"
             )
     return sentences
+
+
+def standing(
+    left: Sequence[Below], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+) -> list[str]:
+    """Which lines keep what was taken in, once releasekit.toml takes in more of what is `left`; the
+    lines for those of the same kind have it already.
+    """
+    extended = {each.ecosystem for each in left if each.is_workspace}
+    lines = [
+        f"`[{name}] {key} = {_toml(there)}`"
+        for name, ecosystem in ecosystems.items()
+        if name not in extended
+        and ecosystem.manifests is not None
+        and (key := ecosystem.manifests.workspaces)
+        and (there := _list(config, name, key))
+    ]
+    sentence = (
+        f"beside any such line write {' and '.join(lines)} too: what is planned now is planned by "
+        "itself only while releasekit.toml has none"
+    )
+    return [sentence] if left and lines else []
 
 
 def _shown(found: Below) -> str:

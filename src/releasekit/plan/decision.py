@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.host import durable
 from releasekit.model import Action, Artifact, Published
@@ -17,10 +17,19 @@ if TYPE_CHECKING:
     from releasekit.state.history import Intent
     from releasekit.state.journal import HistoryEntry
 
-
-GONE = (
+GONE: Final = (
     "its upload was begun, and the bytes it was begun with are gone from the state directory: "
     "bring that directory back, or bump the version"
+)
+
+
+_BUILT: Final = (
+    "somebody else published this version, or the build is not reproducible. Bump the version, or "
+    "run again where the state directory of the run that built it is"
+)
+_BROUGHT: Final = (
+    "a file that was published is never replaced. Take it out of `dist`, or bump the version and "
+    "build it again"
 )
 
 
@@ -69,7 +78,7 @@ def decide(
         return action, reason
     given = compare(prebuilt, published)
     if given.differing:
-        return Action.REFUSE, mismatch(prebuilt, published, given.differing[0])
+        return Action.REFUSE, mismatch(prebuilt, published, given.differing[0], way_out=_BROUGHT)
     if action is Action.KEEP and given.missing:
         return Action.PUBLISH, f"on the registry without {few(given.missing)}"
     if action is Action.PUBLISH and entry is not None and _at_hand(entry, prebuilt, commit):
@@ -121,16 +130,18 @@ def _binds(entry: HistoryEntry, published: Published | None, url: str) -> bool:
     return entry.uncertain or published is not None
 
 
-def mismatch(artifacts: Iterable[Artifact], published: Published | None, filename: str) -> str:
+def mismatch(
+    artifacts: Iterable[Artifact],
+    published: Published | None,
+    filename: str,
+    *,
+    way_out: str = _BUILT,
+) -> str:
     """Both digests of one file, and the ways out."""
     theirs = published.files[filename] if published else "nothing"
     algorithm = theirs.partition(":")[0]
     ours = next(a.digests.get(algorithm, "?") for a in artifacts if a.filename == filename)
-    return (
-        f"the registry holds {filename} with {theirs}, ours has {algorithm}:{ours}: somebody else "
-        "published this version, or the build is not reproducible. Bump the version, or run again "
-        "where the state directory of the run that built it is"
-    )
+    return f"the registry holds {filename} with {theirs}, ours has {algorithm}:{ours}: {way_out}"
 
 
 def is_clean(commit: str) -> bool:

@@ -23,7 +23,7 @@ from releasekit.model import (
     Published,
 )
 from releasekit.plan.access import look_up
-from releasekit.plan.below import missed, told
+from releasekit.plan.below import missed, standing, told
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
 
@@ -48,7 +48,9 @@ class Around:
 
     def missed(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
         """A sentence for each ecosystem of which packages are in no workspace here."""
-        return told(missed(self.below, targets), config, self.ecosystems)
+        left = missed(self.below, targets)
+        taken = standing(left, config, self.ecosystems) if self.note else []
+        return [*told(left, config, self.ecosystems), *taken]
 
 
 NOTHING_AROUND: Final = Around({})
@@ -71,7 +73,7 @@ async def make_plan(
     """Check, order and look up; nothing is changed, on disk or anywhere else.
 
     `targets` are of the ecosystems that the run is about, and of those that are only consulted.
-    Raises ConfigError and PlanError for what the user has to mend, PackageError when a registry
+    Raises ConfigError and PlanError for what the user has to correct, PackageError when a registry
     cannot be asked.
     """
     missed = around.missed(config, targets)

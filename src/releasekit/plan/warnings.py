@@ -14,7 +14,7 @@ from releasekit.report.text import few
 from releasekit.report.warnings import warning_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.state.history import History
 
-MEND: Final = (
-    "Mend it, drop `strict`, or give it another level below [warnings] in releasekit.toml."
+WAY_OUT: Final = (
+    "Correct it. Where the registry would take it all the same, drop `strict`, or give it another "
+    "level below [warnings] in releasekit.toml."
 )
 _SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
@@ -38,18 +39,21 @@ async def with_warnings(
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
     everything = [each for target in targets.values() for each in target.workspace.packages]
     unbumped = await _unbumped(plan, everything, config, history, processes)
-    actions = {planned.package.id: planned.action for planned in plan.packages}
+    new = {planned.package.id for planned in plan.packages if _is_new_version(planned)}
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
         warnings = [
             *_of_names(planned, targets[ecosystem]),
-            *_of_siblings(planned, actions),
+            *_of_siblings(planned, new),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
             *unbumped.get(planned.package, ()),
         ]
         if planned.action is Action.UPLOAD:
             warnings += await targets[ecosystem].examined(planned.package, planned.artifacts)
+        elif planned.action is Action.PUBLISH and planned.package.prebuilt:
+            brought = planned.package.prebuilt
+            warnings += await targets[ecosystem].examined(planned.package, brought)
         return replace(planned, warnings=config.levels.applied(warnings))
 
     return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
@@ -62,10 +66,7 @@ def refuse_errors(plan: Plan) -> None:
         for planned in plan.packages
     ]
     if lines := warning_lines(errors):
-        raise PlanError(
-            "; ".join(lines),
-            hint=MEND,
-        )
+        raise PlanError("; ".join(lines), hint=WAY_OUT)
 
 
 def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarning]:
@@ -78,28 +79,32 @@ def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarnin
         yield PackageWarning(
             name=WarningName.NEW_NAME,
             message=f"{target.registry.url} has no package of this name yet: make sure that it is "
-            "spelled as you mean it",
+            "spelled correctly",
         )
 
 
-def _of_siblings(
-    planned: PlannedPackage, actions: Mapping[PackageId, Action]
-) -> Iterator[PackageWarning]:
+def _is_new_version(planned: PlannedPackage) -> bool:
+    """Not where files from elsewhere are added to a version that is there."""
+    there = planned.published is not None and planned.published.complete
+    return planned.action in _SENT and not (planned.action is Action.PUBLISH and there)
+
+
+def _of_siblings(planned: PlannedPackage, new: Collection[PackageId]) -> Iterator[PackageWarning]:
     """A version is there for good, with what it asked for when it was built: of what this release
-    publishes, that was another version.
+    has in a `new` version, that was another one.
     """
     if planned.action is not Action.KEEP:
         return
     older = [
         dependency.on.name
         for dependency in planned.package.dependencies
-        if dependency.exact and actions.get(dependency.on) in _SENT
+        if dependency.exact and dependency.on in new
     ]
     if older:
         yield PackageWarning(
             name=WarningName.OLDER_SIBLING,
-            message=f"the published version is pinned to an older one of {few(older)}, so that "
-            "nobody can install it beside the new one: bump its version too",
+            message=f"the published version is pinned to an older {few(older)}, so nobody can "
+            "install it beside the new one: bump its version too",
         )
 
 
@@ -114,7 +119,7 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
     ]
     yield PackageWarning(
         name=WarningName.EXCLUDED_SIBLING,
-        message=f"it requires {few(needs)}, so that its users get another version from the "
+        message=f"it requires {few(needs)}, so its users get another version from the "
         "registry, if there is one",
     )
 
@@ -146,7 +151,7 @@ async def _unbumped(
             PackageWarning(
                 name=WarningName.CHANGED_WITHOUT_BUMP,
                 message=f"{few(paths, 3)} changed since {package.version} was published "
-                f"({since[package].shown}), and its version did not",
+                f"({since[package].shown}), but its version did not: bump it",
             )
         ]
         for package, paths in found.items()

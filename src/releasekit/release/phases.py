@@ -21,7 +21,7 @@ from releasekit.errors import (
 )
 from releasekit.model import Outcome
 from releasekit.plan.make import read_manifest
-from releasekit.plan.warnings import MEND
+from releasekit.plan.warnings import WAY_OUT
 from releasekit.release.life import fail_together, inseparable, loss
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.state.directory import built_directory, first_leaked
@@ -122,9 +122,10 @@ class Phases:
             found = await self._targets[run.id.ecosystem].examined(run.planned.package, artifacts)
         except PackageError as error:
             return error
-        run.warnings += self._config.levels.applied(found)
+        # The plan has told those of files from elsewhere already.
+        run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.applied(found)]))
         errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
-        return BuildFailed("; ".join(errors), hint=MEND) if errors else None
+        return BuildFailed("; ".join(errors), hint=WAY_OUT) if errors else None
 
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]

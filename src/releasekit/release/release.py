@@ -305,4 +305,4 @@ class ReleaseRun:
         """A dry run builds what it can; whatever the registry has may be good enough."""
         names = few([on.name for on in sorted(absent)])
         for run in runs if absent else ():
-            run.postponed = f"dry run: not built, for it can be once the registry has {names}"
+            run.postponed = f"dry run: not built, as it can be only once the registry has {names}"

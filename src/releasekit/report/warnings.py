@@ -35,7 +35,7 @@ def warning_lines(warned: Warned) -> list[str]:
 
 def warning_table(warned: Warned) -> list[str]:
     """For a terminal or a log, with an empty line below."""
-    lines = [f"warning: {line}" for line in warning_lines(warned)]
+    lines = [f"warning: {line}" for line in warning_lines(_no_errors(warned))]
     return [*lines, ""] if lines else []
 
 
@@ -60,8 +60,14 @@ def warning_annotations(warned: Warned) -> list[tuple[str, str]]:
     """Title and message of each."""
     return [
         (f"{warning.name}: {few([str(package.id) for package in packages])}", warning.message)
-        for warning, packages in grouped(warned).items()
+        for warning, packages in grouped(_no_errors(warned)).items()
     ]
+
+
+def _no_errors(warned: Warned) -> Warned:
+    """What ended the plan or the package is told as the reason of that."""
+    for package, warnings in warned:
+        yield package, [warning for warning in warnings if not warning.error]
 
 
 def warning_rows(warnings: Sequence[PackageWarning]) -> list[dict[str, object]]:

@@ -49,7 +49,7 @@ PATHLESS: Final = (
     "it from the workspace while it packages."
 )
 CIRCULAR: Final = (
-    "A development dependency with a `version` has to be on the registry before. Leave its "
+    "A development dependency with a `version` has to be on the registry first. Leave its "
     "version out: cargo then leaves the dependency out of what is published."
 )
 LOGGED_OUT: Final = (

@@ -61,6 +61,5 @@ DECLARATION: Final = EcosystemDeclaration(
     options=Options,
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
     demo=Demo(tool="git", version="2", followers=("npm:@acme/cli",)),
-    suffixes=(".mod", ".info"),
     manifests=Manifests(names=("go.work", "go.mod"), workspaces="", packages=""),
 )

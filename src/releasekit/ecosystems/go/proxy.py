@@ -24,8 +24,8 @@ OFFICIAL: Final = "https://proxy.golang.org/"
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"
 ANSWERS: Final = Answers(
-    reading="ReleaseKit sends no credentials to a module proxy: give one that answers without, as "
-    "`go-proxy`."
+    reading="ReleaseKit sends no credentials to a module proxy: name one in "
+    "`go-proxy` that needs none."
 )
 
 

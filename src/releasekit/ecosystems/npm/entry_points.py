@@ -53,7 +53,7 @@ def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[Pac
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
                 message=f"its package.json names {few(missing)}, which the tarball does not hold: "
-                "build it first, or mend `files`",
+                "build it first, or correct `files`",
             )
 
 

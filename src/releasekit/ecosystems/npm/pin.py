@@ -76,7 +76,8 @@ class Pins:
         if needed is None and reference.kind == "workspace":
             raise PlanError(
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
-                f"workspace is named {reference.name!r}"
+                f"workspace is named {reference.name!r}",
+                hint="List it in the workspace, correct the name, or write a range.",
             )
         if needed is None and reference.kind == "path" and declared.field != "devDependencies":
             _refuse_nowhere(project, declared, reference)
