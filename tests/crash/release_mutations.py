@@ -27,6 +27,7 @@ DECISION = mutants(
             "compare", "artifact.digests.get(...)", "artifact.digests.get(algorithm, value)"
         ),
         "bytes from elsewhere give way to built ones": without("_at_hand", "all(...)"),
+        "what was taken out of dist is sent": without("_at_hand", "entry.prebuilt == ..."),
         "other bytes than those from elsewhere are kept": change(
             "decide",
             "compare(prebuilt, published)",

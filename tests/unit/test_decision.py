@@ -221,5 +221,19 @@ def test_only_an_upload_that_was_begun_goes_before_files_from_elsewhere(
 ) -> None:
     """R18"""
     other = artifact(built[1].path, b"another wheel")
-    assert brought(None, entry(built, begun=begun), other)[0] is then
-    assert brought(None, entry(built, begun=begun), built[1])[0] is Action.UPLOAD
+    remembered = replace(entry(built, begun=begun), prebuilt=frozenset({other.filename}))
+    assert brought(None, remembered, other)[0] is then
+    assert brought(None, remembered, built[1])[0] is Action.UPLOAD
+
+
+@pytest.mark.parametrize(("begun", "then"), [(False, Action.PUBLISH), (True, Action.UPLOAD)])
+def test_a_file_that_nobody_brings_any_more_is_not_published(
+    built: tuple[Artifact, ...], begun: bool, then: Action
+) -> None:
+    """R18: somebody has taken a bad one out; what an upload had begun with binds all the same."""
+    remembered = replace(
+        entry(built, begun=begun), prebuilt=frozenset(each.filename for each in built)
+    )
+    assert brought(None, remembered, built[0])[0] is then
+    assert brought(None, remembered)[0] is then
+    assert brought(None, remembered, *built)[0] is Action.UPLOAD

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,19 @@ def test_what_one_run_writes_the_next_one_knows(journal: Journal, tmp_path: Path
     )
     assert history.durations == {"build pypi:core": 2.0}
     assert (history.torn, history.intact) == (0, (tmp_path / "journal.jsonl").stat().st_size)
+
+
+def test_which_files_came_from_elsewhere_is_remembered(journal: Journal, tmp_path: Path) -> None:
+    """R18: until the next build says otherwise."""
+    files = [wheel(tmp_path), wheel(tmp_path, "core-1.0.tar.gz")]
+    asyncio.run(journal.built(replace(CORE, prebuilt=(files[0],)), files))
+    entry = read_history(tmp_path).entry(CORE)
+    assert entry is not None
+    assert entry.prebuilt == {"core-1.0.whl"}
+    asyncio.run(journal.built(CORE, files))
+    entry = read_history(tmp_path).entry(CORE)
+    assert entry is not None
+    assert entry.prebuilt == frozenset()
 
 
 def test_every_record_has_schema_run_sequence_time_and_crc(

@@ -111,11 +111,14 @@ def _resumed(
 
 
 def _at_hand(entry: HistoryEntry, prebuilt: Sequence[Artifact], commit: str) -> bool:
-    """Whether an earlier run has built this very release, the files from elsewhere included."""
+    """Whether an earlier run has built this very release, with these files from elsewhere and no
+    others.
+    """
     stored = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
     return (
         entry.commit == commit
         and is_clean(commit)
+        and entry.prebuilt == {artifact.filename for artifact in prebuilt}
         and all(stored.get(artifact.filename) == artifact.sha256 for artifact in prebuilt)
         and intact(entry)
     )

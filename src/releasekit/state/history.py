@@ -42,8 +42,9 @@ class HistoryEntry:
     """What is remembered of one version of one package.
 
     `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory;
-    whether they are still there, unchanged, is for the caller to see. `uncertain`: an upload was
-    begun, and it is not yet known what the registry has of it.
+    whether they are still there, unchanged, is for the caller to see. Those that `prebuilt` names
+    had been built elsewhere. `uncertain`: an upload was begun, and it is not yet known what the
+    registry has of it.
     """
 
     version: str
@@ -51,6 +52,7 @@ class HistoryEntry:
     commit: str = ""
     fingerprint: str = ""
     artifacts: tuple[Artifact, ...] = ()
+    prebuilt: frozenset[str] = frozenset()
     intent: Intent | None = None
     outcome: Outcome | None = None
     reason: str = ""
@@ -225,6 +227,7 @@ class _Fold:
             commit=self._runs[record["run"]].commit,
             fingerprint=record["fingerprint"],
             artifacts=tuple(map(self._artifact, record["artifacts"])),
+            prebuilt=frozenset(map(str, record.get("prebuilt", ()))),
             outcome=None,
             reason="",
         )
@@ -268,7 +271,8 @@ def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:
 
 
 # What each event carries, besides `v run seq at durable event`. A step also has its `attempt`, if
-# it is not the first, and its `error`, if there was one.
+# it is not the first, and its `error`, if there was one; `built` names the files that were
+# `prebuilt`, if there are any.
 _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "run_started": [
         ("plan", str),

@@ -155,10 +155,12 @@ class Journal:
         nothing but time, and `intent` makes everything before it durable.
         """
         await self._log.persist([artifact.path for artifact in artifacts])
+        brought = [artifact.filename for artifact in package.prebuilt]
         self._append_for(
             package,
             "built",
             fingerprint=fingerprint,
+            **({"prebuilt": brought} if brought else {}),
             artifacts=[
                 {
                     "path": artifact.path.relative_to(self._state_directory).as_posix(),
