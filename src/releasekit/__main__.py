@@ -66,12 +66,13 @@ async def _command(
     ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> int:
     # Takes 0.2 s to import, which --help and a mistyped flag should not wait for.
-    from releasekit.cli import commands  # noqa: PLC0415
+    from releasekit.cli.commands import run  # noqa: PLC0415
+    from releasekit.cli.session import Session  # noqa: PLC0415
 
-    session = commands.Session(
+    session = Session(
         credentials=credentials, actions=actions, ecosystems=ecosystems, out=sys.stdout
     )
-    return await commands.run(config, session)
+    return await run(config, session)
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:

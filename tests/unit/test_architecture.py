@@ -82,7 +82,7 @@ HOUSE = (
         *("changes", "warnings"),
     ),
     ("release", "life", "sources", "events", "polling", "phases", "release"),
-    ("cli", "command_line", "interruption", "commands"),
+    ("cli", "command_line", "interruption", "session", "commands"),
     ("__main__",),
 )
 ORDER = {group: number for number, (group, *_) in enumerate(HOUSE)}

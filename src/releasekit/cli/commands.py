@@ -7,30 +7,20 @@ import contextlib
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
-from releasekit.config.choice import consulted
+from releasekit.cli.session import Session, prepared, refuse_elsewhere
 from releasekit.config.values import Directory
-from releasekit.ecosystems import folders
-from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
-from releasekit.host.process import Processes
 from releasekit.host.runner import on_actions
-from releasekit.host.scrub import ToolVariables
-from releasekit.http.client import http_client
 from releasekit.model import Action, Outcome, Report
-from releasekit.plan import below
-from releasekit.plan.above import refuse_member
 from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
-from releasekit.plan.make import Around, discover, make_plan
-from releasekit.plan.source import commit_of
-from releasekit.plan.warnings import refuse_errors, with_warnings
+from releasekit.plan.warnings import refuse_errors
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
@@ -38,31 +28,17 @@ from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
-from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
-    from releasekit.ecosystems.interface import Discovery, Target
-    from releasekit.host.runner import Actions
-    from releasekit.http.credentials import Credentials
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Plan, Result
 
 RESULTS = "results.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Whose credentials a command uses and where it prints, besides its Config."""
-
-    credentials: Credentials
-    actions: Actions
-    ecosystems: Mapping[str, EcosystemDeclaration]
-    out: TextIO
 
 
 async def run(config: Config, session: Session) -> int:
@@ -81,18 +57,10 @@ async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
-    logs = _logs(config, session, uuid.uuid4().hex)
+    history = read_history(config.state_directory)
     async with Group() as group:
-        processes = await started(group, session)
-        config, around = await looked_around(config, session, processes)
-        discoveries = await opened(group, config, session, processes, logs=logs)
-        dist = [place.path for place in config.dist]
-        commit = await commit_of(config.root, processes, beside=dist)
-        targets = await discover(config.root, discoveries)
-        targets = await with_prebuilt(targets, config, session.ecosystems)
-        history = read_history(config.state_directory)
-        made = await make_plan(config, targets, history, commit=commit, around=around)
-        made = await with_warnings(made, config, targets, history, processes)
+        ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
+    made = ready.plan
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
     refuse_errors(made)
@@ -147,25 +115,23 @@ async def publish(config: Config, session: Session) -> int:
             journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
             await group.enter(contextlib.closing(journal))
             _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
-            logs = _logs(config, session, run_id)
-            processes = await started(group, session, inherit_fds=held.descriptors)
-            config, around = await looked_around(config, session, processes)
-            discoveries = await opened(group, config, session, processes, logs=logs)
-            dist = [place.path for place in config.dist]
-            commit = await commit_of(config.root, processes, beside=dist)
-            targets = await discover(config.root, discoveries)
-            targets = await with_prebuilt(targets, config, session.ecosystems)
-            history = journal.history
-            made = await make_plan(config, targets, history, commit=commit, around=around)
+            ready = await prepared(
+                group,
+                config,
+                session,
+                journal.history,
+                run_id=run_id,
+                inherit_fds=held.descriptors,
+            )
+            made = ready.plan
             if planned is not None:
                 planned.check(made)
-            made = await with_warnings(made, config, targets, history, processes)
             refuse_errors(made)
             if not config.dry_run:
-                check_credentials(uploading(made), targets)
-            sources = Sources.in_checkout(made, config.root, processes)
-            run = _Run(run_id, made, config, session, journal)
-            return await run.carry_out(targets, sources, interruption)
+                check_credentials(uploading(made), ready.targets)
+            sources = Sources.in_checkout(made, config.root, ready.processes)
+            run = _Run(run_id, made, ready.config, session, journal)
+            return await run.carry_out(ready.targets, sources, interruption)
 
 
 def _say(line: str, session: Session) -> None:
@@ -329,56 +295,6 @@ def tell(made: Report, config: Config, session: Session) -> None:
 
 def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
     return [(f"{result.package} {result.outcome}", result.reason) for result in results]
-
-
-def refuse_elsewhere(config: Config, session: Session) -> None:
-    """Raises ConfigError in a mere member of a workspace, before anything is written there."""
-    home = session.credentials.environment.get("HOME", "")
-    refuse_member(config, session.ecosystems, home=home)
-
-
-async def started(
-    group: Group, session: Session, *, inherit_fds: Collection[int] = ()
-) -> Processes:
-    """What all children of a command are started by, for as long as `group` is open."""
-    return await group.enter(
-        Processes(
-            environment=session.credentials.environment,
-            secrets=session.credentials.values,
-            inherit_fds=inherit_fds,
-            variables=ToolVariables.of_all(each.variables for each in session.ecosystems.values()),
-        )
-    )
-
-
-async def looked_around(
-    config: Config, session: Session, processes: Processes
-) -> tuple[Config, Around]:
-    """What lies below the root, and the config with what of it is planned all the same."""
-    found = await below.found_below(config, session.ecosystems, processes)
-    config, note = below.taking_in(config, session.ecosystems, found)
-    return config, Around(session.ecosystems, found, note)
-
-
-async def opened(
-    group: Group, config: Config, session: Session, processes: Processes, *, logs: Logs
-) -> Mapping[str, Discovery]:
-    """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as
-    `group` is.
-    """
-    credentials = session.credentials
-    http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
-    services = Services(credentials.environment, http, processes, credentials, logs)
-    discoveries = {}
-    for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
-        discovery = folders.discovery(session.ecosystems[name], config, services)
-        discoveries[name] = await discovery.opened_in(group)
-    return discoveries
-
-
-def _logs(config: Config, session: Session, run_id: str) -> Logs:
-    run = run_logs.name_of(run_id, datetime.now(UTC))
-    return Logs(config.state_directory, run, session.credentials.redact)
 
 
 def _now() -> str:
