@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import versions
-from releasekit.ecosystems.shared.packages import twin_meant
+from releasekit.ecosystems.shared.packages import edge_meant
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -28,7 +27,15 @@ def packages(by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()
             directory=project.pom.path.parent,
             manifest=project.pom.path,
             dependencies=tuple(
-                _meant(edge, project, by_name, twins) for edge in dependencies(project, by_name)
+                edge_meant(
+                    edge,
+                    project,
+                    by_name,
+                    twins,
+                    home=lambda each: each.top,
+                    private=unpublishable,
+                )
+                for edge in dependencies(project, by_name)
             ),
             elsewhere=elsewhere(project, by_name),
             unpublishable=unpublishable(project),
@@ -36,17 +43,6 @@ def packages(by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()
         )
         for project in by_name.values()
     ]
-
-
-def _meant(
-    edge: Dependency,
-    project: PomProject,
-    by_name: Mapping[str, PomProject],
-    twins: Sequence[PomProject],
-) -> Dependency:
-    needed = by_name[edge.on.name]
-    twin = twin_meant(needed, project, twins, home=lambda each: each.top)
-    return edge if twin is None else replace(edge, private=unpublishable(twin))
 
 
 def unpublishable(project: PomProject) -> str:

@@ -6,7 +6,6 @@ https://maven.apache.org/repository/layout.html
 from __future__ import annotations
 
 import zipfile
-import zlib
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Contained
@@ -14,6 +13,7 @@ from releasekit.ecosystems.maven import layout, versions
 from releasekit.ecosystems.maven.discover import ECOSYSTEM
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.ecosystems.shared.archives import BAD_ZIP
 from releasekit.errors import ConfigError, PackageError
 from releasekit.model import Dependency, PackageId
 
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 _PROPERTIES: Final = "/pom.properties"
 _ARCHIVER: Final = "META-INF/maven/"
 _MAX_PROPERTIES_BYTES: Final = 64 * 1024
-# RuntimeError is what zipfile raises for an encrypted member, UnicodeDecodeError for a bad name.
-_UNREADABLE: Final = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    UnicodeDecodeError,
-)
 
 
 class MavenFiles:
@@ -59,7 +50,7 @@ class MavenFiles:
         if path.suffix != ".module":
             try:
                 inside = list(_coordinates(file))
-            except _UNREADABLE as error:
+            except BAD_ZIP as error:
                 raise PackageError(f"{path}: not a readable archive ({error})") from error
         # A jar may hold others', so the name decides which of them it is.
         for name, version in inside:

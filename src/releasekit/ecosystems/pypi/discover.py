@@ -14,7 +14,7 @@ from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.globs import Glob
-from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
+from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import reachable
@@ -235,7 +235,14 @@ def packages(
             directory=project.manifest.parent,
             manifest=project.manifest,
             dependencies=tuple(
-                _meant(edge, project, by_name, twins)
+                edge_meant(
+                    edge,
+                    project,
+                    by_name,
+                    twins,
+                    home=lambda each: each.home,
+                    private=lambda each: each.unpublishable,
+                )
                 for edge in dependencies(project, by_name, mode)
             ),
             elsewhere=tuple(_edge(n.name, n.kind, n.text) for n in project.elsewhere),
@@ -243,17 +250,6 @@ def packages(
         )
         for project in by_name.values()
     ]
-
-
-def _meant(
-    edge: Dependency,
-    project: PyProject,
-    by_name: Mapping[str, PyProject],
-    twins: Sequence[PyProject],
-) -> Dependency:
-    needed = by_name[edge.on.name]
-    twin = twin_meant(needed, project, twins, home=lambda each: each.home)
-    return edge if twin is None else replace(edge, private=twin.unpublishable)
 
 
 def dependencies(

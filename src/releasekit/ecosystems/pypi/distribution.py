@@ -6,14 +6,18 @@ https://packaging.python.org/en/latest/specifications/core-metadata/
 from __future__ import annotations
 
 import zipfile
-import zlib
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from packaging.metadata import RawMetadata, parse_email
 from packaging.version import InvalidVersion, Version
 
 from releasekit.ecosystems.pypi.simple_index import release_of
-from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
+from releasekit.ecosystems.shared.archives import (
+    BAD_ZIP,
+    MAX_UNPACKED_BYTES,
+    BadArchive,
+    opened_archive,
+)
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -23,17 +27,7 @@ if TYPE_CHECKING:
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 
-# RuntimeError is what zipfile raises for an encrypted member, UnicodeDecodeError for a bad name.
-_UNREADABLE: Final = (
-    zipfile.BadZipFile,
-    BadArchive,
-    zlib.error,
-    OSError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    UnicodeDecodeError,
-)
+_UNREADABLE: Final = (*BAD_ZIP, BadArchive, OSError)
 
 Form = dict[str, str | list[str]]
 

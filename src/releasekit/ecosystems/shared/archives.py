@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 MAX_FILES: Final = 200_000
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
 
-# A version of the format that zipfile does not know, and a name that is no UTF-8, are the others.
-_BAD_DIRECTORY: Final = (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError)
+# What zipfile raises for a zip that it cannot read. RuntimeError is for an encrypted member and,
+# as NotImplementedError, for a version of the format that it does not know; UnicodeDecodeError for
+# a name that is no UTF-8.
+BAD_ZIP: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
 
 
 class BadArchive(ValueError):
@@ -71,7 +73,7 @@ def member_names(path: Path) -> list[str]:
     """Of the files in a zip or a .tar.gz, whatever its name; none for what is neither. Blocks."""
     with path.open("rb") as file:
         if zipfile.is_zipfile(file):
-            with contextlib.suppress(*_BAD_DIRECTORY), zipfile.ZipFile(file) as archive:
+            with contextlib.suppress(*BAD_ZIP), zipfile.ZipFile(file) as archive:
                 return [name for name in archive.namelist() if not name.endswith("/")]
             return []
         file.seek(0)

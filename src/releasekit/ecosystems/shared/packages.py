@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from releasekit.errors import ConfigError, PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.model import Package
+    from releasekit.model import Dependency, Package
 
 
 class Named(Protocol):
@@ -62,6 +63,20 @@ def twin_meant(
     return next(
         (each for each in twins if each.name == needed.name and home(each) == home(dependent)), None
     )
+
+
+def edge_meant(  # noqa: PLR0913 - all that tells one from the other
+    edge: Dependency,
+    dependent: N,
+    by_name: Mapping[str, N],
+    twins: Iterable[N],
+    *,
+    home: Callable[[N], object],
+    private: Callable[[N], str],
+) -> Dependency:
+    """`edge`, with why it leads to what is never published, where `dependent` means a twin."""
+    twin = twin_meant(by_name[edge.on.name], dependent, twins, home=home)
+    return edge if twin is None else replace(edge, private=private(twin))
 
 
 def batched(
