@@ -10,6 +10,7 @@ from releasekit.config.choice import consulted
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
+from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.host.process import Processes
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
@@ -84,10 +85,17 @@ def refuse_elsewhere(config: Config, session: Session) -> None:
 
 
 async def _started(group: Group, session: Session, inherit_fds: Collection[int]) -> Processes:
-    """What all children of a command are started by, for as long as `group` is open."""
+    """What all children of a command are started by, for as long as `group` is open.
+
+    Their RUNNER_TEMP is a directory of this run: the runner's own holds the files that it obeys.
+    """
+    environment = session.credentials.environment
+    if environment.get("RUNNER_TEMP"):
+        own = await group.enter(scratch(environment))
+        environment = {**environment, "RUNNER_TEMP": str(own)}
     return await group.enter(
         Processes(
-            environment=session.credentials.environment,
+            environment=environment,
             secrets=session.credentials.values,
             inherit_fds=inherit_fds,
             variables=ToolVariables.of_all(each.variables for each in session.ecosystems.values()),
