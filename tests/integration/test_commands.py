@@ -130,6 +130,43 @@ def test_what_is_about_to_go_wrong_is_said_and_strict_refuses_it(
     assert not (workspace.parent / "r" / "pypi" / "demo-a" / "demo_a-1.1.0.tar.gz").exists()
 
 
+def test_what_a_build_tells_the_runner_is_taken_out(
+    workspace: Path,
+    registry: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R50: it is published by then, and the step fails."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    files = {name: tmp_path / name for name in ("GITHUB_ENV", "GITHUB_OUTPUT")}
+    for name, path in files.items():
+        path.touch()
+        monkeypatch.setenv(name, str(path))
+    member = workspace / "packages" / "demo-a"
+    with (member / "pyproject.toml").open("a") as manifest:
+        manifest.write('\n[tool.hatch.build.targets.sdist.hooks.custom]\npath = "hook.py"\n')
+    forged = [f"Path({str(path)!r}).write_text('result=forged')" for path in files.values()]
+    (member / "hook.py").write_text(HOOK.format("; ".join(forged)))
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "A build script")
+
+    assert main(["publish", str(workspace), registry, "--packages", "demo-a"]) == 1
+    found = capsys.readouterr()
+    for path in files.values():
+        told = f"{path}: written during the release, not by ReleaseKit; put back"
+        assert f"error: {told}\n" in found.err
+        assert f"::error title=ReleaseKit::{told}\n" in found.out
+    assert files["GITHUB_ENV"].read_text() == ""
+    outputs = files["GITHUB_OUTPUT"].read_text()
+    assert "forged" not in outputs
+    assert [block.splitlines()[1] for block in outputs.split("result<<")[1:]] == [
+        "success",
+        "failure",
+    ]
+    assert main(["publish", str(workspace), registry, "--packages", "demo-a"]) == 0
+
+
 def test_summary_and_annotations_can_be_turned_off(
     workspace: Path,
     registry: str,

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,6 +82,53 @@ def test_the_environment_arrives_and_its_initial_one_holds_no_secret(
     assert found["argv"] == ["a b", ""]
     assert found["descriptors"] == [0, 1, 2]
     assert found["stdin"] == "text"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of a child that only writes
+@pytest.mark.parametrize("way", ["memory", "a pipe"])
+def test_both_lives_in_one_process(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R50"""
+    calls: list[tuple[str, list[str], Mapping[bytes, bytes]]] = []
+    monkeypatch.setattr(os, "execve", lambda *call: calls.append(call))
+    monkeypatch.setattr(reexec, "_forbid_inspection", lambda: None)
+    if way == "a pipe":
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.delenv(MARKER, raising=False)
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    reexec.reexec_without_secrets()
+    ((program, argv, kept),) = calls
+    assert (program, argv) == (sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    assert kept[b"PATH"] == os.environb[b"PATH"]
+    assert "5ecret" not in str(kept)
+
+    for name in SECRETS:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(MARKER, kept[MARKER.encode()].decode())
+    reexec.reexec_without_secrets()
+    assert os.environ.items() >= SECRETS.items()
+    assert MARKER not in os.environ
+
+
+def test_linux_is_asked_to_forbid_inspection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R50: PR_SET_DUMPABLE is 4. A Python without ctypes starts all the same."""
+    asked: list[tuple[int, ...]] = []
+    library = SimpleNamespace(prctl=lambda *call: asked.append(call))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setitem(sys.modules, "ctypes", SimpleNamespace(CDLL=lambda _: library))
+    reexec._forbid_inspection()
+    assert asked == [(4, 0, 0, 0, 0)]
+    monkeypatch.setitem(sys.modules, "ctypes", None)
+    reexec._forbid_inspection()
+    monkeypatch.setattr(sys, "platform", "darwin")
+    reexec._forbid_inspection()
+    assert len(asked) == 1
+
+
+def test_on_windows_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exec there has another pid, which nobody waits for."""
+    monkeypatch.setattr(reexec, "os", SimpleNamespace(name="nt"))
+    reexec.reexec_without_secrets()
 
 
 def test_the_pid_stays() -> None:

@@ -40,9 +40,9 @@ def _new_directory(where: str | None) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
     except OSError as error:
+        place = f"RUNNER_TEMP: {where}" if where else "TMPDIR"
         raise ConfigError(
-            f"{'RUNNER_TEMP' if where else 'TMPDIR'}: {where or error.filename}: "
-            f"no directory can be made there: {error.strerror}",
+            f"{place}: no directory can be made there: {error.strerror}",
             hint="Name a directory in which files can be written.",
         ) from error
 
