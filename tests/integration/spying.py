@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from integration import reactor
 from workspaces import ENTRYPOINT, Program
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Step:
 
     def _environment(self) -> dict[str, str]:
         home = self.place / "home"
-        given = Program(home).full_environment
+        given = Program(home, reactor.environment()).full_environment
         if not self._is_ours:
             given["XDG_CACHE_HOME"] = str(home / "cache")
             given["PATH"] = os.defpath

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from integration import spying
+from integration.reactor import page
 from integration.spying import COMMANDS, SECRET
 from integration.test_cargo_publish import cargo_workspace
 from integration.tools import require_tool
@@ -56,6 +57,24 @@ requires = []
 build-backend = "backend"
 backend-path = ["."]
 """
+POM = """\
+  <groupId>com.example</groupId>
+  <artifactId>demo</artifactId>
+  <version>1.0.0</version>
+  <packaging>pom</packaging>
+  <build><plugins><plugin>
+    <groupId>org.codehaus.mojo</groupId>
+    <artifactId>exec-maven-plugin</artifactId>
+    <version>3.5.1</version>
+    <executions><execution>
+      <phase>package</phase>
+      <goals><goal>exec</goal></goals>
+      <configuration>
+        <executable>python3</executable>
+        <arguments><argument>{spy}</argument><argument>plugin</argument></arguments>
+      </configuration>
+    </execution></executions>
+  </plugin></plugins></build>"""
 
 
 def python(step: Step) -> None:
@@ -84,7 +103,13 @@ def rust(step: Step) -> None:
     (step.workspace / "releasekit.toml").write_text("[cargo]\nverify = true\n")
 
 
-# The toolchain of rustup is in the home of whoever runs the tests.
+def java(step: Step) -> None:
+    """A plugin's goal, bound to a phase of the build."""
+    page(step.workspace / "pom.xml", POM.format(spy=step.spy))
+    git(step.workspace, "init", "--quiet")
+
+
+# What rustup and mvn have fetched is in the home of whoever runs the tests.
 CASES = {
     f"{what}, {who}": (uid, ecosystem, make)
     for who, uid in spying.users().items()
@@ -92,8 +117,9 @@ CASES = {
         ("a PEP 517 backend", "pypi", python),
         ("npm's prepack", "npm", javascript),
         ("cargo's build.rs", "cargo", rust),
+        ("a Maven plugin", "maven", java),
     )
-    if ecosystem != "cargo" or uid == os.geteuid()
+    if ecosystem in {"pypi", "npm"} or uid == os.geteuid()
 }
 
 
@@ -117,7 +143,7 @@ def test_a_build_finds_no_secret_and_tells_the_runner_nothing(
     """R50: neither in a process nor in a descriptor, its own ones and its ancestors' included; and
     what it writes for the runner is taken out, its annotation names the file, and the step fails.
     """
-    require_tool({"pypi": "git"}.get(ecosystem, ecosystem))
+    require_tool({"pypi": "git", "maven": "mvn"}.get(ecosystem, ecosystem))
     with spying.step(uid) as step:
         pid, found, code, said = spied(step, ecosystem, make)
         assert_nothing_found(found, pid, uid)
