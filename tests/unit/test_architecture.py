@@ -27,7 +27,7 @@ REPORT = (
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
-    *("scrub", "streams", "process", "runner"),
+    *("scrub", "streams", "launcher", "sandbox", "process", "runner"),
 )
 STATE = (
     *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),
@@ -180,7 +180,8 @@ def names_used(tree: ast.Module) -> set[str]:
 
 
 # A worker is a program of its own, inside the environment of a build.
-PROGRAMS = {"ecosystems.pypi.worker"}
+# A launcher becomes the child that it was started for.
+PROGRAMS = {"ecosystems.pypi.worker", "host.launcher"}
 
 
 @pytest.mark.parametrize("module", sorted(MODULES.keys() - PROGRAMS))
