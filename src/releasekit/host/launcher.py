@@ -51,7 +51,7 @@ def called(what: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> 
     return result
 
 
-def ruleset(abi: int) -> int:
+def ruleset(abi: int) -> int:  # pragma: no cover - cannot be taken back
     """The descriptor of one that forbids to write anywhere, and to reach processes outside."""
     handled = WRITE_FILE | TRUNCATE | IN_DIRECTORY | DEVICES
     # Kernels of RHEL 9 say 6 and do not know signals.
@@ -67,7 +67,7 @@ def ruleset(abi: int) -> int:
     raise AssertionError
 
 
-def permit(rules: int, place: str) -> None:
+def permit(rules: int, place: str) -> None:  # pragma: no cover - as above
     """Writing below it; a place that is not there, or out of reach, stays as it is."""
     try:
         descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
@@ -81,7 +81,7 @@ def permit(rules: int, place: str) -> None:
     os.close(descriptor)
 
 
-def drop_capabilities() -> None:
+def drop_capabilities() -> None:  # pragma: no cover - as above
     """What a system administrator's rights could do around any file; few processes have some."""
     try:
         for number in sorted(set(range(CAPABILITIES)) - KEPT):
@@ -97,7 +97,7 @@ def drop_capabilities() -> None:
     called("prctl", CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
 
-def confine(abi: int, places: list[str]) -> None:
+def confine(abi: int, places: list[str]) -> None:  # pragma: no cover - as above
     rules = ruleset(abi)
     for place in places:
         permit(rules, place)
@@ -107,7 +107,7 @@ def confine(abi: int, places: list[str]) -> None:
     os.close(rules)
 
 
-def main() -> None:
+def main() -> None:  # pragma: no cover - as above
     # Python's own handlers would make a traceback of what ends the run, and its children get what
     # it ignores. https://docs.python.org/3/library/signal.html#general-rules
     if LIBC.signal(SIGINT, SIG_DFL) == SIG_IGN:
@@ -127,5 +127,5 @@ def main() -> None:
         sys.exit(127)
 
 
-if __name__ == "__main__":
+if __name__ == "__main__":  # pragma: no cover
     main()
