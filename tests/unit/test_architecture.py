@@ -27,7 +27,7 @@ REPORT = (
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
-    *("scrub", "streams", "launcher", "sandbox", "process", "runner"),
+    *("scrub", "streams", "launcher", "sandbox", "refusal", "process", "runner"),
 )
 STATE = (
     *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),

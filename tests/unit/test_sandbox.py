@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,7 @@ from releasekit.host.sandbox import HINT, UNCONFINED, Cache, Sandbox, chosen, la
 from releasekit.model import Outcome, Package, PackageId, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 NOBODY = 65534
 # Each line is a number of an error, 0 for none.
@@ -242,7 +243,11 @@ def test_who_acts_for_the_user_is_not_confined(places: tuple[Path, Path]) -> Non
     assert (victim / "file").exists()
 
 
-def choice(root: Path, wanted: sandbox.Wanted = "auto", **environment: str) -> Sandbox:
+def choice(
+    root: Path,
+    wanted: sandbox.Wanted = "auto",
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Sandbox:
     return chosen(
         wanted,
         root=root,
@@ -334,7 +339,7 @@ def test_a_workspace_that_holds_too_much_is_told_of(
 ) -> None:
     abi = require_landlock()
     given = {name: text.format(root=tmp_path) for name, text in environment.items()}
-    said = choice(tmp_path, **given).words
+    said = choice(tmp_path, environment=given).words
     assert said.startswith(f"sandboxed (Landlock {abi}){words}")
     assert bool(words) == ("but" in said)
 
@@ -385,8 +390,7 @@ def test_temporary_directories_of_the_child_are_open_but_not_those_of_the_runner
     within = Sandbox(words="", abi=7, places=("/a",))
 
     def places(**environment: str) -> list[str]:
-        with sandbox.Refusal() as refusal:
-            command = within.command(["true"], environment, refusal)
+        command = within.command(["true"], environment, 9)
         return command[6 : command.index("--")]
 
     assert places() == ["/a"]

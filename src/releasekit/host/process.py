@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed
-from releasekit.host.sandbox import UNCONFINED, Refusal, Sandbox
+from releasekit.host.refusal import Refusal
+from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import ToolVariables, redactor
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
 
@@ -203,7 +204,7 @@ class Processes(Resource):
             command, passed = argv, set(self._inherit_fds)
             if confined and self.sandbox.abi:
                 refusal = ours.enter_context(Refusal())
-                command = self.sandbox.command(argv, environment, refusal)
+                command = self.sandbox.command(argv, environment, refusal.theirs)
                 passed.add(refusal.theirs)
             try:
                 process = await asyncio.create_subprocess_exec(

@@ -7,7 +7,6 @@ https://docs.kernel.org/userspace-api/landlock.html
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import re
@@ -15,9 +14,9 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.errors import ConfigError
 from releasekit.host import durable
 
 if TYPE_CHECKING:
@@ -98,16 +97,14 @@ class Sandbox:
     abi: int = 0
     places: tuple[str, ...] = ()
 
-    def command(
-        self, argv: Sequence[str], environment: Mapping[str, str], refusal: Refusal
-    ) -> list[str]:
-        """What to start in the place of `argv`."""
+    def command(self, argv: Sequence[str], environment: Mapping[str, str], pipe: int) -> list[str]:
+        """What to start in the place of `argv`; `pipe` is for what a `Refusal` reads."""
         own = [environment[name] for name in _TEMPORARY if name in environment]
         if "RUNNER_TEMP" in environment and not _of_a_runner(Path(environment["RUNNER_TEMP"])):
             own.append(environment["RUNNER_TEMP"])
         places = [*self.places, *filter(os.path.isabs, own)]
         program = [sys.executable, "-I", "-S", str(_LAUNCHER)]
-        return [*program, str(self.abi), str(refusal.theirs), *places, "--", *argv]
+        return [*program, str(self.abi), str(pipe), *places, "--", *argv]
 
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""
@@ -216,44 +213,3 @@ def _expanded(text: str, environment: Mapping[str, str]) -> Path:
             return Path(base, text.removeprefix(prefix))
     home = environment.get("HOME", "")
     return Path(home, text.removeprefix("~/")) if text.startswith("~/") else Path(text)
-
-
-class Refusal:
-    """The pipe over which a launcher says why there is no child; a context."""
-
-    def __init__(self) -> None:
-        self._ours, self.theirs = os.pipe()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._ours)
-        self.started()
-
-    def started(self) -> None:
-        """The launcher has its end now."""
-        if self.theirs >= 0:
-            os.close(self.theirs)
-            self.theirs = -1
-
-    async def check(self, command: str, program: str) -> None:
-        """Wait until the program has taken over; raises CommandFailed if it does not."""
-        self.started()
-        loop = asyncio.get_running_loop()
-        readable = asyncio.Event()
-        loop.add_reader(self._ours, readable.set)
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(self._ours)
-        step, _, number = os.read(self._ours, 100).decode().partition(" ")
-        if not step:
-            return
-        error = OSError(int(number), os.strerror(int(number)), program)
-        if step == "start":
-            raise CommandFailed(f"{command} cannot be started: {error}") from error
-        raise CommandFailed(
-            f"{command} cannot be sandboxed: {error.strerror}",
-            hint="`build-sandbox: off` runs builds without.",
-        ) from error
