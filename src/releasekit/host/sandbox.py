@@ -146,7 +146,7 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
         return Sandbox(words=f"not sandboxed: {lacking}")
     # Of the state directory, a build gets the places where it works, not the journal.
     state = [state_directory / name for name in _OF_THE_STATE]
-    if state_directory.is_dir():
+    if state_directory.is_dir() and not state_directory.is_relative_to(root):
         for place in state:
             durable.make_directory(place)
     candidates = [root, *map(Path, _EVERYBODYS), *further, *state]
