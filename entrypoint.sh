@@ -106,6 +106,7 @@ find_python() {
 
 fetch_python() { # uv, version
     forget_settings
+    forget_secrets
     export UV_PYTHON_INSTALL_DIR=$cache/python
     "$1" python install --quiet --no-config "$2" >&2 &&
         "$1" python find --no-config --no-project --managed-python "$2"
@@ -135,6 +136,22 @@ forget_settings() {
         export PIP_INDEX_URL=$RELEASEKIT_INDEX_URL UV_DEFAULT_INDEX=$RELEASEKIT_INDEX_URL
         unset PIP_EXTRA_INDEX_URL PIP_NO_INDEX UV_INDEX UV_EXTRA_INDEX_URL UV_INDEX_URL UV_NO_INDEX
     fi
+}
+
+# What fetches Python and packages has no use for the secrets of a release. What an index may ask
+# for stays; a keyring can need a cloud's keys for it.
+forget_secrets() {
+    local name
+    for name in $(compgen -e); do
+        case $name in
+        PIP_* | UV_* | AWS_*) ;;
+        RELEASEKIT_* | ACTIONS_* | *TOKEN* | *PASSWORD* | *PASSPHRASE* | *SECRET* | *API_KEY* | \
+            *PRIVATE_KEY* | *_AUTH)
+            unset "$name"
+            ;;
+        *) ;;
+        esac
+    done
 }
 
 # One --find-links for each line of the input; they are paths, which may hold spaces.
@@ -174,6 +191,7 @@ make_environment() { # uv, python, environment
     (
         forget_settings
         set_find_links
+        forget_secrets
         if [[ -z "$1" ]] || ! install_with_uv "$1" "$2" "$building/environment"; then
             rm -rf -- "$building/environment"
             install_with_pip "$2" "$building/environment"

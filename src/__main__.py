@@ -4,6 +4,7 @@ entrypoint.sh runs this file, not its directory: `runpy`, which that would take,
 before the first line of ours.
 """
 
+import os
 import signal
 import sys
 
@@ -13,12 +14,11 @@ import sys
 # https://github.com/python/cpython/blob/v3.11.7/Lib/importlib/_bootstrap.py#L197
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from pathlib import Path  # noqa: E402 - see above
+# -I keeps everything out of the path, the directory of this file too. pathlib would take longer to
+# import than the rest of what happens before `start` executes the process once more.
+sys.path.insert(0, os.path.dirname(__file__))  # noqa: PTH120
 
-# -I keeps everything out of the path, the directory of this file too.
-sys.path.insert(0, str(Path(__file__).parent))
-
-from releasekit.__main__ import start  # noqa: E402 - see above
+from releasekit.start import start  # noqa: E402 - see above
 
 if __name__ == "__main__":
     sys.exit(start())

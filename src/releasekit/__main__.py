@@ -14,6 +14,7 @@ from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, ReleasekitError
+from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.text.escape import log_line
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def start() -> int:
-    """`main` for a process of its own."""
+    """`main` for a process of its own; `releasekit.start` has been there before."""
     sys.stdout, sys.stderr = ignore_write_errors(sys.stdout), ignore_write_errors(sys.stderr)
     return main()
 
@@ -41,6 +42,7 @@ def main(
     actions = Actions(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.
     credentials = Credentials(taken, mask=actions.mask)
+    code = 1
     try:
         # The names of secrets are looked at too, for misspelt ones; their values are not.
         variables = {**taken.environment, **dict.fromkeys(taken.secrets, "")}
@@ -49,14 +51,17 @@ def main(
         )
         config = load(inputs, Path.cwd(), declared)
         print(f"ReleaseKit {__version__}: {config.mode} {config.root}", file=sys.stderr, flush=True)
-        return asyncio.run(_command(config, credentials, actions, ecosystems))
+        code = asyncio.run(_command(config, credentials, actions, ecosystems))
     except ReleasekitError as error:
         _say(error, actions, credentials)
-        return error.exit_code
+        code = error.exit_code
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("error: cancelled before anything was published", file=sys.stderr)
         actions.output("result", "cancelled")
-        return INTERRUPTED
+        code = INTERRUPTED
+    finally:
+        code = _untouched(code, actions)
+    return code
 
 
 async def _command(
@@ -75,6 +80,19 @@ async def _command(
     return await run(config, session)
 
 
+def _untouched(code: int, actions: Actions) -> int:
+    """`code`, or 1 in place of 0 where a build has tried to tell the runner something."""
+    told = actions.restore_files()
+    if not told:
+        return code
+    for line in told:
+        print(f"error: {log_line(line)}", file=sys.stderr, flush=True)
+    actions.annotate("error", [("ReleaseKit", log_line(line)) for line in told])
+    if code == 0:
+        actions.output("result", "failure")
+    return code or 1
+
+
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
     message = log_line(credentials.redact(str(error)))
     print(f"error: {message}", file=sys.stderr, flush=True)
@@ -85,4 +103,5 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
 
 
 if __name__ == "__main__":
+    reexec_without_secrets()  # `python -m` has not passed `releasekit.start`
     sys.exit(start())

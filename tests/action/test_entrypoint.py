@@ -326,6 +326,34 @@ def test_index_and_wheels_are_passed_on(start: Start, tmp_path: Path) -> None:
     assert f"--find-links {tmp_path}/some wheels --find-links {tmp_path}/more" in sync
 
 
+@pytest.mark.parametrize("python", ["there", "fetched"])
+def test_uv_sees_no_secret_of_the_release(start: Start, tmp_path: Path, python: str) -> None:
+    """R50: but what an index may ask for; and the program sees all."""
+    if python == "fetched":
+        (start.programs / "python3").unlink()
+    start.program(
+        "uv",
+        f'env >>"{tmp_path}/seen"\n'
+        f'case "$1 $2" in "python install") ;; '
+        f'"python find") echo "{real_program("python3")}" ;; *) exec "{UV}" "$@" ;; esac',
+    )
+    secrets = {
+        "RELEASEKIT_PYPI_TOKEN": "5ecret",
+        "RELEASEKIT_MAVEN_PASSWORD": "5ecret",
+        "RELEASEKIT_FUTURE": "5ecret",
+        "ACTIONS_ID_TOKEN_REQUEST_URL": "https://5ecret.example",
+        "NODE_AUTH_TOKEN": "5ecret\nANOTHER=5ecret",
+        "MAVEN_GPG_PASSPHRASE": "5ecret",
+        "GH_TOKEN": "5ecret",
+    }
+    kept = {"UV_INDEX_OURS_PASSWORD": "for the index", "AWS_SECRET_ACCESS_KEY": "for a keyring"}
+    found = start.having(**secrets, **kept).probe()
+    seen = (tmp_path / "seen").read_text()
+    assert "5ecret" not in seen
+    assert all(f"{name}={value}\n" in seen for name, value in kept.items())
+    assert found["environment"] == found["environment"] | secrets | kept
+
+
 @pytest.mark.parametrize(
     ("variables", "says"),
     [

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -361,7 +362,10 @@ def test_a_cache_is_where_its_variables_and_those_of_the_system_say(tmp_path: Pa
     assert cache.places({**here, "XDG_CACHE_HOME": "relative"}) == [tmp_path / "home/.cache/tool"]
     assert cache.places({**here, "TOOL_HOME": str(tmp_path / "own")}) == [tmp_path / "own"]
     assert cache.places({**here, "TOOL_HOME": "relative"}) == []
-    assert cache.places({"PATH": "/nowhere", "HOME": str(tmp_path)}) == []
+    without = {"PATH": "/nowhere", "HOME": str(tmp_path / "empty")}
+    assert cache.places(without) == []
+    assert replace(cache, tool=str(tmp_path / "bin" / "tool")).places(without)
+    assert cache.places(without) == [tmp_path / "empty/.cache/tool"]
 
 
 def test_of_a_home_only_the_cache_in_it_is_open(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ async def publish(config: Config, session: Session) -> int:
     run_id = uuid.uuid4().hex
     redact = session.credentials.redact
     await asyncio.to_thread(refuse_elsewhere, config, session)
+    session.actions.watch_files()
     with Interruption() as interruption:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
@@ -222,6 +223,7 @@ class _Run:
             )
             progress.end(made)
             progress.close()
+            self.session.actions.restore_files()  # no build is left; ours are written next
             tell(made, self.config, self.session)
         await self.journal.run_ended(report.verdict_of(made))
         code = report.exit_code(made)

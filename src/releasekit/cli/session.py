@@ -11,6 +11,7 @@ from releasekit.config.choice import consulted
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
+from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.runner import Actions
+    from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan
     from releasekit.state.history import History
@@ -91,7 +93,10 @@ def refuse_elsewhere(config: Config, session: Session) -> None:
 async def _started(
     group: Group, config: Config, session: Session, inherit_fds: Collection[int]
 ) -> Processes:
-    """What all children of a command are started by, for as long as `group` is open."""
+    """What all children of a command are started by, for as long as `group` is open.
+
+    Their RUNNER_TEMP is a directory of this run: the runner's own holds the files that it obeys.
+    """
     environment, secrets = session.credentials.environment, session.credentials.values
     ecosystems = session.ecosystems.values()
     variables = ToolVariables.of_all(each.variables for each in ecosystems)
@@ -101,9 +106,12 @@ async def _started(
         root=config.root,
         state_directory=config.state_directory,
         further=config.build_sandbox_paths,
-        caches=[cache for each in ecosystems for cache in each.caches],
+        caches=_caches(config, session),
         environment=variables.scrub(environment, secrets),
     )
+    if environment.get("RUNNER_TEMP"):
+        own = await group.enter(scratch(environment))
+        environment = {**environment, "RUNNER_TEMP": str(own)}
     return await group.enter(
         Processes(
             environment=environment,
@@ -113,6 +121,15 @@ async def _started(
             sandbox=sandbox,
         )
     )
+
+
+def _caches(config: Config, session: Session) -> list[Cache]:
+    """Those of uv are there for the one that is used, wherever it is and whatever its name."""
+    return [
+        replace(cache, tool=config.uv_path) if config.uv_path and cache.tool == "uv" else cache
+        for each in session.ecosystems.values()
+        for cache in each.caches
+    ]
 
 
 async def _looked_around(

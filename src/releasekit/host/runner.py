@@ -16,6 +16,8 @@ from actions_toolkit.file_command import (  # type: ignore[import-untyped]
     prepare_key_value_message,
 )
 
+from releasekit.host.command_files import CommandFiles
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
@@ -49,6 +51,20 @@ class Actions:
         self._masked: set[str] = set()
         self._annotated: dict[Level, int] = {}
         self._output_bytes = 0
+        self._files = CommandFiles({})
+        self._restored: list[str] = []
+
+    def watch_files(self) -> None:
+        """From now on nobody else is to write to the files that the runner obeys: `restore_files`.
+
+        Raises ConfigError for one that cannot be watched.
+        """
+        self._files = CommandFiles(self._environment)
+
+    def restore_files(self) -> list[str]:
+        """Take out what others wrote into these files, and tell of each time; of none, usually."""
+        self._restored += self._files.restore()
+        return self._restored
 
     def mask(self, value: str) -> None:
         """Hide `value`, and each line of it, in everything the runner shows from now on."""
@@ -67,7 +83,7 @@ class Actions:
             return not self._on
         reason = self._refused(name, value)
         if not reason:
-            reason = _append(path, prepare_key_value_message(name, value) + os.linesep)
+            reason = self._append(path, prepare_key_value_message(name, value) + os.linesep)
         if reason:
             self.annotate("warning", [("ReleaseKit", f"output {name} is not set: {reason}")])
         return not reason
@@ -80,7 +96,7 @@ class Actions:
         if not path:
             return
         taken = os.path.getsize(path) if os.path.exists(path) else 0  # noqa: PTH110, PTH202
-        if reason := _append(path, _fitting(markdown, MAX_SUMMARY_BYTES - taken)):
+        if reason := self._append(path, _fitting(markdown, MAX_SUMMARY_BYTES - taken)):
             self.annotate("warning", [("ReleaseKit", f"the job summary is not written: {reason}")])
 
     def annotate(self, level: Level, messages: Sequence[tuple[str, str]]) -> None:
@@ -104,6 +120,14 @@ class Actions:
             yield
         finally:
             self._command("endgroup", "")
+
+    def _append(self, path: str, text: str) -> str:
+        """Returns why it failed, or nothing. A full disk must not hide how the release went."""
+        try:
+            self._files.append(path, text)
+        except OSError as error:
+            return f"{error.strerror} ({path})"
+        return ""
 
     def _command(self, name: str, message: str, **properties: str) -> None:
         if not self._on:
@@ -132,16 +156,6 @@ def _hideable(secret: str) -> bool:
     would hide half of every log, and make the runner drop outputs that hold just that.
     """
     return len(secret) >= MIN_SECRET_CHARS and secret.lower() not in {"true", "false", "none"}
-
-
-def _append(path: str, text: str) -> str:
-    """Returns why it failed, or nothing. A full disk must not hide how the release went."""
-    try:
-        with open(path, "a", encoding="utf-8", errors="replace", newline="") as file:  # noqa: PTH123
-            file.write(text)
-    except OSError as error:
-        return f"{error.strerror} ({path})"
-    return ""
 
 
 def _fitting(markdown: str, room: int) -> str:

@@ -7,6 +7,7 @@ https://docs.kernel.org/userspace-api/landlock.html
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -66,25 +67,23 @@ class Cache:
     below: tuple[str, ...] = ("",)
 
     def places(self, environment: Mapping[str, str]) -> list[Path]:
-        """Made where they are missing, as the tool would do it; none without the tool."""
-        if shutil.which(self.tool, path=environment.get("PATH", os.defpath)) is None:
+        """Those that are there, and where the tool is, those that it would make."""
+        top = _expanded(environment.get(self.variable) or self.default, environment)
+        if not top.is_absolute():
             return []
-        text = environment.get(self.variable) or self.default
-        found = []
-        for name in self.below:
-            place = _expanded(text, environment) / name
-            if not place.is_absolute():
-                continue
-            try:
-                (place if name.endswith("/") or not name else place.parent).mkdir(
-                    parents=True, exist_ok=True
-                )
-                if name and not name.endswith("/"):
-                    place.touch()
-            except OSError:
-                continue
-            found.append(place)
-        return found
+        if shutil.which(self.tool, path=environment.get("PATH", os.defpath)) is not None:
+            for name in self.below:
+                with contextlib.suppress(OSError):
+                    _make(top, name)
+        return [top / name for name in self.below if (top / name).exists()]
+
+
+def _make(top: Path, name: str) -> None:
+    if name and not name.endswith("/"):
+        top.mkdir(parents=True, exist_ok=True)
+        (top / name).touch()
+    else:
+        (top / name).mkdir(parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

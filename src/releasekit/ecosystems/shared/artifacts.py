@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.errors import BuildFailed, PackageError
+from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.host import contents
 from releasekit.model import Artifact
 
@@ -26,7 +26,9 @@ _CHUNK: Final = 1024 * 1024
 
 @contextlib.asynccontextmanager
 async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
-    """A new directory outside the workspace, gone when it is left."""
+    """A new directory outside the workspace, gone when it is left; raises ConfigError where none
+    can be made.
+    """
     directory = _new_directory(environment.get("RUNNER_TEMP"))
     try:
         yield directory
@@ -35,7 +37,14 @@ async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
 
 
 def _new_directory(where: str | None) -> Path:
-    return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
+    try:
+        return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
+    except OSError as error:
+        raise ConfigError(
+            f"{'RUNNER_TEMP' if where else 'TMPDIR'}: {where or error.filename}: "
+            f"no directory can be made there: {error.strerror}",
+            hint="Name a directory in which files can be written.",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -1,0 +1,159 @@
+"""Builds that look for the secrets of the release, and tell the runner what to do next."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from integration import spying
+from integration.spying import COMMANDS, SECRET
+from integration.test_cargo_publish import cargo_workspace
+from integration.tools import require_tool
+from workspaces import git, npm_workspace, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from integration.spying import Step
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+
+BACKEND = """\
+import io, subprocess, sys, tarfile, zipfile
+from pathlib import Path
+
+METADATA = b"Metadata-Version: 2.1\\nName: demo\\nVersion: 1.0.0\\n"
+
+def build_sdist(directory, config_settings=None):
+    subprocess.run(["python3", {spy!r}, "backend"], check=True)
+    with tarfile.open(Path(directory, "demo-1.0.0.tar.gz"), "w:gz") as archive:
+        for name in ("pyproject.toml", "backend.py"):
+            archive.add(name, "demo-1.0.0/" + name)
+        info = tarfile.TarInfo("demo-1.0.0/PKG-INFO")
+        info.size = len(METADATA)
+        archive.addfile(info, io.BytesIO(METADATA))
+    return "demo-1.0.0.tar.gz"
+
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(Path(directory, "demo-1.0.0-py3-none-any.whl"), "w") as archive:
+        archive.writestr("demo.py", "")
+        archive.writestr("demo-1.0.0.dist-info/METADATA", METADATA)
+        archive.writestr("demo-1.0.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr("demo-1.0.0.dist-info/RECORD", "")
+    return "demo-1.0.0-py3-none-any.whl"
+"""
+PYPROJECT = """\
+[project]
+name = "demo"
+version = "1.0.0"
+
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
+def python(step: Step) -> None:
+    """A build backend of the repository itself."""
+    step.workspace.mkdir()
+    (step.workspace / "pyproject.toml").write_text(PYPROJECT)
+    (step.workspace / "backend.py").write_text(BACKEND.format(spy=str(step.spy)))
+    git(step.workspace, "init", "--quiet")
+
+
+def javascript(step: Step) -> None:
+    """npm's `prepack`."""
+    npm_workspace(step.workspace, {"demo": ()})
+    document = {"name": "@acme/demo", "version": "1.0.0", "files": ["index.js"]}
+    scripts = {"prepack": f"python3 {step.spy} prepack"}
+    write_json(step.workspace / "packages/demo/package.json", {**document, "scripts": scripts})
+
+
+def rust(step: Step) -> None:
+    """A build.rs, which cargo runs where it compiles what it has packaged."""
+    cargo_workspace(step.workspace, {"demo": ()}, docs=False)
+    spy = f'Command::new("python3").args(["{step.spy}", "build.rs"])'
+    (step.workspace / "crates/demo/build.rs").write_text(
+        f"use std::process::Command;\nfn main() {{ assert!({spy}.status().unwrap().success()); }}\n"
+    )
+    (step.workspace / "releasekit.toml").write_text("[cargo]\nverify = true\n")
+
+
+# The toolchain of rustup is in the home of whoever runs the tests.
+CASES = {
+    f"{what}, {who}": (uid, ecosystem, make)
+    for who, uid in spying.users().items()
+    for what, ecosystem, make in (
+        ("a PEP 517 backend", "pypi", python),
+        ("npm's prepack", "npm", javascript),
+        ("cargo's build.rs", "cargo", rust),
+    )
+    if ecosystem != "cargo" or uid == os.geteuid()
+}
+
+
+def spied(
+    step: Step, ecosystem: str, make: Callable[[Step], None]
+) -> tuple[int, dict[str, Any], int, str]:
+    """The pid of the release, what its build has found, its exit code, and what it said."""
+    make(step)
+    git(step.workspace, "add", "--all")
+    git(step.workspace, "commit", "--quiet", "--allow-empty", "--message", "Spy")
+    pid, done = step.run(ecosystem)
+    found = step.found()
+    assert len(found) == 1, done.stdout + done.stderr
+    return pid, next(iter(found.values())), done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("uid", "ecosystem", "make"), CASES.values(), ids=CASES)
+def test_a_build_finds_no_secret_and_tells_the_runner_nothing(
+    uid: int, ecosystem: str, make: Callable[[Step], None]
+) -> None:
+    """R50: neither in a process nor in a descriptor, its own ones and its ancestors' included; and
+    what it writes for the runner is taken out, its annotation names the file, and the step fails.
+    """
+    require_tool({"pypi": "git"}.get(ecosystem, ecosystem))
+    with spying.step(uid) as step:
+        pid, found, code, said = spied(step, ecosystem, make)
+        assert_nothing_found(found, pid, uid)
+        assert found["own"]["RUNNER_TEMP"] != str(step.temp)
+        assert code == 1, said
+        assert_nothing_told(step, said)
+
+
+def assert_nothing_found(found: Mapping[str, Any], pid: int, uid: int) -> None:
+    ours = found["ancestors"][: found["ancestors"].index(os.getpid())]
+    assert pid in ours
+    held = [found["of ancestors"][str(each)] for each in ours]
+    everywhere = (found["own"], found["environments"], found["descriptors"], held)
+    assert SECRET not in str(everywhere)
+    assert not set(COMMANDS) & set(found["own"])
+    environment = found["environments"][str(pid)]
+    if uid == 0:
+        assert "RELEASEKIT_HANDED_OVER=" in environment
+    else:
+        assert environment == "Permission denied"
+        assert found["memory"][str(pid)] == "Permission denied"
+
+
+def assert_nothing_told(step: Step, said: str) -> None:
+    shown = [line for line in said.splitlines() if not line.startswith("::add-mask::")]
+    assert SECRET not in str(shown)
+    for name, prefix in COMMANDS.items():
+        for path in (step.command_file(name), step.commands / f"{prefix}_outer"):
+            assert "evil" not in path.read_text()
+            told = f"{path}: written during the release, not by ReleaseKit; put back"
+            assert f"error: {told}" in shown
+            assert f"::error title=ReleaseKit::{told}" in shown
+    assert step.command_file("GITHUB_ENV").read_text() == "BEFORE=1\n"
+    *_, result = step.command_file("GITHUB_OUTPUT").read_text().split("\nresult<<")
+    assert result.splitlines()[1] == "failure"
+    assert step.command_file("GITHUB_STEP_SUMMARY").read_text()
+    assert list(step.registry.iterdir())
+    left = {path.name for path in step.temp.iterdir()}
+    assert left - {"releasekit"} == {"_runner_file_commands"}
