@@ -332,7 +332,7 @@ def test_of_a_state_directory_outside_only_the_places_of_builds_are_open(
         ({}, ""),
         ({"HOME": "{root}"}, ", but the workspace holds the home directory"),
         ({"HOME": "{root}/home"}, ", but the workspace holds the home directory"),
-        ({"HOME": "/nowhere", "RUNNER_TEMP": "{root}/_temp"}, ", but the workspace holds the "),
+        ({"HOME": "/nowhere", "RUNNER_TEMP": "{root}/_temp"}, ", but the workspace holds files of"),
     ],
 )
 def test_a_workspace_that_holds_too_much_is_told_of(
@@ -343,6 +343,13 @@ def test_a_workspace_that_holds_too_much_is_told_of(
     said = choice(tmp_path, environment=given).words
     assert said.startswith(f"sandboxed (Landlock {abi}){words}")
     assert bool(words) == ("but" in said)
+
+
+def test_a_workspace_with_this_program_in_it_is_told_of() -> None:
+    """R50: as an action from the checkout itself, `uses: ./`."""
+    require_landlock()
+    root = Path(sandbox.__file__).parents[3]
+    assert choice(root).words.endswith(", but the workspace holds ReleaseKit itself")
 
 
 def test_a_workspace_that_is_everything_is_told_of() -> None:

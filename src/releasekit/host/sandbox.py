@@ -32,6 +32,8 @@ Wanted = Literal["auto", "required", "off"]
 LEAST_ABI: Final = 3
 _VERSION: Final = 1  # LANDLOCK_CREATE_RULESET_VERSION
 _LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+# Who can write these decides what runs with the secrets.
+_OURS: Final = (_LAUNCHER, Path(sys.prefix))
 _SYSTEMS: Final = {"darwin": "macOS", "win32": "Windows"}
 _TEMPORARY: Final = ("TMPDIR", "TEMP", "TMP")
 # The JVM takes the last one whatever the variables say.
@@ -184,9 +186,8 @@ def outermost(places: Sequence[Path]) -> list[Path]:
 
 def _of_a_runner(temporary: Path) -> bool:
     """Whether this directory also holds the runner's own files, or those of this very program."""
-    ours = (Path(sys.prefix), _LAUNCHER)
     return (temporary / _OF_THE_RUNNER).exists() or any(
-        each.is_relative_to(temporary) for each in ours
+        each.is_relative_to(temporary) for each in _OURS
     )
 
 
@@ -194,9 +195,11 @@ def _except_for(root: Path, environment: Mapping[str, str]) -> str:
     """What lies in the workspace, and so open to builds, and should not."""
     if root == Path(root.anchor):
         return ", but the workspace is the whole file system"
-    for name, what in (("HOME", "home directory"), ("RUNNER_TEMP", "files of the runner")):
+    for name, what in (("HOME", "the home directory"), ("RUNNER_TEMP", "files of the runner")):
         if environment.get(name) and Path(environment[name]).resolve().is_relative_to(root):
-            return f", but the workspace holds the {what}"
+            return f", but the workspace holds {what}"
+    if any(each.resolve().is_relative_to(root) for each in _OURS):
+        return ", but the workspace holds ReleaseKit itself"
     return ""
 
 
