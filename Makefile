@@ -63,6 +63,7 @@ bench: .venv ## measure what docs/performance.md tells, and draw its chart
 	$(BIN)/python bench/build.py
 	$(BIN)/python bench/release.py
 	$(BIN)/python bench/start.py
+	$(BIN)/python bench/sandbox.py
 
 lock: .venv ## renew uv.lock and requirements.lock, the lock file the action installs from
 	$(BIN)/uv lock

@@ -165,9 +165,10 @@ set_find_links() {
     done <<<"${RELEASEKIT_FIND_LINKS:-}"
 }
 
+# Copied: what is linked could be changed by a build, which may write to uv's cache.
 install_with_uv() { # uv, python, environment
     "$1" venv --quiet --no-config --no-project --python "$2" "$3" &&
-        "$1" pip sync --quiet --no-config --require-hashes --only-binary :all: \
+        "$1" pip sync --quiet --no-config --link-mode copy --require-hashes --only-binary :all: \
             ${find_links[@]+"${find_links[@]}"} --python "$3" "$lock"
 } >&2
 

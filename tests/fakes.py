@@ -129,6 +129,8 @@ def config(root: Path, **changes: object) -> Config:
         "fix": False,
         "summary": True,
         "annotations": True,
+        "build_sandbox": "off",
+        "build_sandbox_paths": (),
         "uv_path": "",
         "index_url": "",
         "find_links": (),

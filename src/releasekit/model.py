@@ -310,7 +310,8 @@ class Result:
 class Report:
     """A finished run; `results` holds every planned package once, in publish order.
 
-    `started_at` is UTC in ISO 8601. `private` are the packages that are never published.
+    `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the
+    packages that are never published.
     """
 
     run_id: str
@@ -319,6 +320,7 @@ class Report:
     started_at: str
     duration_s: float
     dry_run: bool = False
+    builds: str = ""
     results: tuple[Result, ...] = ()
     private: tuple[Package, ...] = ()
     edges: Mapping[PackageId, frozenset[PackageId]] = field(default_factory=dict)

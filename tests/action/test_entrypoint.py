@@ -326,6 +326,14 @@ def test_index_and_wheels_are_passed_on(start: Start, tmp_path: Path) -> None:
     assert f"--find-links {tmp_path}/some wheels --find-links {tmp_path}/more" in sync
 
 
+def test_no_file_of_the_environment_is_in_a_cache_too(start: Start) -> None:
+    """R50: builds may write to uv's cache, and a hard link would be one file with two names."""
+    start.probe()
+    files = [path for path in start.cache.rglob("site-packages/httpx/*.py") if path.is_file()]
+    assert files
+    assert {path.stat().st_nlink for path in files} == {1}
+
+
 @pytest.mark.parametrize("python", ["there", "fetched"])
 def test_uv_sees_no_secret_of_the_release(start: Start, tmp_path: Path, python: str) -> None:
     """R50: but what an index may ask for; and the program sees all."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from releasekit.host.sandbox import landlock
+
 
 def require_tool(name: str) -> Path:
     """The program, from this environment or from PATH; without it the test is skipped by name.
@@ -22,3 +24,13 @@ def require_tool(name: str) -> Path:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{name} is not installed; CI runs every test")
     pytest.skip(f"{name} is not installed")
+
+
+def require_landlock() -> int:
+    """The version of its interface; without it the test is skipped, as without a tool."""
+    abi, lacking = landlock()
+    if lacking and os.environ.get("CI") == "true":
+        pytest.fail(f"{lacking}; CI runs every test")
+    if lacking:
+        pytest.skip(lacking)
+    return abi

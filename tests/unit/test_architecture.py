@@ -27,7 +27,8 @@ REPORT = (
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
-    *("scrub", "streams", "process", "reexec", "command_files", "runner"),
+    *("scrub", "streams", "launcher", "sandbox", "refusal", "process"),
+    *("reexec", "command_files", "runner"),
 )
 STATE = (
     *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),
@@ -181,7 +182,8 @@ def names_used(tree: ast.Module) -> set[str]:
 
 
 # A worker is a program of its own, inside the environment of a build.
-PROGRAMS = {"ecosystems.pypi.worker"}
+# A launcher becomes the child that it was started for.
+PROGRAMS = {"ecosystems.pypi.worker", "host.launcher"}
 
 
 @pytest.mark.parametrize("module", sorted(MODULES.keys() - PROGRAMS))

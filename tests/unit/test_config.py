@@ -275,3 +275,36 @@ def test_cpus_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert cpu_count() == 1
+
+
+def test_builds_may_write_to_further_places_that_are_there(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R50: as a flag or an input says; no file of the repository may."""
+    monkeypatch.setenv("HOME", str(root.parent / "home"))
+    (root.parent / "home" / "keys").mkdir(parents=True)
+    (root.parent / "models").mkdir()
+    flags = ("--build-sandbox-paths=models", "--build-sandbox-paths=~/keys")
+    found = config(root, "--build-sandbox=required", *flags)
+    assert found.build_sandbox == "required"
+    assert found.build_sandbox_paths == (root.parent / "models", root.parent / "home" / "keys")
+    assert config(root).build_sandbox == "auto"
+    for line in ('build-sandbox = "off"', 'build-sandbox-paths = ["/"]'):
+        assert "give it as a flag or an input" in str(refusal(root, file=line))
+        (root / "releasekit.toml").unlink()
+
+
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [
+        ("--build-sandbox=on", '= "on" is not known'),
+        ("--build-sandbox-paths=nowhere", "nowhere does not exist; write the path of a file or a"),
+        (
+            "--build-sandbox-paths=~nobody-of-this-name/x",
+            "names no home directory; write the whole",
+        ),
+    ],
+)
+def test_a_sandbox_that_cannot_be_is_refused(root: Path, flag: str, says: str) -> None:
+    """R50"""
+    assert says in str(refusal(root, flag))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from releasekit.errors import ConfigError
 from releasekit.model import Action, Outcome, PackageId, Span
-from releasekit.report import join, load_results, results_json, summary
+from releasekit.report import join, load_results, results_json, results_table, summary
 from releasekit.report.record import Record
 from sample_runs import hostile_text, outcomes, package, partial_report, plan, report, result, step
 
@@ -216,3 +217,23 @@ def test_join_of_different_plans_of_one_commit_has_no_plan() -> None:
 def test_join_refuses_what_does_not_belong_together(reports: list[Report], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         join(reports)
+
+
+def test_what_builds_were_kept_from_is_told_everywhere() -> None:
+    """R50"""
+    mixed = [replace(outcomes(), builds=words) for words in ("sandboxed (Landlock 7)", "", "not")]
+    assert [load_results(results_json(each)).builds for each in mixed] == [
+        "sandboxed (Landlock 7)",
+        "",
+        "not",
+    ]
+    joined = join(mixed)
+    assert joined.builds == "not; sandboxed (Landlock 7)"
+    assert "builds: not; sandboxed (Landlock 7)" in unescape(summary(joined))
+    assert "builds: not; sandboxed (Landlock 7)" in results_table(joined).splitlines()
+
+
+def test_earlier_versions_did_not_tell_it() -> None:
+    document = json.loads(results_json(outcomes()))
+    del document["builds"]
+    assert load_results(json.dumps(document)).builds == ""

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
+    from releasekit.host.sandbox import Sandbox
     from releasekit.model import Plan, Result
 
 RESULTS = "results.json"
@@ -131,7 +132,7 @@ async def publish(config: Config, session: Session) -> int:
             if not config.dry_run:
                 check_credentials(uploading(made), ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            run = _Run(run_id, made, ready.config, session, journal)
+            run = _Run(run_id, made, ready.config, session, journal, ready.processes.sandbox)
             return await run.carry_out(ready.targets, sources, interruption)
 
 
@@ -172,6 +173,7 @@ class _Run:
     config: Config
     session: Session
     journal: Journal
+    sandbox: Sandbox
 
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
@@ -214,7 +216,8 @@ class _Run:
                 started_at=started_at,
                 duration_s=asyncio.get_running_loop().time() - began,
                 dry_run=self.config.dry_run,
-                results=release.results(),
+                builds=self.sandbox.words,
+                results=self.sandbox.explained(release.results()),
                 private=self.plan.private,
                 edges=self.plan.edges(),
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,8 +13,10 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.host.process import Processes
+from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
+from releasekit.model import Action
 from releasekit.plan import below
 from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.runner import Actions
+    from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan
     from releasekit.state.history import History
@@ -65,7 +69,7 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
     inherit_fds: Collection[int] = (),
 ) -> Prepared:
     """Discover, plan and warn; what is open for that stays so for as long as `group` is."""
-    processes = await _started(group, session, inherit_fds)
+    processes = await _started(group, config, session, inherit_fds)
     config, around = await _looked_around(config, session, processes)
     logs = _logs(config, session, run_id)
     discoveries = await _opened(group, config, session, processes, logs=logs)
@@ -75,6 +79,8 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
     targets = await with_prebuilt(targets, config, session.ecosystems)
     plan = await make_plan(config, targets, history, commit=commit, around=around)
     plan = await with_warnings(plan, config, targets, history, processes)
+    if any(planned.action is Action.PUBLISH for planned in plan.packages):
+        plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
     return Prepared(plan, config, targets, processes)
 
 
@@ -84,23 +90,46 @@ def refuse_elsewhere(config: Config, session: Session) -> None:
     refuse_member(config, session.ecosystems, home=home)
 
 
-async def _started(group: Group, session: Session, inherit_fds: Collection[int]) -> Processes:
+async def _started(
+    group: Group, config: Config, session: Session, inherit_fds: Collection[int]
+) -> Processes:
     """What all children of a command are started by, for as long as `group` is open.
 
     Their RUNNER_TEMP is a directory of this run: the runner's own holds the files that it obeys.
     """
-    environment = session.credentials.environment
+    environment, secrets = session.credentials.environment, session.credentials.values
+    ecosystems = session.ecosystems.values()
+    variables = ToolVariables.of_all(each.variables for each in ecosystems)
+    sandbox = await asyncio.to_thread(
+        chosen,
+        config.build_sandbox,
+        root=config.root,
+        state_directory=config.state_directory,
+        further=config.build_sandbox_paths,
+        caches=_caches(config, session),
+        environment=variables.scrub(environment, secrets),
+    )
     if environment.get("RUNNER_TEMP"):
         own = await group.enter(scratch(environment))
         environment = {**environment, "RUNNER_TEMP": str(own)}
     return await group.enter(
         Processes(
             environment=environment,
-            secrets=session.credentials.values,
+            secrets=secrets,
             inherit_fds=inherit_fds,
-            variables=ToolVariables.of_all(each.variables for each in session.ecosystems.values()),
+            variables=variables,
+            sandbox=sandbox,
         )
     )
+
+
+def _caches(config: Config, session: Session) -> list[Cache]:
+    """Those of uv are there for the one that is used, wherever it is and whatever its name."""
+    return [
+        replace(cache, tool=config.uv_path) if config.uv_path and cache.tool == "uv" else cache
+        for each in session.ecosystems.values()
+        for cache in each.caches
+    ]
 
 
 async def _looked_around(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from releasekit.config.inputs import Inputs
     from releasekit.config.levels import Levels
     from releasekit.config.values import Directory, Dist, PinMode
+    from releasekit.host.sandbox import Wanted
 
 FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
@@ -62,6 +63,8 @@ class Config:
     fix: bool
     summary: bool
     annotations: bool
+    build_sandbox: Wanted
+    build_sandbox_paths: tuple[Path, ...]
     uv_path: str
     index_url: str
     find_links: tuple[str, ...]
@@ -155,6 +158,8 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         fix=inputs.fix,
         summary=inputs.summary,
         annotations=inputs.annotations,
+        build_sandbox=inputs.build_sandbox,
+        build_sandbox_paths=locations.build_sandbox_paths(),
         uv_path=locations.uv_path(),
         index_url=locations.index_url(),
         find_links=locations.find_links(),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from releasekit.config.tables import OptionTable
+    from releasekit.host.sandbox import Cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class EcosystemDeclaration:
 
     The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
     dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there. `suffixes`
-    are what the names of its built files end with.
+    are what the names of its built files end with; `caches`, what its tools write outside of the
+    workspace.
     """
 
     name: str
@@ -64,6 +66,7 @@ class EcosystemDeclaration:
     inputs: type[DataclassInstance] = NoInputs
     options: type[OptionTable]
     variables: ToolVariables = field(default_factory=ToolVariables)
+    caches: tuple[Cache, ...] = ()
     demo: Demo | None = None
     suffixes: tuple[str, ...] = ()
     manifests: Manifests | None = None

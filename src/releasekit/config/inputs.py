@@ -18,6 +18,7 @@ from releasekit.config.declaration import (
     Declaration,
 )
 from releasekit.config.values import Directory, PinMode, Url
+from releasekit.host.sandbox import Wanted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +236,24 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = ""
+    build_sandbox: Annotated[
+        Wanted,
+        Declaration(
+            "Builds write only to the workspace and their tools' caches, and see into no other "
+            "process: `auto` where Linux can do it, `required` or not at all, or `off`.",
+            "choice",
+            places=NOT_IN_FILE,
+        ),
+    ] = "auto"
+    build_sandbox_paths: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Further files and directories that builds may write to, one per line; `~` is the "
+            "home directory.",
+            "lines",
+            places=NOT_IN_FILE,
+        ),
+    ] = ()
     index_url: Annotated[
         str,
         Declaration(

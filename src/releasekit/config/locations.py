@@ -170,6 +170,25 @@ class Locations:
             for link in self.inputs.find_links
         )
 
+    def build_sandbox_paths(self) -> tuple[Path, ...]:
+        """Each of them has to be there: what is not there cannot be given to a build."""
+        label = self._label("build_sandbox_paths")
+        found = []
+        for text in self.inputs.build_sandbox_paths:
+            try:
+                path = self._resolve(str(Path(text).expanduser()), "build_sandbox_paths")
+            except RuntimeError as error:
+                raise ConfigError(
+                    f"{label}: {text} names no home directory; write the whole path"
+                ) from error
+            if not path.exists():
+                raise ConfigError(
+                    f"{label}: {path} does not exist; write the path of a file or a directory",
+                    hint="Make it in a step before, and builds can write below it.",
+                )
+            found.append(path)
+        return tuple(found)
+
     def uv_path(self) -> str:
         """A bare name stays one, to be looked for on PATH."""
         value = self.inputs.uv_path

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed
+from releasekit.host.refusal import Refusal
+from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import ToolVariables, redactor
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
 
@@ -56,7 +58,7 @@ class Completed:
 class Processes(Resource):
     """Starts children; its group has a task for each, which ends it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what all children have in common, by name
         self,
         *,
         environment: Mapping[str, str],
@@ -64,6 +66,7 @@ class Processes(Resource):
         inherit_fds: Collection[int] = (),
         variables: ToolVariables = USUAL,
         patience: Patience = PATIENCE,
+        sandbox: Sandbox = UNCONFINED,
     ) -> None:
         """`secrets` and `inherit_fds` are read at each start: the caller may go on adding."""
         super().__init__(together=True)
@@ -72,6 +75,7 @@ class Processes(Resource):
         self._inherit_fds = inherit_fds
         self._variables = variables
         self._patience = patience
+        self.sandbox = sandbox
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -104,12 +108,14 @@ class Processes(Resource):
         timeout_s: float | None = None,
         log: Path | None = None,
         stdin: str | None = None,
+        confined: bool = True,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
 
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
-        that file, redacted. Without `stdin` there is nothing to read.
+        that file, redacted. Without `stdin` there is nothing to read. Only a program that acts for
+        the user, and on nothing that a build could have written, is not `confined` to the sandbox.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -123,7 +129,9 @@ class Processes(Resource):
                 Stream(output.splitter().feed),
             )
             talk = stdin is not None
-            running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=talk)
+            running = await self._spawn(
+                argv, streams, cwd=cwd, env=env, talk=talk, confined=confined
+            )
             life = await self._attend(running)
             if stdin is not None:
                 running.feed(stdin)
@@ -178,7 +186,7 @@ class Processes(Resource):
             stream.closed.add_done_callback(closed)
         return Child(running, await self._attend(running, ask=True))
 
-    async def _spawn(
+    async def _spawn(  # noqa: PLR0913 - as `run`
         self,
         argv: Sequence[str],
         streams: tuple[Stream, Stream],
@@ -186,26 +194,41 @@ class Processes(Resource):
         cwd: Path,
         env: Mapping[str, str | None] | None,
         talk: bool = False,
+        confined: bool = True,
     ) -> _Running:
         merged = {**self.environment, **(env or {})}
+        environment = {k: v for k, v in merged.items() if v is not None}
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
+            refusal: Refusal | None = None
+            command, passed = argv, set(self._inherit_fds)
+            if confined and self.sandbox.abi:
+                refusal = ours.enter_context(Refusal())
+                command = self.sandbox.command(argv, environment, refusal.theirs)
+                passed.add(refusal.theirs)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *argv,
+                    *command,
                     cwd=cwd,
-                    env={k: v for k, v in merged.items() if v is not None},
+                    env=environment,
                     stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
                     stdout=ends[0],
                     stderr=ends[1],
-                    pass_fds=tuple(self._inherit_fds),
+                    pass_fds=tuple(passed),
                     start_new_session=True,
                 )
             except OSError as error:
                 for stream in streams:
                     stream.close()
                 raise CommandFailed(f"{_shown(argv)} cannot be started: {error}") from error
-        return _Running(process, streams, self._patience)
+            running = _Running(process, streams, self._patience)
+            if refusal is not None:
+                try:
+                    await refusal.check(_shown(argv), argv[0])
+                except BaseException:
+                    await running.end_now()
+                    raise
+        return running
 
     async def _attend(self, running: _Running, *, ask: bool = False) -> asyncio.Task[int]:
         try:

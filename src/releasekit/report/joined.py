@@ -52,6 +52,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         started_at=min(reports, key=_started).started_at,
         duration_s=max(run.duration_s for run in runs),
         dry_run=runs[0].dry_run,
+        builds="; ".join(sorted({run.builds for run in runs} - {""})),
         results=tuple(results[name] for name in _publish_order(edges)),
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,

@@ -44,6 +44,7 @@ def results_json(report: Report) -> str:
         "started_at": report.started_at,
         "duration_s": round(report.duration_s, 3),
         "dry_run": report.dry_run,
+        "builds": report.builds,
         "result": verdict_of(report),
         "packages": [
             _row(result, report.edges.get(result.package.id, frozenset()))
@@ -110,6 +111,8 @@ def load_results(text: str, where: str = "results.json") -> Report:
         started_at=_moment(record, "started_at"),
         duration_s=record.seconds("duration_s"),
         dry_run=record.flag("dry_run"),
+        # Results of an earlier version do not say it.
+        builds=record.text("builds") if "builds" in record.values else "",
         results=results,
         private=tuple(_package(row, row.text("reason")) for row in record.records("private")),
         edges={

@@ -208,6 +208,8 @@ def _signature(report: Report) -> str:
     parts = [f"Took {seconds(report.duration_s)}", f"run {code(clip(report.run_id, 100))}"]
     if report.commit:
         parts.append(f"commit {code(clip(report.commit, 100))}")
+    if report.builds:
+        parts.append(f"builds: {markdown(clip(report.builds, 300))}")
     return ", ".join(parts)
 
 
@@ -222,8 +224,8 @@ def results_table(report: Report) -> str:
 
 
 def remarks(report: Report) -> list[str]:
-    """Below the results: warnings, what a dry run would have uploaded, and what to do about
-    failures.
+    """Below the results: warnings, what a dry run would have uploaded, what to do about failures,
+    and what builds were kept from.
     """
     files = [
         (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
@@ -238,4 +240,5 @@ def remarks(report: Report) -> list[str]:
         *warning_table(_warned(report)),
         *(["would be uploaded:", *columns(files), ""] if files else []),
         *([*hints, ""] if hints else []),
+        *([log_line(f"builds: {report.builds}")] if report.builds else []),
     ]

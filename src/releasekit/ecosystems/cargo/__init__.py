@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
+from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
@@ -46,6 +47,13 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     options=Options,
     variables=ToolVariables(seen=(r"CARGO_\w+", r"RUSTUP_\w+", r"RUSTC\w*", "RUSTFLAGS")),
+    caches=(
+        Cache(
+            *("cargo", "CARGO_HOME", "~/.cargo"),
+            below=("registry/", "git/", ".package-cache", ".package-cache-mutate", ".global-cache"),
+        ),
+        Cache("sccache", "SCCACHE_DIR", "~/.cache/sccache"),
+    ),
     demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
     suffixes=(".crate",),
     manifests=Manifests(names=("Cargo.toml",), workspaces="workspaces", packages="workspaces"),

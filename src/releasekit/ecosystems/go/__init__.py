@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable, string
+from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
@@ -60,6 +61,12 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     options=Options,
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
+    # A build of another ecosystem may call the go command.
+    caches=(
+        Cache("go", "GOCACHE", "~/.cache/go-build"),
+        Cache("go", "GOPATH", "~/go", below=("pkg/",)),
+        Cache("go", "GOMODCACHE", "~/go/pkg/mod"),
+    ),
     demo=Demo(tool="git", version="2", followers=("npm:@acme/cli",)),
     manifests=Manifests(names=("go.work", "go.mod"), workspaces="", packages=""),
 )

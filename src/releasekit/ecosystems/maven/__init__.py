@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable, mapping
+from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
@@ -89,6 +90,8 @@ DECLARATION: Final = EcosystemDeclaration(
     variables=ToolVariables(
         seen=(r"JAVA_\w+", r"JDK_\w+", "M2_HOME", "MAVEN_(HOME|OPTS|ARGS)", r"MVNW_\w+")
     ),
+    # Also that of a wrapper, which brings its own mvn.
+    caches=(Cache("java", "MAVEN_USER_HOME", "~/.m2", below=("repository/", "wrapper/")),),
     demo=Demo(tool="mvn", version="3"),
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
     manifests=Manifests(

@@ -64,6 +64,8 @@ class Signer:
                 [*argv, "--detach-sign", str(path)],
                 cwd=path.parent,
                 env=self._processes.passing(["GNUPGHOME"]),
+                # It writes to its home, and the agent that it may start serves others too.
+                confined=False,
                 timeout_s=60,
             )
         return digested(signature, *layout.ALGORITHMS)

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
+from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
@@ -69,6 +70,16 @@ DECLARATION: Final = EcosystemDeclaration(
             *(r"NODE_(ENV|OPTIONS)", r"(NPM|npm)_(CONFIG|config)_\w+", "PNPM_HOME"),
             *(r"NVM_\w+", r"VOLTA_\w+", r"COREPACK_\w+"),
         ),
+    ),
+    caches=(
+        Cache("npm", "npm_config_cache", "~/.npm"),
+        Cache("npm", "NPM_CONFIG_CACHE", "~/.npm"),
+        Cache("npm", "npm_config_devdir", "~/.cache/node-gyp"),
+        Cache("pnpm", "", "~/.local/share/pnpm/store"),
+        Cache("pnpm", "", "~/.cache/pnpm"),
+        Cache("yarn", "YARN_CACHE_FOLDER", "~/.cache/yarn"),
+        Cache("yarn", "YARN_GLOBAL_FOLDER", "~/.yarn/berry"),
+        Cache("corepack", "COREPACK_HOME", "~/.cache/node/corepack"),
     ),
     demo=Demo(tool="npm", version="1"),
     suffixes=(".tgz",),

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
+from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
@@ -66,6 +67,11 @@ DECLARATION: Final = EcosystemDeclaration(
         ),
         # Where uv would publish to, and as whom.
         hidden=(r"UV_PUBLISH_\w+",),
+    ),
+    caches=(
+        Cache("uv", "UV_CACHE_DIR", "~/.cache/uv"),
+        Cache("python3", "PIP_CACHE_DIR", "~/.cache/pip"),
+        Cache("ccache", "CCACHE_DIR", "~/.cache/ccache"),
     ),
     suffixes=(".whl", ".tar.gz"),
     manifests=Manifests(names=("pyproject.toml",), workspaces="workspaces", packages="packages"),

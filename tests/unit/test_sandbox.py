@@ -1,0 +1,438 @@
+"""What a sandbox holds, where it is to be had, and which places it leaves open."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.tools import require_landlock
+from processes import IMPATIENT, ended
+from releasekit.errors import CommandFailed, ConfigError
+from releasekit.host import launcher, sandbox
+from releasekit.host.process import Processes
+from releasekit.host.sandbox import HINT, UNCONFINED, Cache, Sandbox, chosen, landlock, outermost
+from releasekit.model import Outcome, Package, PackageId, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+NOBODY = 65534
+# Each line is a number of an error, 0 for none.
+PROBE = """\
+import ctypes, os, pathlib, signal, sys
+victim, given, pid = *map(pathlib.Path, sys.argv[1:3]), int(sys.argv[3])
+def tried(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return error.errno
+    return 0
+def attach():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.ptrace(0x4206, pid, None, None) == -1:
+        raise OSError(ctypes.get_errno(), "ptrace")
+print("written", tried((given / "file").touch))
+print("moved", tried(lambda: [(given / "a").mkdir(), (given / "file").rename(given / "a" / "b")]))
+print("null", tried(lambda: open("/dev/null", "w").close()))
+print("own", tried(lambda: open(f"/proc/{os.getpid()}/environ").close()))
+print("write", tried((victim / "file").touch))
+print("append", tried(lambda: open(victim / "there.txt", "a").close()))
+print("empty", tried(lambda: os.truncate(victim / "there.txt", 0)))
+print("replace", tried(lambda: (given / "a" / "b").rename(victim / "there.txt")))
+print("link", tried(lambda: os.link(victim / "there.txt", given / "stolen")))
+print("fifo", tried(lambda: os.mkfifo(victim / "fifo")))
+print("device", tried(lambda: os.mknod(given / "device", 0o20600, os.makedev(1, 3))))
+print("environ", tried(lambda: open(f"/proc/{pid}/environ").close()))
+print("memory", tried(lambda: open(f"/proc/{pid}/mem").close()))
+print("attach", tried(attach))
+print("signal", tried(lambda: os.kill(pid, 0)))
+"""
+STATUS = "print(open('/proc/self/status').read())"
+
+
+@pytest.fixture
+def places() -> Iterator[tuple[Path, Path]]:
+    """A victim and what a child is given; /tmp is everybody's."""
+    with tempfile.TemporaryDirectory(prefix="releasekit-sandbox-", dir="/var/tmp") as name:
+        top = Path(name)
+        for directory in (top, top / "victim", top / "given"):
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o777)
+        (top / "victim" / "there.txt").write_text("as it was")
+        (top / "victim" / "there.txt").chmod(0o666)
+        yield top / "victim", top / "given"
+
+
+def launched(argv: list[str], *places: Path | str, user: int | None, python: str) -> str:
+    """What it prints in a sandbox, run by `user`."""
+    read_end, write_end = os.pipe()
+    program = [python, "-I", "-S", launcher.__file__]
+    given = [str(launcher_abi()), str(write_end), *map(str, places), "--"]
+    whose = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    done = subprocess.run(  # type: ignore[call-overload]
+        [*program, *given, *argv],
+        pass_fds=[write_end],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=False,
+        **whose,
+    )
+    os.close(write_end)
+    said = os.read(read_end, 100)
+    os.close(read_end)
+    assert (done.returncode, done.stderr, said) == (0, "", b"")
+    return str(done.stdout)
+
+
+def launcher_abi() -> int:
+    return require_landlock()
+
+
+def python_of(user: int | None) -> str:
+    """One that the user may run: that of the tests may lie in root's home."""
+    for python in dict.fromkeys((sys.executable, "/usr/bin/python3", "/usr/local/bin/python3")):
+        whose = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+        try:
+            subprocess.run([python, "-I", "-c", ""], check=True, cwd="/", **whose)  # type: ignore[call-overload]
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return python
+    raise AssertionError
+
+
+@pytest.mark.parametrize("user", [None, NOBODY] if os.geteuid() == 0 else [None])
+def test_a_child_reaches_nothing_but_what_it_is_given(
+    places: tuple[Path, Path], user: int | None
+) -> None:
+    """R50, R52: as root, and as somebody who is not."""
+    victim, given = places
+    python = python_of(user)
+    whose = {} if user is None else {"user": user, "group": user, "extra_groups": []}
+    outside = subprocess.Popen(["sleep", "600"], cwd="/", **whose)  # type: ignore[call-overload]
+    try:
+        argv = [python, "-I", "-c", PROBE, str(victim), str(given), str(outside.pid)]
+        out = launched(argv, given, "/dev/null", "/not/there", user=user, python=python)
+    finally:
+        outside.kill()
+        outside.wait()
+    numbers = {line.split()[0]: int(line.split()[1]) for line in out.splitlines()}
+    possible = {"written", "moved", "null", "own"} | ({"signal"} if launcher_abi() < 6 else set())
+    assert {what for what, number in numbers.items() if number == 0} == possible
+    assert len(numbers) == 15
+    assert [path.name for path in victim.iterdir()] == ["there.txt"]
+    assert (victim / "there.txt").read_text() == "as it was"
+
+
+def test_rights_are_given_up_for_good() -> None:
+    """R50: neither sudo nor what root may do around every file is left, and signals are usual."""
+    python = python_of(None)
+    out = launched([python, "-I", "-c", STATUS], user=None, python=python)
+    status = dict(line.split(":\t", 1) for line in out.splitlines() if ":\t" in line)
+    assert status["NoNewPrivs"] == "1"
+    kept = sum(1 << number for number in launcher.KEPT)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+        assert int(status[name], 16) & ~kept == 0, name
+
+
+def test_a_pipe_that_breaks_ends_a_child_as_ever() -> None:
+    """Python ignores SIGPIPE, and what it ignores its children would ignore."""
+
+    async def body() -> None:
+        async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
+            done = await processes.run(["sh", "-c", "grep SigIgn /proc/self/status"], cwd=Path("/"))
+            ignored = int(done.stdout.split()[1], 16)
+            assert not ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGINT - 1))
+
+    asyncio.run(body())
+
+
+def confined(*places: str) -> Sandbox:
+    return Sandbox(words="sandboxed", abi=require_landlock(), places=("/dev/null", *places))
+
+
+@pytest.mark.parametrize("box", ["confined", "free"])
+def test_a_program_that_cannot_be_started_is_told_of_as_ever(tmp_path: Path, box: str) -> None:
+    within = confined() if box == "confined" else UNCONFINED
+    (tmp_path / "plain").touch()
+
+    async def body() -> list[str]:
+        said = []
+        async with Processes(environment=dict(os.environ), sandbox=within) as processes:
+            for program in ("is-not-here", "./plain", "./neither"):
+                with pytest.raises(CommandFailed, match="cannot be started") as caught:
+                    await processes.run([program], cwd=tmp_path)
+                said.append(str(caught.value))
+            with pytest.raises(CommandFailed, match="cannot be started"):
+                await processes.run(["true"], cwd=tmp_path / "neither")
+        return said
+
+    assert asyncio.run(body()) == [
+        "`is-not-here` cannot be started: [Errno 2] No such file or directory: 'is-not-here'",
+        "`./plain` cannot be started: [Errno 13] Permission denied: './plain'",
+        "`./neither` cannot be started: [Errno 2] No such file or directory: './neither'",
+    ]
+
+
+def test_nothing_is_started_that_cannot_be_confined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R50: after sixteen sandboxes, one in the other, the system allows no more, for instance."""
+    stand_in = tmp_path / "launcher.py"
+    stand_in.write_text("import os, sys; os.write(int(sys.argv[2]), b'confine 7'); sys.exit(127)")
+    monkeypatch.setattr(sandbox, "_LAUNCHER", stand_in)
+
+    async def body() -> CommandFailed:
+        async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
+            with pytest.raises(CommandFailed) as caught:
+                await processes.run(["touch", "made"], cwd=tmp_path)
+            return caught.value
+
+    error = asyncio.run(body())
+    assert str(error) == "`touch made` cannot be sandboxed: Argument list too long"
+    assert "`build-sandbox: off`" in error.hint
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_launcher_that_is_cancelled_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R50"""
+    pipe = tmp_path / "pid"
+    os.mkfifo(pipe)
+    stand_in = tmp_path / "launcher.py"
+    stand_in.write_text(
+        f"import os, signal; open({str(pipe)!r}, 'w').write(str(os.getpid())); signal.pause()"
+    )
+    monkeypatch.setattr(sandbox, "_LAUNCHER", stand_in)
+
+    async def body() -> int:
+        async with Processes(
+            environment=dict(os.environ), sandbox=confined(), patience=IMPATIENT
+        ) as processes:
+            task = asyncio.create_task(processes.run(["true"], cwd=tmp_path))
+            pid = int(await asyncio.to_thread(pipe.read_text))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            return pid
+
+    assert ended(asyncio.run(body()))
+
+
+def test_who_acts_for_the_user_is_not_confined(places: tuple[Path, Path]) -> None:
+    """R50: gpg writes to its home."""
+    victim, given = places
+
+    async def body() -> None:
+        async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
+            with pytest.raises(CommandFailed, match="ended with"):
+                await processes.run(["touch", "file"], cwd=given)
+            await processes.run(["touch", "file"], cwd=victim, confined=False)
+
+    asyncio.run(body())
+    assert (victim / "file").exists()
+
+
+def choice(
+    root: Path,
+    wanted: sandbox.Wanted = "auto",
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Sandbox:
+    return chosen(
+        wanted,
+        root=root,
+        state_directory=root / ".releasekit",
+        further=(),
+        caches=(),
+        environment=environment,
+    )
+
+
+@pytest.mark.parametrize(("platform", "name"), [("darwin", "macOS"), ("win32", "Windows")])
+def test_another_system_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, name: str
+) -> None:
+    """R50"""
+    monkeypatch.setattr(sys, "platform", platform)
+    assert choice(tmp_path) == Sandbox(words=f"not sandboxed: {name} has no Landlock")
+    with pytest.raises(ConfigError, match=f"^build-sandbox = required, but {name} has no") as error:
+        choice(tmp_path, "required")
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (2, r"Landlock of Linux \S+ has ABI 2, and 3 is needed \(Linux 6.2\)"),
+        (OSError(38, "Function not implemented"), r"Linux \S+ offers no Landlock \(Function"),
+        (OSError(95, "Operation not supported"), r"Linux \S+ offers no Landlock \(Operation"),
+    ],
+)
+def test_an_old_kernel_has_too_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int | OSError, why: str
+) -> None:
+    """R50"""
+
+    def called(*_: object) -> int:
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(launcher, "called", called)
+    assert choice(tmp_path).abi == 0
+    with pytest.raises(ConfigError, match=why):
+        choice(tmp_path, "required")
+
+
+def test_it_can_be_left_out(tmp_path: Path) -> None:
+    assert choice(tmp_path, "off") == Sandbox(words="not sandboxed: build-sandbox is off")
+
+
+def test_what_lies_in_a_place_is_not_followed(tmp_path: Path) -> None:
+    """R52: a build may have put a link there, for the next run to follow."""
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    (root / "state").mkdir(parents=True)
+    elsewhere.mkdir()
+    (root / "state" / "dist").symlink_to(elsewhere)
+    (tmp_path / "link").symlink_to(elsewhere)
+    assert outermost([root, root / "state" / "dist", root]) == [root]
+    assert outermost([root, tmp_path / "link"]) == [root, elsewhere]
+
+
+def test_of_a_state_directory_outside_only_the_places_of_builds_are_open(
+    places: tuple[Path, Path],
+) -> None:
+    """R52: the journal is not."""
+    require_landlock()
+    root, state = places
+    within = chosen("auto", root=root, state_directory=state, further=(), caches=(), environment={})
+    made = {str(state / name) for name in ("dist", "logs", "work")}
+    assert {place for place in within.places if place.startswith(str(root.parent))} == {
+        str(root),
+        *made,
+    }
+    assert all(Path(place).is_dir() for place in made)
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, ""),
+        ({"HOME": "{root}"}, ", but the workspace holds the home directory"),
+        ({"HOME": "{root}/home"}, ", but the workspace holds the home directory"),
+        ({"HOME": "/nowhere", "RUNNER_TEMP": "{root}/_temp"}, ", but the workspace holds files of"),
+    ],
+)
+def test_a_workspace_that_holds_too_much_is_told_of(
+    tmp_path: Path, environment: dict[str, str], words: str
+) -> None:
+    abi = require_landlock()
+    given = {name: text.format(root=tmp_path) for name, text in environment.items()}
+    said = choice(tmp_path, environment=given).words
+    assert said.startswith(f"sandboxed (Landlock {abi}){words}")
+    assert bool(words) == ("but" in said)
+
+
+def test_a_workspace_with_this_program_in_it_is_told_of() -> None:
+    """R50: as an action from the checkout itself, `uses: ./`."""
+    require_landlock()
+    root = Path(sandbox.__file__).parents[3]
+    assert choice(root).words.endswith(", but the workspace holds ReleaseKit itself")
+
+
+def test_a_workspace_that_is_everything_is_told_of() -> None:
+    require_landlock()
+    assert choice(Path("/")).words.endswith(", but the workspace is the whole file system")
+
+
+def test_a_cache_is_where_its_variables_and_those_of_the_system_say(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tool").touch(mode=0o700)
+    here = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home")}
+    cache = Cache("tool", "TOOL_HOME", "~/.cache/tool")
+    assert cache.places(here) == [tmp_path / "home/.cache/tool"]
+    assert cache.places({**here, "XDG_CACHE_HOME": str(tmp_path / "xdg")}) == [
+        tmp_path / "xdg/tool"
+    ]
+    assert cache.places({**here, "XDG_CACHE_HOME": "relative"}) == [tmp_path / "home/.cache/tool"]
+    assert cache.places({**here, "TOOL_HOME": str(tmp_path / "own")}) == [tmp_path / "own"]
+    assert cache.places({**here, "TOOL_HOME": "relative"}) == []
+    without = {"PATH": "/nowhere", "HOME": str(tmp_path / "empty")}
+    assert cache.places(without) == []
+    assert replace(cache, tool=str(tmp_path / "bin" / "tool")).places(without)
+    assert cache.places(without) == [tmp_path / "empty/.cache/tool"]
+
+
+def test_of_a_home_only_the_cache_in_it_is_open(tmp_path: Path) -> None:
+    """R52: not the programs beside it, which others run."""
+    (tmp_path / "tool").touch(mode=0o700)
+    home = tmp_path / "home"
+    cache = Cache("tool", "", "~/.tool", below=("registry/", ".lock"))
+    places = cache.places({"PATH": str(tmp_path), "HOME": str(home)})
+    assert places == [home / ".tool/registry", home / ".tool/.lock"]
+    assert places[0].is_dir()
+    assert places[1].is_file()
+
+
+def test_a_cache_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "tool").touch(mode=0o700)
+    (tmp_path / "home").touch()
+    cache = Cache("tool", "", "~/.tool")
+    assert cache.places({"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}) == []
+
+
+def test_temporary_directories_of_the_child_are_open_but_not_those_of_the_runner(
+    tmp_path: Path,
+) -> None:
+    """R50: where the files lie by which a step changes those after it."""
+    (tmp_path / "_temp" / "_runner_file_commands").mkdir(parents=True)
+    within = Sandbox(words="", abi=7, places=("/a",))
+
+    def places(**environment: str) -> list[str]:
+        command = within.command(["true"], environment, 9)
+        return command[6 : command.index("--")]
+
+    assert places() == ["/a"]
+    own = str(tmp_path / "own")
+    assert places(TMPDIR="/b", TMP="c", RUNNER_TEMP=own) == ["/a", "/b", own]
+    assert places(RUNNER_TEMP=str(tmp_path / "_temp")) == ["/a"]
+    assert places(RUNNER_TEMP=str(Path(sys.prefix).parent)) == ["/a"]
+
+
+def failed(*log: str, hint: str = "") -> Result:
+    package = Package(id=PackageId("npm", "a"), version="1.0.0", directory=Path(), manifest=Path())
+    return Result(package=package, outcome=Outcome.FAILED, reason="", hint=hint, log=log)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "touch: cannot touch '/opt/x': Permission denied",
+        "Error: EACCES: permission denied, open '/opt/x'",
+        "OSError: [Errno 30] Read-only file system: '/opt/x'",
+        'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
+    ],
+)
+def test_who_lacked_a_right_is_told_how_to_give_it(line: str) -> None:
+    within = Sandbox(words="", abi=7)
+    (told,) = within.explained([failed("first", line, hint="The whole output is in x.")])
+    assert told.hint == f"The whole output is in x. {HINT}"
+    assert UNCONFINED.explained([failed(line)]) == (failed(line),)
+    assert within.explained([failed("SyntaxError")]) == (failed("SyntaxError"),)
+
+
+def test_this_machine_has_what_it_says() -> None:
+    abi, lacking = landlock()
+    assert bool(abi) != bool(lacking)
