@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Unless `state-directory` says otherwise.
 NAME: Final = ".releasekit"
+BUILT: Final = "dist"
 JOURNAL: Final = "journal.jsonl"
 IGNORE: Final = ".gitignore"
 WAY_OUT: Final = "Delete it; if the repository has it, delete it there too. Nothing else was done."
@@ -76,7 +77,7 @@ def built_directory(package: Package, state_directory: Path) -> Path:
     """Where the files of a package lie, from its build until a registry shows them, and after."""
     # A colon, which Maven puts between group and artifact, is no part of a path on Windows.
     parts = package.id.name.split(":")
-    return state_directory.joinpath("dist", package.id.ecosystem, *parts, package.version)
+    return state_directory.joinpath(BUILT, package.id.ecosystem, *parts, package.version)
 
 
 @contextlib.contextmanager
