@@ -162,7 +162,7 @@ def test_without_a_place_for_it_a_key_is_for_one_run(
             path.write_bytes(key)
             path.chmod(0o600)
             monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        case "broken":
+        case _:
             monkeypatch.setattr(Folder, "link", lambda *_: None)
             monkeypatch.setattr(Folder, "rename", lambda *_: None)
     first, second = (seal_for("", environment, make=True) for _ in range(2))

@@ -111,7 +111,7 @@ def test_files_that_no_seal_covers_are_put_aside(state: Path, tmp_path: Path, ho
         case "link":
             path = path.parent.parent / "2.0"
             path.symlink_to(tmp_path / "elsewhere")
-        case "pipe":
+        case _:
             path = path.parent.parent / "2.0"
             os.mkfifo(path)
     aside(state)

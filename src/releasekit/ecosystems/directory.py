@@ -97,10 +97,10 @@ class DirectoryRegistry:
             raise misnamed(package, artifact.filename)
         path = self._root / relative
         # A file is never replaced, whatever it holds: the caller compares, as with any registry.
-        if not os.path.lexists(path):
+        durable.make_directory(path.parent)
+        if path.name not in durable.names(path.parent):
             with contents.opened(artifact) as file:
                 data = file.read()
-            durable.make_directory(path.parent)
             durable.replace(path, data)
 
     @contextlib.contextmanager
@@ -120,9 +120,9 @@ def misnamed(package: Package, filename: str) -> PackageError:
 
 
 def read_page(path: Path) -> bytes | None:
-    """None where there is no such page."""
+    """None where there is no such page; raises OSError for a link, on the way or in its place."""
     try:
-        return path.read_bytes()
+        return durable.read_file(path)
     except FileNotFoundError:
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -173,10 +172,7 @@ def intact(entry: HistoryEntry) -> bool:
     """Whether the stored bytes are still those that were built."""
     for artifact in entry.artifacts:
         try:
-            with (
-                durable.opened(artifact.path, os.O_RDONLY) as descriptor,
-                open(descriptor, "rb", closefd=False) as file,
-            ):
+            with durable.reading(artifact.path) as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != artifact.sha256:
                     return False
         except OSError:

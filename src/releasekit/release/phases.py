@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.shared.archives import member_names
+from releasekit.ecosystems.shared.artifacts import KEPT_THERE
 from releasekit.errors import (
     BuildFailed,
     Denied,
@@ -143,6 +144,12 @@ class Phases:
             error = BuildFailed(
                 f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
             )
+            return {package.id: error for package in packages}
+        except BuildFailed as failed:
+            return {package.id: failed for package in packages}
+        except OSError as trouble:
+            # A disk that is full, or a link in the way of what is built.
+            error = BuildFailed(f"{trouble.filename}: {trouble.strerror}", hint=KEPT_THERE)
             return {package.id: error for package in packages}
 
     async def upload(
@@ -318,7 +325,11 @@ def without_state(package: Package, built: Built, state_directory: Path) -> Buil
     if isinstance(built, BuildFailed):
         return built
     for artifact in built:
-        found = first_leaked(member_names(artifact.path), package, state_directory)
+        try:
+            names = member_names(artifact.path)
+        except OSError as error:
+            return BuildFailed(f"{error.filename}: {error.strerror}", hint=KEPT_THERE)
+        found = first_leaked(names, package, state_directory)
         if found:
             return BuildFailed(
                 f"{package.id}: {artifact.filename} holds {found}, which is state of a run",

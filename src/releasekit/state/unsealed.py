@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -120,10 +119,7 @@ def _holds(directory: Path, entry: HistoryEntry) -> bool:
 def _sha256(path: Path) -> str:
     """Empty where it cannot be read."""
     try:
-        with (
-            durable.opened(path, os.O_RDONLY) as descriptor,
-            open(descriptor, "rb", closefd=False) as file,
-        ):
+        with durable.reading(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
