@@ -173,7 +173,7 @@ def test_a_directory_that_becomes_a_link_while_it_is_removed_is_not_followed(
     monkeypatch.setattr(Folder, "_removed", swapped)
     with (
         Folder.reached(tmp_path / "state") as folder,
-        pytest.raises(OSError, match="name: is a symbolic link|is a symbolic link.*name"),
+        pytest.raises(OSError, match="is a symbolic link"),
     ):
         folder.remove_tree("name")
     assert (tmp_path / "elsewhere" / "precious").read_bytes() == b"precious"

@@ -96,12 +96,13 @@ class DirectoryRegistry:
         if relative is None:
             raise misnamed(package, artifact.filename)
         path = self._root / relative
-        # A file is never replaced, whatever it holds: the caller compares, as with any registry.
         durable.make_directory(path.parent)
-        if path.name not in durable.names(path.parent):
-            with contents.opened(artifact) as file:
-                data = file.read()
-            durable.replace(path, data)
+        # A file is never replaced, whatever it holds: the caller compares, as with any registry.
+        with contextlib.suppress(FileNotFoundError), durable.opened(path, os.O_RDONLY):
+            return
+        with contents.opened(artifact) as file:
+            data = file.read()
+        durable.replace(path, data)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

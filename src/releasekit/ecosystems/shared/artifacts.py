@@ -102,6 +102,8 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
             ):
                 while chunk := source.read(_CHUNK):
                     file.write(chunk)
+        except BuildFailed:
+            raise
         except PackageError as error:
             raise BuildFailed(
                 f"{artifact.path}: it is not what it was when it was planned",
