@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.state.history import encode, records_of
 from workspaces import Program, Run, git, npm_workspace, uv_workspace, wait_for_orphans
 
@@ -87,7 +88,8 @@ def forge(site: Site) -> str:
         for artifact in artifacts:
             if artifact["path"].endswith(path.name):
                 artifact["size"] = path.stat().st_size
-                artifact["digests"] = {"sha256": forged}
+                with path.open("rb") as file:
+                    artifact["digests"] = digests(file, *artifact["digests"])
         lines.append(encode({**record, "durable": 0}))
     (site.state / "journal.jsonl").write_bytes(b"".join(lines))
     return forged
