@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import settings
 
 from releasekit.state import lock_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # A busy machine is no failure. Counterexamples are printed as code, so no database is kept.
 settings.register_profile("releasekit", deadline=None, database=None, print_blob=True)
 settings.load_profile("releasekit")
 
 pytest_plugins = ["integration.fixtures"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _key_of_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All tests of a session are one user of one machine, and not who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("machine")))
+        yield
 
 
 @pytest.fixture(autouse=True)

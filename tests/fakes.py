@@ -36,6 +36,7 @@ from releasekit.release.sources import Sources
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Journal
 from releasekit.state.run_logs import Logs
+from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Credentials
 
 URL = "https://registry.example/"
+# What is built in one run is trusted in the next one.
+SEAL = Seal(b"the same in every run")
 DECLARED = Declared.for_ecosystems(ECOSYSTEMS)
 TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
 AT_ONCE = Polling(first_pause_s=0.0, ambiguity_window_s=0.02)
@@ -305,7 +308,7 @@ def released(
     async def main() -> dict[str, Result]:
         settings = config(root, **changes)
         make_state_directory(settings.state_directory)
-        journal = Journal.open(settings.state_directory, run_id="run")
+        journal = Journal.open(settings.state_directory, run_id="run", seal=SEAL)
         journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
         release = ReleaseRun(
             placed,

@@ -155,3 +155,9 @@ class StateError(ReleasekitError):
     """What is on disk and what the journal says differ; nothing was changed."""
 
     exit_code = 3
+
+
+class StateUnwritable(StateError):
+    """The disk is full: nothing is wrong with what is on it."""
+
+    exit_code = 1

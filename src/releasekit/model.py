@@ -177,8 +177,9 @@ class Action(StrEnum):
 class PlannedPackage:
     """One package of a plan.
 
-    `artifacts` are the stored bytes of an earlier run, if there are any; `begun` says that it may
-    have sent some of them. `published` is what the registry showed while planning. `fingerprint`
+    `artifacts` are the stored bytes of an earlier run, if there are any; `claimed` those of which
+    nobody knows whether a run of ours has built them; `begun` says that it may have sent some of
+    them. `published` is what the registry showed while planning. `fingerprint`
     is the sha256 (hex) of everything that makes this package what it is: version, dependencies,
     manifest, registry.
     """
@@ -190,6 +191,7 @@ class PlannedPackage:
     artifacts: tuple[Artifact, ...] = ()
     published: Published | None = None
     begun: bool = False
+    claimed: tuple[Artifact, ...] = ()
     warnings: tuple[PackageWarning, ...] = ()
 
 

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(root / "src"), str(root / "tests")]
 
-from fakes import config
+from fakes import SEAL, config
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
@@ -122,6 +122,7 @@ class Process:
             Log(world),
             state_directory=settings.state_directory,
             run_id=f"run{world.epoch}",
+            seal=SEAL,
             # The wall clock may jump; nothing may depend on it.
             clock=lambda: world.rng.uniform(-1e6, 1e6),
         )

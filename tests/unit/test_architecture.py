@@ -31,7 +31,17 @@ HOST = (
     *("reexec", "command_files", "runner"),
 )
 STATE = (
-    *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),
+    *(
+        "directory",
+        "lock_order",
+        "seals",
+        "history",
+        "unsealed",
+        "trace",
+        "logfile",
+        "compaction",
+        "journal",
+    ),
     *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (

@@ -37,6 +37,7 @@ def entry(built: tuple[Artifact, ...], *, begun: bool, commit: str = COMMIT) -> 
         version="1.0",
         commit=commit,
         artifacts=built,
+        sealed=True,
         intent=intent if begun else None,
         uncertain=begun,
     )
@@ -177,6 +178,56 @@ def test_an_upload_that_ended_and_left_something_binds(built: tuple[Artifact, ..
     """R18, R20"""
     settled = replace(entry(built, begun=True), uncertain=False)
     assert decided(shown(built[0]), settled, "deadbeef") is Action.REFUSE
+
+
+def claimed(built: tuple[Artifact, ...], *, begun: bool = True, **changes: object) -> HistoryEntry:
+    """What a record says that nobody has sealed."""
+    return replace(entry(built, begun=begun), sealed=False, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_nobody_vouches_for_is_built_again(built: tuple[Artifact, ...], begun: bool) -> None:
+    """R52: whoever can write a journal can write its checksums."""
+    action, reason = decide(None, claimed(built, begun=begun), commit=COMMIT, url=URL)
+    assert action is Action.PUBLISH
+    assert "built again, since nothing vouches" in reason
+
+
+@pytest.mark.parametrize("there", [1, 2])
+def test_a_claim_does_not_say_what_belongs_to_a_release(
+    built: tuple[Artifact, ...], there: int
+) -> None:
+    """R21, R52: the record may leave out what is still to be sent."""
+    part = shown(*built[:there], complete=False)
+    assert decided(part, claimed(built[:there])) is Action.PUBLISH
+    assert decided(replace(part, complete=True), claimed(built[:there])) is Action.KEEP
+
+
+def test_other_bytes_than_claimed_are_compared_with_a_build(
+    built: tuple[Artifact, ...],
+) -> None:
+    """R17: the registry's bytes may be ours, and only the claim a lie."""
+    other = artifact(built[1].path, b"another wheel")
+    assert decided(shown(built[0], other), claimed(built)) is Action.PUBLISH
+
+
+def test_a_claimed_upload_binds_to_its_sources(built: tuple[Artifact, ...]) -> None:
+    """R20: an intent is never lost, whoever wrote it."""
+    assert decided(None, claimed(built), "deadbeef") is Action.REFUSE
+    assert decided(None, claimed(built, artifacts=())) is Action.REFUSE
+
+
+def test_what_was_built_in_the_place_of_a_claim_is_uploaded(
+    built: tuple[Artifact, ...],
+) -> None:
+    """R16: killed between the build and the intent for it."""
+    intent = Intent(run_id="r", registry=URL, digests={"a-1.0.whl": "00"})
+    again = replace(entry(built, begun=True), intent=intent, again=True)
+    assert decided(None, again) is Action.UPLOAD
+    assert decided(None, replace(again, sealed=False)) is Action.PUBLISH
+    assert decided(shown(built[0], complete=False), again) is Action.UPLOAD
+    other = artifact(built[1].path, b"another wheel")
+    assert decided(shown(other, complete=False), again) is Action.REFUSE
 
 
 def brought(

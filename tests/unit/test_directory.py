@@ -235,6 +235,55 @@ def test_no_page_is_compared_through_a_link(
         run(registry.upload(PACKAGE, artifacts))
 
 
+LINKS = (
+    "files",
+    "files/acme-core",
+    "files/acme-core/acme_core-1.0.0.tar.gz",
+    "simple",
+    "simple/acme-core",
+    "simple/acme-core/index.html",
+    "simple/acme-core/index.json",
+    "simple/index.json",
+    ".lock",
+)
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("loose", [False, True])
+def test_no_link_in_it_is_followed(
+    registry: DirectoryRegistry, root: Path, tmp_path: Path, name: str, loose: bool
+) -> None:
+    """R52"""
+    artifacts = distributions.both(tmp_path / "dist", PACKAGE)
+    run(registry.upload(PACKAGE, artifacts))
+    link, elsewhere = root / name, tmp_path / "elsewhere"
+    link.rename(elsewhere)
+    link.symlink_to(tmp_path / "missing" if loose else elsewhere)
+    before = tree(elsewhere)
+    with pytest.raises(Rejected, match="is a symbolic link"):
+        run(registry.upload(PACKAGE, artifacts))
+    if name in {"simple", "simple/acme-core", "simple/acme-core/index.html"}:
+        with pytest.raises(Rejected, match="is a symbolic link"):
+            run(registry.lookup(PACKAGE))
+    assert tree(elsewhere) == before
+    assert not (tmp_path / "missing").exists()
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    paths = sorted([root, *root.rglob("*")])
+    return {str(path): path.read_bytes() for path in paths if path.is_file()}
+
+
+def test_a_link_beside_the_projects_is_no_project(
+    registry: DirectoryRegistry, root: Path, tmp_path: Path
+) -> None:
+    """R52"""
+    (root / "simple").mkdir(parents=True)
+    (root / "simple" / "planted").symlink_to(tmp_path)
+    run(registry.upload(PACKAGE, distributions.both(tmp_path / "dist", PACKAGE)))
+    assert "planted" not in (root / "simple" / "index.html").read_text()
+
+
 def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "registry").write_text("not a directory")
     registry = DirectoryRegistry(tmp_path / "registry", SimpleDirectory())

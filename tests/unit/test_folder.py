@@ -105,3 +105,107 @@ def test_a_directory_that_may_be_passed_but_not_listed_is_on_the_way(tmp_path: P
     (tmp_path / "closed").chmod(0o311)
     with Folder.reached(tmp_path / "closed" / "open") as folder:
         assert folder.names() == []
+
+
+@pytest.mark.parametrize("kind", ["nothing", "file", "directory", "link", "loose link", "pipe"])
+def test_whatever_has_the_name_is_removed_and_nothing_else(tmp_path: Path, kind: str) -> None:
+    """R52: of a link, itself; and of a directory, links in it too."""
+    state, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
+    path = state / "name"
+    state.mkdir()
+    (elsewhere / "inside").mkdir(parents=True)
+    (elsewhere / "precious").write_bytes(b"precious")
+    match kind:
+        case "file":
+            path.touch()
+        case "directory":
+            (path / "a" / "b" / "c").mkdir(parents=True)
+            (path / "a" / "b" / "file").touch()
+            (path / "a" / "b" / "inside").symlink_to(elsewhere / "inside")
+            (path / "a" / "precious").symlink_to(elsewhere / "precious")
+            os.mkfifo(path / "a" / "pipe")
+        case "link":
+            path.symlink_to(elsewhere)
+        case "loose link":
+            path.symlink_to("missing")
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            pass
+    (state / "other").touch()
+    with Folder.reached(state) as folder:
+        folder.remove_tree("name")
+        assert folder.names() == ["other"]
+    assert (elsewhere / "precious").read_bytes() == b"precious"
+    assert (elsewhere / "inside").is_dir()
+
+
+def test_a_directory_of_any_depth_is_removed(tmp_path: Path) -> None:
+    """R40: deeper than calls, descriptors and the longest path go."""
+    (tmp_path / "deep").mkdir()
+    here = os.open(tmp_path / "deep", os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("directory", dir_fd=here)
+        inner = os.open("directory", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    with Folder.reached(tmp_path) as folder:
+        folder.remove_tree("deep")
+        assert folder.names() == []
+
+
+def test_a_directory_that_becomes_a_link_while_it_is_removed_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R52: between the look at it and its opening."""
+    (tmp_path / "state" / "name").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "precious").write_bytes(b"precious")
+    removed = Folder._removed
+
+    def swapped(folder: Folder, name: str) -> bool:
+        found = removed(folder, name)
+        (tmp_path / "state" / name).rmdir()
+        (tmp_path / "state" / name).symlink_to(tmp_path / "elsewhere")
+        return found
+
+    monkeypatch.setattr(Folder, "_removed", swapped)
+    with (
+        Folder.reached(tmp_path / "state") as folder,
+        pytest.raises(OSError, match="is a symbolic link"),
+    ):
+        folder.remove_tree("name")
+    assert (tmp_path / "elsewhere" / "precious").read_bytes() == b"precious"
+
+
+def test_what_is_moved_is_the_name_itself(tmp_path: Path) -> None:
+    """R52"""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "one" / "link").symlink_to(tmp_path / "elsewhere")
+    with Folder.reached(tmp_path / "one") as one, Folder.reached(tmp_path / "two") as two:
+        one.move("link", two, "moved")
+        assert (one.names(), two.names()) == ([], ["moved"])
+        assert not two.is_directory("moved")
+        assert not two.is_file("moved")
+        assert not two.is_file("missing")
+        assert not two.is_directory("missing")
+        with pytest.raises(OSError, match="is a symbolic link"), two.inner("moved"):
+            pass
+        two.make("made")
+        assert two.is_directory("made")
+        two.move("made", one, "made")
+        assert one.names() == ["made"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_second_name_takes_no_place(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    (tmp_path / "new").write_bytes(b"new")
+    with Folder.reached(tmp_path) as folder:
+        folder.link("old", "new")
+        folder.link("old", "second")
+    assert (tmp_path / "new").read_bytes() == b"new"
+    assert (tmp_path / "second").read_bytes() == b"old"

@@ -206,7 +206,7 @@ def test_an_upload_that_was_begun_is_completed_with_its_own_bytes(case: Case) ->
     ended = fakes.released(case.root, targets["fake"], case.plan(), max_retries=0)
     assert ended["core"].outcome is Outcome.UNKNOWN
     bring(case.root / "dist", "core-a.pkg", "core", other=1)
-    history = read_history(case.root / ".releasekit")
+    history = read_history(case.root / ".releasekit", seal=fakes.SEAL)
     config = fakes.config(case.root)
     made = asyncio.run(make_plan(config, case.targets(), history, commit=""))
     assert made.packages[0].action is Action.UPLOAD

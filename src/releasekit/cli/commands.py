@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from releasekit import __version__, report
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.session import Session, prepared, refuse_elsewhere
+from releasekit.cli.session import Session, prepared, refuse_elsewhere, sealing
+from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
@@ -24,20 +25,23 @@ from releasekit.plan.warnings import refuse_errors
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
+from releasekit.report.text import few
 from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
+from releasekit.state.unsealed import set_aside
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
     from releasekit.model import Plan, Result
+    from releasekit.state.history import History
 
 RESULTS = "results.json"
 
@@ -58,7 +62,7 @@ async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
-    history = read_history(config.state_directory)
+    history = read_history(config.state_directory, seal=sealing(session, make=False))
     async with Group() as group:
         ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
     made = ready.plan
@@ -114,8 +118,11 @@ async def publish(config: Config, session: Session) -> int:
             for path in pins.recover(config.state_directory, ecosystems, root=config.root):
                 _say(f"restored {path}, which a killed run had left pinned", session)
             run_logs.remove_old(config.state_directory)
-            journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
+            seal = sealing(session, make=True)
+            journal = Journal.open(config.state_directory, run_id=run_id, redact=redact, seal=seal)
             await group.enter(contextlib.closing(journal))
+            _say(seal.note if seal else "", session)
+            _say(await _without_unsealed(config, journal.history, ecosystems), session)
             _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepared(
                 group,
@@ -134,6 +141,18 @@ async def publish(config: Config, session: Session) -> int:
             sources = Sources.in_checkout(made, config.root, ready.processes)
             run = _Run(run_id, made, ready.config, session, journal, ready.processes.sandbox)
             return await run.carry_out(ready.targets, sources, interruption)
+
+
+async def _without_unsealed(config: Config, history: History, ecosystems: Collection[str]) -> str:
+    """What is said of built files that are not trusted; they are not there any more."""
+    aside = await asyncio.to_thread(set_aside, config.state_directory, history, ecosystems)
+    if not aside:
+        return ""
+    return (
+        f"nothing vouches for what earlier runs have built of {few(aside, 3)}: put aside, and what "
+        "is not published yet is built again. Runs that are to trust each other's state need the "
+        f"same `{STATE_KEY.name}`"
+    )
 
 
 def _say(line: str, session: Session) -> None:
@@ -308,7 +327,7 @@ def _now() -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return durable.read_file(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
 from releasekit.config.choice import consulted
+from releasekit.config.inputs import STATE_KEY
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
@@ -24,6 +25,7 @@ from releasekit.plan.source import commit_of
 from releasekit.plan.warnings import with_warnings
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
+from releasekit.state.seals import seal_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan
     from releasekit.state.history import History
+    from releasekit.state.seals import Seal
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,13 @@ def refuse_elsewhere(config: Config, session: Session) -> None:
     """Raises ConfigError in a mere member of a workspace, before anything is written there."""
     home = session.credentials.environment.get("HOME", "")
     refuse_member(config, session.ecosystems, home=home)
+
+
+def sealing(session: Session, *, make: bool) -> Seal | None:
+    """What built files are sealed with; raises ConfigError for a `state-key` that is too short."""
+    given = session.credentials.get(STATE_KEY.variable)
+    environment = session.credentials.environment
+    return seal_for(given.reveal() if given else "", environment, make=make)
 
 
 async def _started(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from releasekit.config.declaration import PREFIX, Declaration, declared_by
-from releasekit.config.inputs import Inputs
+from releasekit.config.inputs import STATE_KEY, Inputs
 from releasekit.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -97,5 +97,8 @@ def _everything(ecosystems: Collection[EcosystemDeclaration]) -> Iterator[Declar
                 for ecosystem in ecosystems:
                     yield from ecosystem.declarations
                 yield declaration
+            case "state-directory":
+                yield declaration
+                yield STATE_KEY
             case _:
                 yield declaration

@@ -20,6 +20,12 @@ from releasekit.config.declaration import (
 from releasekit.config.values import Directory, PinMode, Url
 from releasekit.host.sandbox import Wanted
 
+STATE_KEY = Declaration.secret(
+    "state-key",
+    "The secret, of 32 characters at least, that seals what is built. Runs that have the same one "
+    "trust each other's state directory; without it, only runs of one user on one machine do.",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
@@ -201,8 +207,8 @@ class Inputs:
     state_directory: Annotated[
         str,
         Declaration(
-            "Journal and built files. Carried to another runner as an artifact, the next run "
-            "resumes there.",
+            "Journal and built files. Carried to another runner as an artifact, with one "
+            "`state-key`, the next run resumes there.",
             "path",
             commands=ALL,
         ),

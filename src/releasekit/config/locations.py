@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.config.inputs import Inputs
 
+# What Linux, macOS and Windows take in one component; and of a path, Linux takes 4,095 bytes, of
+# which this leaves some to what lies below.
+# https://man7.org/linux/man-pages/man0/limits.h.0p.html
+MAX_NAME_BYTES: Final = 255
+MAX_PATH_BYTES: Final = 3_000
+
 
 def resolved(path: Path, label: str) -> Path:
     """`path` without symlinks; `label` is where it was written."""
@@ -26,6 +33,26 @@ def resolved(path: Path, label: str) -> Path:
     # A loop of symlinks is the one before Python 3.13 and the other since.
     except (RuntimeError, OSError) as error:
         raise ConfigError(f"{label}: {path} cannot be followed (a loop of symlinks?)") from error
+
+
+def _require_place(path: Path, label: str) -> None:
+    """Raises ConfigError for a directory that cannot be made, as far as one can see."""
+    for name in path.parts:
+        if len(os.fsencode(name)) > MAX_NAME_BYTES:
+            raise ConfigError(
+                f"{label}: the name {name[:20]}… has {len(os.fsencode(name))} bytes; write one of "
+                f"{MAX_NAME_BYTES} at most"
+            )
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        raise ConfigError(
+            f"{label}: its path has {len(os.fsencode(path))} bytes; write one of "
+            f"{MAX_PATH_BYTES} at most"
+        )
+    with contextlib.suppress(PermissionError):
+        there = next(place for place in (path, *path.parents) if place.exists())
+        if not there.is_dir():
+            below = f", and {path} is below it" if there != path else ""
+            raise ConfigError(f"{label}: {there} is a file{below}; write the path of a directory")
 
 
 def existing_directory(path: Path, label: str) -> Path:
@@ -76,8 +103,7 @@ class Locations:
                     f"{label}: {self.root / given} is a symbolic link, or below one, to {found}",
                     hint="Delete the link, or give its target as --state-directory.",
                 )
-        if found.exists() and not found.is_dir():
-            raise ConfigError(f"{label}: {found} is a file; write the path of a directory")
+        _require_place(found, label)
         return found
 
     def registries(self) -> dict[str, Directory | Url | Name]:

@@ -96,12 +96,13 @@ class DirectoryRegistry:
         if relative is None:
             raise misnamed(package, artifact.filename)
         path = self._root / relative
+        durable.make_directory(path.parent)
         # A file is never replaced, whatever it holds: the caller compares, as with any registry.
-        if not os.path.lexists(path):
-            with contents.opened(artifact) as file:
-                data = file.read()
-            durable.make_directory(path.parent)
-            durable.replace(path, data)
+        with contextlib.suppress(FileNotFoundError), durable.opened(path, os.O_RDONLY):
+            return
+        with contents.opened(artifact) as file:
+            data = file.read()
+        durable.replace(path, data)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -120,9 +121,9 @@ def misnamed(package: Package, filename: str) -> PackageError:
 
 
 def read_page(path: Path) -> bytes | None:
-    """None where there is no such page."""
+    """None where there is no such page; raises OSError for a link, on the way or in its place."""
     try:
-        return path.read_bytes()
+        return durable.read_file(path)
     except FileNotFoundError:
         return None
 

@@ -18,6 +18,7 @@ from releasekit.host.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader, BufferedWriter
     from pathlib import Path
 
 
@@ -108,8 +109,47 @@ def names(directory: Path) -> list[str]:
 
 def read_file(path: Path, *, max_bytes: int = -1) -> bytes:
     """The bytes of a file, at most `max_bytes` of them."""
-    with opened(path, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
+    with reading(path) as file:
         return file.read(max_bytes)
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[BufferedReader]:
+    """A regular file, to read from."""
+    with opened(path, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[BufferedWriter]:
+    """A new regular file, in a directory that exists; whoever needs it durable calls `fsync`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with opened(path, flags) as descriptor, open(descriptor, "wb", closefd=False) as file:
+        yield file
+
+
+def directories(directory: Path) -> list[str]:
+    """The names of the directories in it, sorted; links to some are none."""
+    try:
+        with Folder.reached(directory) as folder:
+            return [name for name in folder.names() if folder.is_directory(name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file is there, with no link on the way or in its place."""
+    try:
+        with Folder.reached(path.parent) as folder:
+            return folder.is_file(path.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def remove_tree(path: Path) -> None:
+    """Remove whatever has this name, a link itself too; nothing is fine. Not durable."""
+    with contextlib.suppress(FileNotFoundError), Folder.reached(path.parent) as folder:
+        folder.remove_tree(path.name)
 
 
 def fsync(path: Path) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -92,6 +94,100 @@ class Folder:
                 dst_dir_fd=self._descriptor,
             )
 
+    def link(self, old: str, new: str) -> None:
+        """Give the regular file `old` a second name, where nothing has that name yet; file systems
+        without hard links give it that name only.
+        """
+        with self._telling(new), contextlib.suppress(FileExistsError):
+            _require_regular(self._status(old))
+            try:
+                os.link(
+                    self._place(old),
+                    self._place(new),
+                    src_dir_fd=self._descriptor,
+                    dst_dir_fd=self._descriptor,
+                    follow_symlinks=False,
+                )
+            except FileExistsError:
+                raise
+            except OSError:
+                self.rename(old, new)
+
+    @contextlib.contextmanager
+    def inner(self, name: str) -> Iterator[Self]:
+        """The directory of this name in it; raises OSError for a link."""
+        with self._telling(name):
+            found = self._open_inner(name)
+        try:
+            yield found
+        finally:
+            found.close()
+
+    def make(self, name: str) -> None:
+        """A new, empty directory in it."""
+        with self._telling(name):
+            os.mkdir(self._place(name), dir_fd=self._descriptor)
+
+    def is_directory(self, name: str) -> bool:
+        """Whether a directory has this name, and not a link to one."""
+        with self._telling(name):
+            try:
+                return stat.S_ISDIR(self._status(name).st_mode)
+            except FileNotFoundError:
+                return False
+
+    def is_file(self, name: str) -> bool:
+        """Whether a regular file has this name, and not a link to one."""
+        with self._telling(name):
+            try:
+                return stat.S_ISREG(self._status(name).st_mode)
+            except FileNotFoundError:
+                return False
+
+    def move(self, name: str, into: Folder, new: str) -> None:
+        """Put what has this name, a link itself too, where nothing or an empty directory is."""
+        with self._telling(name):
+            os.rename(
+                self._place(name),
+                into._place(new),
+                src_dir_fd=self._descriptor,
+                dst_dir_fd=into._descriptor,
+            )
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a file, a link itself or a directory with all it holds; nothing is fine.
+
+        However deep it is: directories are moved up, into the one that goes last.
+        """
+        with self._telling(name), contextlib.suppress(FileNotFoundError):
+            if self._descriptor is None:
+                _remove_by_path(self.path / name)
+            elif not self._removed(name):
+                with self.inner(name) as tree:
+                    tree._empty()  # noqa: SLF001
+                os.rmdir(name, dir_fd=self._descriptor)
+
+    def _empty(self) -> None:
+        prefix, number, pending = secrets.token_hex(8), 0, self.names()
+        while pending:
+            name = pending.pop()
+            if self._removed(name):
+                continue
+            with self.inner(name) as directory:
+                for child in directory.names():
+                    if not directory._removed(child):  # noqa: SLF001
+                        number += 1
+                        directory.move(child, self, f"{prefix}-{number}")
+                        pending.append(f"{prefix}-{number}")
+            os.rmdir(name, dir_fd=self._descriptor)
+
+    def _removed(self, name: str) -> bool:
+        """False for a directory, which is left as it is."""
+        if stat.S_ISDIR(self._status(name).st_mode):
+            return False
+        os.unlink(name, dir_fd=self._descriptor)
+        return True
+
     def names(self) -> list[str]:
         """Sorted; the children of the directory."""
         if self._descriptor is None:
@@ -124,6 +220,9 @@ class Folder:
 
     def _open_inner(self, name: str) -> Self:
         try:
+            if self._descriptor is None:
+                _look_for_links(self.path / name)
+                return type(self)(self.path / name, None)
             return type(self)(self.path / name, os.open(name, _STEP, dir_fd=self._descriptor))
         except NotADirectoryError:
             # What O_DIRECTORY says of a link too.
@@ -166,6 +265,15 @@ def _require_regular(status: os.stat_result) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "is not a regular file")
+
+
+def _remove_by_path(path: Path) -> None:
+    """Where there are no descriptors of directories."""
+    _look_for_links(path.parent)
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+    else:
+        shutil.rmtree(path)
 
 
 def _look_for_links(path: Path) -> None:

@@ -21,7 +21,7 @@ from releasekit.errors import CommandFailed
 from releasekit.host.refusal import Refusal
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import ToolVariables, redactor
-from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream
+from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream, appending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -122,8 +122,7 @@ class Processes(Resource):
             output = Output(redactor(self._secrets))
             captured = bytearray()
             if log is not None:
-                log.parent.mkdir(parents=True, exist_ok=True)
-                output.log = stack.enter_context(log.open("ab"))
+                output.log = stack.enter_context(appending(log))
             streams = (
                 Stream(output.splitter().feed, keep=captured if log is None else None),
                 Stream(output.splitter().feed),

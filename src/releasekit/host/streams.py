@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import deque
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, BinaryIO, Final
+
+from releasekit.errors import CommandFailed
+from releasekit.host import durable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -28,14 +32,26 @@ def last_lines(
     unnoticed; not redacted, empty if it wrote nothing. A progress bar's are lines too.
     """
     try:
-        with log.open("rb") as file:
+        with durable.reading(log) as file:
             skipped = os.fstat(file.fileno()).st_size - max_bytes
             file.seek(max(0, skipped - 1))
             lines = file.read().decode(errors="replace").splitlines()
-    except FileNotFoundError:
+    except OSError:
         return ()
     whole = lines[1:] if skipped > 0 else lines
     return tuple(whole[-most:])
+
+
+@contextlib.contextmanager
+def appending(log: Path) -> Iterator[BinaryIO]:
+    """The log, and the directory it is in, made if they are not there; raises CommandFailed."""
+    try:
+        durable.make_directory(log.parent)
+        descriptor = durable.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    except OSError as error:
+        raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+    with os.fdopen(descriptor, "ab") as file:
+        yield file
 
 
 class Stream(asyncio.Protocol):

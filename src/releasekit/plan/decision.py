@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,11 @@ _BUILT: Final = (
     "somebody else published this version, or the build is not reproducible. Bump the version, or "
     "run again where the state directory of the run that built it is"
 )
+UNVOUCHED: Final = (
+    "nothing vouches for what that run had built, and this is a build of its own. Give both runs "
+    "the same `state-key`, so that the files of the first one are sent, or bump the version"
+)
+_AGAIN: Final = "built again, since nothing vouches for the files of an earlier run"
 _BROUGHT: Final = (
     "a file that was published is never replaced. Take it out of `dist`, or bump the version and "
     "build it again"
@@ -39,6 +43,9 @@ class Comparison:
 
     missing: tuple[str, ...]
     differing: tuple[str, ...]
+
+
+_SAME: Final = Comparison((), ())
 
 
 def compare(artifacts: Iterable[Artifact], published: Published | None) -> Comparison:
@@ -81,8 +88,11 @@ def decide(
         return Action.REFUSE, mismatch(prebuilt, published, given.differing[0], way_out=_BROUGHT)
     if action is Action.KEEP and given.missing:
         return Action.PUBLISH, f"on the registry without {few(given.missing)}"
-    if action is Action.PUBLISH and entry is not None and _at_hand(entry, prebuilt, commit):
-        return Action.UPLOAD, "built by an earlier run"
+    if action is Action.PUBLISH and entry is not None and entry.artifacts:
+        if _at_hand(entry, prebuilt, commit):
+            return Action.UPLOAD, "built by an earlier run"
+        if not entry.sealed:
+            return action, f"{reason}; {_AGAIN}"
     return action, reason
 
 
@@ -90,14 +100,17 @@ def _resumed(
     published: Published | None, entry: HistoryEntry, intent: Intent, commit: str
 ) -> tuple[Action, str]:
     """What to do about a package whose upload an earlier run had begun."""
-    if {artifact.filename: artifact.sha256 for artifact in entry.artifacts} != intent.digests:
-        if published is not None and published.complete:
+    complete = published is not None and published.complete
+    ours = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
+    if ours != intent.digests and not entry.again:
+        if complete:
             return Action.KEEP, "on the registry already"
         return Action.REFUSE, GONE
     comparison = compare(entry.artifacts, published)
-    if comparison.differing:
+    if entry.sealed and comparison.differing:
         return Action.REFUSE, mismatch(entry.artifacts, published, comparison.differing[0])
-    if not comparison.missing:
+    # A record that anybody may have written does not say what belongs to a release.
+    if comparison == _SAME and (entry.sealed or complete):
         return Action.KEEP, "on the registry, as built before"
     if entry.commit != commit:
         return Action.REFUSE, (
@@ -105,6 +118,8 @@ def _resumed(
             f"sources are now at {commit or 'no commit'}: go back there to finish, or bump the "
             "version"
         )
+    if not entry.sealed:
+        return Action.PUBLISH, "its upload was begun by an earlier run"
     if not intact(entry):
         return Action.REFUSE, GONE
     return Action.UPLOAD, "its upload was begun by an earlier run"
@@ -116,7 +131,8 @@ def _at_hand(entry: HistoryEntry, prebuilt: Sequence[Artifact], commit: str) -> 
     """
     stored = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
     return (
-        entry.commit == commit
+        entry.sealed
+        and entry.commit == commit
         and is_clean(commit)
         and entry.prebuilt == {artifact.filename for artifact in prebuilt}
         and all(stored.get(artifact.filename) == artifact.sha256 for artifact in prebuilt)
@@ -156,10 +172,7 @@ def intact(entry: HistoryEntry) -> bool:
     """Whether the stored bytes are still those that were built."""
     for artifact in entry.artifacts:
         try:
-            with (
-                durable.opened(artifact.path, os.O_RDONLY) as descriptor,
-                open(descriptor, "rb", closefd=False) as file,
-            ):
+            with durable.reading(artifact.path) as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != artifact.sha256:
                     return False
         except OSError:

@@ -260,13 +260,18 @@ def plan_package(
         artifacts=_stored(entry, published, action) if entry else (),
         published=published,
         begun=entry is not None and entry.intent is not None,
+        claimed=entry.artifacts if entry and not entry.sealed and action is Action.PUBLISH else (),
     )
 
 
 def _stored(
     entry: HistoryEntry, published: Published | None, action: Action
 ) -> tuple[Artifact, ...]:
-    """Bytes built and never sent are not those of a package that is there already."""
+    """Bytes built and never sent are not those of a package that is there already; nor are those
+    that somebody only says were.
+    """
+    if not entry.sealed:
+        return ()
     comparison = compare(entry.artifacts, published)
     the_same = not comparison.missing and not comparison.differing
     return entry.artifacts if action is Action.UPLOAD or the_same else ()

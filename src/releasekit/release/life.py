@@ -34,7 +34,8 @@ class PackageRun:
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
     has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it. `rests`
-    are those `attempts` that ended because the registry was left alone.
+    are those `attempts` that ended because the registry was left alone. `note` goes behind the
+    reason of its outcome.
     """
 
     planned: PlannedPackage
@@ -50,6 +51,7 @@ class PackageRun:
     rests: int = 0
     spans: list[Span] = field(default_factory=list)
     warnings: tuple[PackageWarning, ...] = ()
+    note: str = ""
 
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
@@ -201,6 +203,8 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
     error = run.error if outcome in {Outcome.FAILED, Outcome.UNKNOWN} else run.pending_follow_up
     if run.pending_follow_up is not None:
         reason = f"{reason}; {run.pending_follow_up}"
+    if run.note:
+        reason = f"{reason}; {run.note}"
     return Result(
         package=run.planned.package,
         outcome=outcome,

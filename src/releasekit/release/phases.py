@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.shared.archives import member_names
+from releasekit.ecosystems.shared.artifacts import KEPT_THERE
 from releasekit.errors import (
     BuildFailed,
     Denied,
@@ -20,6 +21,7 @@ from releasekit.errors import (
     Undecided,
 )
 from releasekit.model import Outcome
+from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import WAY_OUT
 from releasekit.release.life import fail_together, inseparable, loss
@@ -106,12 +108,15 @@ class Phases:
                     if not (run.postponed and answer.premature):
                         run.error = answer
                     continue
-                run.error = await self._trouble(run, answer)
+                run.error = await self._trouble(run, answer) or held_against_claim(run, answer)
                 if run.error is not None:
                     continue
                 run.artifacts = answer
                 await self._journal.built(
-                    run.planned.package, answer, fingerprint=run.planned.fingerprint
+                    run.planned.package,
+                    answer,
+                    fingerprint=run.planned.fingerprint,
+                    again=bool(run.planned.claimed) and run.planned.begun,
                 )
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
@@ -139,6 +144,12 @@ class Phases:
             error = BuildFailed(
                 f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
             )
+            return {package.id: error for package in packages}
+        except BuildFailed as failed:
+            return {package.id: failed for package in packages}
+        except OSError as trouble:
+            # A disk that is full, or a link in the way of what is built.
+            error = BuildFailed(f"{trouble.filename}: {trouble.strerror}", hint=KEPT_THERE)
             return {package.id: error for package in packages}
 
     async def upload(
@@ -293,12 +304,32 @@ class Phases:
             run.pending_follow_up = None
 
 
+def held_against_claim(run: PackageRun, built: Sequence[Artifact]) -> PackageError | None:
+    """Why what was built again cannot go on with an upload that was begun with other bytes. Notes
+    whether they are those that an earlier run is said to have built.
+    """
+    planned = run.planned
+    if not planned.claimed:
+        return None
+    there = compare(built, planned.published).differing
+    if there:
+        return DigestMismatch(mismatch(built, planned.published, there[0], way_out=UNVOUCHED))
+    before = {artifact.filename: artifact.sha256 for artifact in planned.claimed}
+    now = {artifact.filename: artifact.sha256 for artifact in built}
+    run.note = "built again, the same" if before == now else "built again, with other bytes"
+    return None
+
+
 def without_state(package: Package, built: Built, state_directory: Path) -> Built:
     """`built`, or why it is never published: it holds what runs keep for themselves. Blocks."""
     if isinstance(built, BuildFailed):
         return built
     for artifact in built:
-        found = first_leaked(member_names(artifact.path), package, state_directory)
+        try:
+            names = member_names(artifact.path)
+        except OSError as error:
+            return BuildFailed(f"{error.filename}: {error.strerror}", hint=KEPT_THERE)
+        found = first_leaked(names, package, state_directory)
         if found:
             return BuildFailed(
                 f"{package.id}: {artifact.filename} holds {found}, which is state of a run",

@@ -5,11 +5,12 @@ what is in it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import StateError
+from releasekit.errors import StateError, StateUnwritable
 from releasekit.host import durable
 from releasekit.host.folder import LINK
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Unless `state-directory` says otherwise.
 NAME: Final = ".releasekit"
+BUILT: Final = "dist"
 JOURNAL: Final = "journal.jsonl"
 IGNORE: Final = ".gitignore"
 WAY_OUT: Final = "Delete it; if the repository has it, delete it there too. Nothing else was done."
@@ -32,9 +34,10 @@ def make_state_directory(path: Path) -> None:
         if IGNORE not in durable.names(path):
             durable.replace(path / IGNORE, b"*\n")
     except OSError as error:
-        raise StateError(
+        raise state_error(
+            error,
             f"{path}: cannot be used as the state directory: {error.strerror}",
-            hint="Name one that can be written as `state-directory`.",
+            "Name one that can be written as `state-directory`.",
         ) from error
 
 
@@ -76,7 +79,7 @@ def built_directory(package: Package, state_directory: Path) -> Path:
     """Where the files of a package lie, from its build until a registry shows them, and after."""
     # A colon, which Maven puts between group and artifact, is no part of a path on Windows.
     parts = package.id.name.split(":")
-    return state_directory.joinpath("dist", package.id.ecosystem, *parts, package.version)
+    return state_directory.joinpath(BUILT, package.id.ecosystem, *parts, package.version)
 
 
 @contextlib.contextmanager
@@ -85,7 +88,14 @@ def state_errors(hint: str, *, trouble: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StateError(f"{error.filename}: {trouble}{error.strerror}", hint=hint) from error
+        raise state_error(error, f"{error.filename}: {trouble}{error.strerror}", hint) from error
+
+
+def state_error(error: OSError, message: str, hint: str) -> StateError:
+    """Of a disk that is full, one that says so and leads to another exit code."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return StateUnwritable(message, hint=f"Make room, and run it again. {hint}")
+    return StateError(message, hint=hint)
 
 
 def refuse_links(state_directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -125,7 +126,7 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
     """
     refuse_links(state_directory)
     ecosystems = _ecosystems(state_directory)
-    if not ecosystems and not (state_directory / JOURNAL).exists():
+    if not ecosystems and JOURNAL not in durable.names(state_directory):
         return []
     # This comes first, because taking a lock overwrites what is stale in its file.
     stale = list(_stale_locks(state_directory, ecosystems))
@@ -259,7 +260,7 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
 
 def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
     for artifact in entry.artifacts:
-        if not artifact.path.is_file() or artifact.path.stat().st_size != artifact.size:
+        if _size(artifact.path) != artifact.size:
             yield Finding(
                 kind="lost-artifact",
                 message=f"{package} {version}: {artifact.path} is not what was built",
@@ -267,7 +268,17 @@ def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Fin
             )
 
 
+def _size(path: Path) -> int:
+    """Less than nothing where there is no such file."""
+    try:
+        with durable.opened(path, os.O_RDONLY) as descriptor:
+            return os.fstat(descriptor).st_size
+    except OSError:
+        return -1
+
+
 def _set_aside(state_directory: Path) -> None:
     damaged = state_directory / JOURNAL
-    number = sum(1 for _ in state_directory.glob("journal.damaged-*"))
+    here = durable.names(state_directory)
+    number = sum(1 for name in here if name.startswith("journal.damaged-"))
     durable.rename(damaged, state_directory / f"journal.damaged-{number + 1}.jsonl")

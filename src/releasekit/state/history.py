@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from releasekit.model import Package
+    from releasekit.state.seals import Seal
 
 SCHEMA = 2  # since 2 there is `planned`
 
@@ -42,9 +43,11 @@ class HistoryEntry:
     """What is remembered of one version of one package.
 
     `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory;
-    whether they are still there, unchanged, is for the caller to see. Those that `prebuilt` names
-    had been built elsewhere. `uncertain`: an upload was begun, and it is not yet known what the
-    registry has of it.
+    whether they are still there, unchanged, is for the caller to see. They are only claimed unless
+    `sealed`: then whoever recorded them had our key. Those that `prebuilt` names had been built
+    elsewhere; what was built `again`, in the place of such a claim, may differ from what `intent`
+    was about. `uncertain`: an upload was begun, and it is not yet known what the registry has of
+    it.
     """
 
     version: str
@@ -53,6 +56,8 @@ class HistoryEntry:
     fingerprint: str = ""
     artifacts: tuple[Artifact, ...] = ()
     prebuilt: frozenset[str] = frozenset()
+    sealed: bool = False
+    again: bool = False
     intent: Intent | None = None
     outcome: Outcome | None = None
     reason: str = ""
@@ -106,7 +111,9 @@ def encode(record: Mapping[str, object]) -> bytes:
     return body + _seal(body) + b"\n"
 
 
-def fold(data: bytes, *, state_directory: Path, where: str = "journal") -> History:
+def fold(
+    data: bytes, *, state_directory: Path, where: str = "journal", seal: Seal | None = None
+) -> History:
     """Raises JournalError for damage before the tail, and for whatever this version cannot read."""
     lines = data.split(b"\n")
     crc32 = zlib.crc32
@@ -121,7 +128,7 @@ def fold(data: bytes, *, state_directory: Path, where: str = "journal") -> Histo
             hint="`releasekit doctor --fix` sets the journal aside; what is published is then "
             "read from the registries alone.",
         )
-    folding, number = _Fold(state_directory), 0
+    folding, number = _Fold(state_directory, seal), 0
     try:
         for record in _parse(lines[:count], where):
             number += 1
@@ -162,8 +169,9 @@ def _parse(lines: Sequence[bytes], where: str) -> Iterator[Mapping[str, Any]]:
 class _Fold:
     """Everything read so far; one method per event, named after it."""
 
-    def __init__(self, state_directory: Path) -> None:
+    def __init__(self, state_directory: Path, seal: Seal | None) -> None:
         self._state_directory = state_directory
+        self._seal = seal
         self._sequence: dict[str, int] = {}
         self._runs: dict[str, Run] = {}
         # Fields of a HistoryEntry; replacing frozen ones over and over would take half of the time.
@@ -222,12 +230,15 @@ class _Fold:
 
     def built(self, record: Mapping[str, Any]) -> None:
         # An intent for earlier bytes stays until it is known what became of it.
+        commit = self._runs[record["run"]].commit
         self._entry(record).update(
             run_id=record["run"],
-            commit=self._runs[record["run"]].commit,
+            commit=commit,
             fingerprint=record["fingerprint"],
             artifacts=tuple(map(self._artifact, record["artifacts"])),
             prebuilt=frozenset(map(str, record.get("prebuilt", ()))),
+            sealed=self._seal is not None and self._seal.fits(record, commit=commit),
+            again=bool(record.get("again")),
             outcome=None,
             reason="",
         )
@@ -272,7 +283,7 @@ def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:
 
 # What each event carries, besides `v run seq at durable event`. A step also has its `attempt`, if
 # it is not the first, and its `error`, if there was one; `built` names the files that were
-# `prebuilt`, if there are any.
+# `prebuilt`, if there are any, says whether it was done `again`, and has its `seal`.
 _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "run_started": [
         ("plan", str),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Artifact, Outcome, Package, PackageId
+    from releasekit.state.seals import Seal
 
 __all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
 
@@ -64,19 +65,21 @@ class Log(Protocol):
 class Journal:
     """The journal of one run. `history` is what the earlier ones left, without a torn tail.
 
+    What is built is sealed with `seal`, and of what earlier runs have built, that counts as sealed.
     `redact` takes the secrets out of reasons and errors. `clock` counts seconds. A journal of more
     than `compact_above` bytes is shortened first, if that halves it.
     """
 
     compact_above: ClassVar[int] = 8 * 1024 * 1024
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a run writes with, by name
         self,
         log: Log,
         *,
         state_directory: Path,
         run_id: str,
         redact: Callable[[str], str] = str,
+        seal: Seal | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.history = History()
@@ -84,6 +87,8 @@ class Journal:
         self._state_directory = state_directory
         self._run_id = run_id
         self._redact = redact
+        self._seal = seal
+        self._commit = ""
         self._clock = clock
         self._began = clock()
         self._sequence = 0
@@ -93,12 +98,19 @@ class Journal:
 
     @classmethod
     def open(
-        cls, state_directory: Path, *, run_id: str, redact: Callable[[str], str] = str
+        cls,
+        state_directory: Path,
+        *,
+        run_id: str,
+        redact: Callable[[str], str] = str,
+        seal: Seal | None = None,
     ) -> Self:
         """The journal in `state_directory`, which exists and whose ecosystems are locked."""
         log = LogFile(state_directory / JOURNAL, max_bytes=MAX_BYTES)
         try:
-            return cls(log, state_directory=state_directory, run_id=run_id, redact=redact)
+            return cls(
+                log, state_directory=state_directory, run_id=run_id, redact=redact, seal=seal
+            )
         except BaseException:
             log.close()
             raise
@@ -113,6 +125,7 @@ class Journal:
         ecosystems: Collection[str],
     ) -> None:
         """The first record of a run. `tool` is our version, `started_at` UTC in ISO 8601."""
+        self._commit = commit
         self._append(
             "run_started",
             plan=plan_digest,
@@ -147,21 +160,28 @@ class Journal:
         )
 
     async def built(
-        self, package: Package, artifacts: Sequence[Artifact], *, fingerprint: str = ""
+        self,
+        package: Package,
+        artifacts: Sequence[Artifact],
+        *,
+        fingerprint: str = "",
+        again: bool = False,
     ) -> None:
         """Returns when the files, which lie in the state directory, are durable and recorded.
 
         The record itself may wait for the next fsync: until an upload begins, losing it costs
-        nothing but time, and `intent` makes everything before it durable.
+        nothing but time, and `intent` makes everything before it durable. `again`: it may differ
+        from what an upload was begun with, since nothing vouched for that.
         """
         await self._log.persist([artifact.path for artifact in artifacts])
         brought = [artifact.filename for artifact in package.prebuilt]
-        self._append_for(
-            package,
-            "built",
-            fingerprint=fingerprint,
+        record: dict[str, object] = {
+            "package": str(package.id),
+            "version": package.version,
+            "fingerprint": fingerprint,
             **({"prebuilt": brought} if brought else {}),
-            artifacts=[
+            **({"again": True} if again else {}),
+            "artifacts": [
                 {
                     "path": artifact.path.relative_to(self._state_directory).as_posix(),
                     "size": artifact.size,
@@ -169,7 +189,11 @@ class Journal:
                 }
                 for artifact in artifacts
             ],
-        )
+        }
+        if self._seal is not None:
+            sealed = {**record, "run": self._run_id}
+            record["seal"] = self._seal.of(sealed, commit=self._commit)
+        self._append("built", **record)
 
     async def intent(self, package: Package, *, registry: str, digests: Mapping[str, str]) -> None:
         """Await it before the first byte of an upload. `digests` maps filename to sha256."""
@@ -190,7 +214,9 @@ class Journal:
         self._log.close()
 
     def _fold(self, data: bytes) -> int:
-        self.history = fold(data, state_directory=self._state_directory, where=JOURNAL)
+        self.history = fold(
+            data, state_directory=self._state_directory, where=JOURNAL, seal=self._seal
+        )
         return self.history.intact
 
     def _compacted(self, data: bytes) -> bytes:
@@ -220,9 +246,10 @@ class Journal:
         return encode(record)
 
 
-def read_history(state_directory: Path) -> History:
+def read_history(state_directory: Path, *, seal: Seal | None = None) -> History:
     """What the journal says, without changing anything; an empty history when there is none."""
-    return fold(_bytes_in(state_directory), state_directory=state_directory, where=JOURNAL)
+    data = _bytes_in(state_directory)
+    return fold(data, state_directory=state_directory, where=JOURNAL, seal=seal)
 
 
 def read_with_trace(state_directory: Path) -> tuple[History, tuple[Run, Trace] | None]:

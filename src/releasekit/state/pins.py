@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state import lock_order
-from releasekit.state.directory import state_errors
+from releasekit.state.directory import state_error, state_errors
 from releasekit.state.lock_order import Kind
 
 if TYPE_CHECKING:
@@ -218,9 +218,10 @@ def _put(original: Original, data: bytes, *, times_ns: tuple[int, int] | None = 
             temporary=_temporary(original.path),
         )
     except OSError as error:
-        raise StateError(
+        raise state_error(
+            error,
             f"{original.path}: cannot be replaced: {error.strerror}",
-            hint="Building with pinned versions writes into the directory of every manifest.",
+            "Building with pinned versions writes into the directory of every manifest.",
         ) from error
 
 

@@ -4,8 +4,8 @@ logs of a run are kept.
 
 from __future__ import annotations
 
+import contextlib
 import re
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -64,7 +64,8 @@ class Logs:
         number = f"+{call}" if call else ""
         directory = make_directory(self.state_directory, self.run)
         path = directory / f"{kind}-{package.ecosystem}-{name}{number}.log"
-        path.unlink(missing_ok=True)
+        with state_errors(_HINT, trouble="cannot be used for logs: "):
+            durable.remove_tree(path)
         return Log(path, self.redact)
 
 
@@ -93,8 +94,8 @@ def remove_old(state_directory: Path) -> None:
     """
     logs = state_directory / "logs"
     with state_errors(_HINT, trouble="cannot be used for logs: "):
-        runs = [name for name in durable.names(logs) if _RUN.fullmatch(name)]
+        runs = [name for name in durable.directories(logs) if _RUN.fullmatch(name)]
     for run in runs[: 1 - KEPT]:
-        # It follows no link, and a run of another ecosystem may be removing the same.
-        # https://docs.python.org/3/library/shutil.html#shutil.rmtree
-        shutil.rmtree(logs / run, ignore_errors=True)
+        # A run of another ecosystem may be removing the same.
+        with contextlib.suppress(OSError):
+            durable.remove_tree(logs / run)

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.shared.artifacts import digested, scratch, staged
-from releasekit.errors import ConfigError
+from releasekit.ecosystems.shared.archives import member_names
+from releasekit.ecosystems.shared.artifacts import (
+    copy_new,
+    digested,
+    placed,
+    scratch,
+    staged,
+    write_new,
+)
+from releasekit.errors import BuildFailed, ConfigError
+from releasekit.model import Artifact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +87,107 @@ def test_where_no_scratch_directory_can_be_made_is_told(
     monkeypatch.setattr(tempfile, "tempdir", nowhere)
     with pytest.raises(ConfigError, match=rf"^{variable}: .*there: No such file or directory"):
         asyncio.run(main())
+
+
+@pytest.fixture(name="elsewhere")
+def _elsewhere(tmp_path: Path) -> Path:
+    """What no build may reach."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "1.0").mkdir(parents=True)
+    (elsewhere / "1.0" / "precious").write_bytes(b"precious")
+    return elsewhere
+
+
+def untouched(elsewhere: Path) -> bool:
+    (precious,) = (path for path in elsewhere.rglob("*") if path.is_file())
+    return precious.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("place", ["dist", "dist/pypi", "dist/pypi/demo"])
+def test_no_link_leads_to_what_is_replaced(tmp_path: Path, elsewhere: Path, place: str) -> None:
+    """R52: a link on the way to a version had a directory of that name deleted at its end."""
+    link = tmp_path / "state" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    with (
+        pytest.raises(BuildFailed, match=f"{link}: is a symbolic link"),
+        staged(tmp_path / "state" / "dist" / "pypi" / "demo" / "1.0"),
+    ):
+        raise AssertionError
+    assert untouched(elsewhere)
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["1.0", ".1.0.building"])
+def test_a_link_in_the_place_of_either_goes_and_not_its_end(
+    tmp_path: Path, elsewhere: Path, name: str
+) -> None:
+    """R52"""
+    into = tmp_path / "demo" / "1.0"
+    into.parent.mkdir()
+    (into.parent / name).symlink_to(elsewhere / "1.0")
+    with staged(into) as partial:
+        (partial / "file").write_bytes(b"built")
+    assert untouched(elsewhere)
+    assert not into.is_symlink()
+    assert [path.name for path in into.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("place", ["", "demo", "demo/.1.0.building", "demo/1.0"])
+def test_a_link_that_a_build_makes_leads_nowhere(
+    tmp_path: Path, elsewhere: Path, place: str
+) -> None:
+    """R52: between the look at a directory and its use."""
+    into = tmp_path / "dist" / "demo" / "1.0"
+    into.mkdir(parents=True)
+    trouble = ""
+    try:
+        with staged(into):
+            swapped = tmp_path / "dist" / place
+            swapped.rename(tmp_path / "moved")
+            swapped.symlink_to(elsewhere / "1.0" if place.endswith("0") else elsewhere)
+    except BuildFailed as error:
+        trouble = str(error)
+    assert untouched(elsewhere)
+    assert ("is a symbolic link" in trouble) is (place == "demo/.1.0.building")
+
+
+@pytest.mark.parametrize("kind", ["link", "loose link", "directory", "nothing"])
+def test_what_is_no_file_was_not_built(tmp_path: Path, elsewhere: Path, kind: str) -> None:
+    """R52: a build may put a link in the place of what it is to build."""
+    path = tmp_path / "demo-1.0.tar.gz"
+    match kind:
+        case "link":
+            path.symlink_to(elsewhere / "1.0" / "precious")
+        case "loose link":
+            path.symlink_to("missing")
+        case "directory":
+            path.mkdir()
+        case _:
+            pass
+    with pytest.raises(BuildFailed, match=f"{path}: "):
+        digested(path, "sha256")
+    with pytest.raises(BuildFailed, match=f"{path}: "):
+        copy_new(path, tmp_path / "copy")
+    with pytest.raises(OSError, match=str(path)):
+        member_names(path)
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path, elsewhere: Path) -> None:
+    """R52"""
+    given = tmp_path / "given-1.0.whl"
+    given.write_bytes(b"given")
+    into = tmp_path / "into"
+    into.mkdir()
+    for target in (elsewhere / "1.0" / "precious", elsewhere / "1.0" / "new"):
+        link = into / given.name
+        link.symlink_to(target)
+        sha256 = hashlib.sha256(b"given").hexdigest()
+        with pytest.raises(BuildFailed, match=f"{link}: "):
+            placed([Artifact(path=given, size=5, digests={"sha256": sha256})], into)
+        with pytest.raises(BuildFailed, match=f"{link}: "):
+            write_new(link, b"given")
+        with pytest.raises(BuildFailed, match=f"{link}: "):
+            copy_new(given, link)
+        link.unlink()
+    assert untouched(elsewhere)

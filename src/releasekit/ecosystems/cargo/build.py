@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
-from releasekit.ecosystems.shared.artifacts import digested, staged
+from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
 from releasekit.graph import reachable
+from releasekit.host import durable
 from releasekit.host.streams import TAIL_LINES, last_lines
 from releasekit.model import PackageId
 
@@ -224,8 +224,8 @@ class Packager:
         filename = crate_file.filename(crate.name, crate.version)
         try:
             with staged(directory) as partial:
-                shutil.move(self.scratch / "package" / filename, partial / filename)
-                with (partial / filename).open("rb") as file:
+                copy_new(self.scratch / "package" / filename, partial / filename)
+                with durable.reading(partial / filename) as file:
                     crate_file.read_crate(file, crate.name, crate.version)
         except (PackageError, OSError) as error:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")

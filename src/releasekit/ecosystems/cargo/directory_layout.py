@@ -14,6 +14,7 @@ from releasekit.ecosystems.cargo import crate_file, sparse_index
 from releasekit.ecosystems.cargo.publication import Home
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.shared.artifacts import digests
+from releasekit.host import durable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +49,7 @@ class SparseDirectory:
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / sparse_index.index_path(package.id.name)
-        return sparse_index.published(page.read_bytes(), package, url=page.as_uri())
+        return sparse_index.published(durable.read_file(page), package, url=page.as_uri())
 
 
 def _crate(package: Package) -> PurePosixPath:
@@ -60,9 +61,9 @@ def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, 
     """What is listed stays as it is, a yanked version too; the package's own is added."""
     lines = sparse_index.parse_lines(read_page(root / page) or b"")
     path = root / _crate(package)
-    if any(line["vers"] == package.version for line in lines) or not path.exists():
+    if any(line["vers"] == package.version for line in lines) or not durable.is_file(path):
         return lines
-    with path.open("rb") as content:
+    with durable.reading(path) as content:
         checksum = digests(content, "sha256")["sha256"]
         content.seek(0)
         crate = crate_file.read_crate(content, package.id.name, package.version)

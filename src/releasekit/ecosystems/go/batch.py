@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
-from releasekit.ecosystems.shared.artifacts import staged
+from releasekit.ecosystems.shared.artifacts import staged, write_new
 from releasekit.errors import BuildFailed, PackageError
 from releasekit.graph import reachable
 from releasekit.model import Artifact
@@ -234,7 +234,7 @@ def _parsed(manifests: Mapping[str, bytes], where: str) -> tuple[GoMod, str]:
 def _write(module: BuiltModule, files: Mapping[str, bytes], into: Path) -> tuple[Artifact, ...]:
     with staged(into) as partial:
         for name, data in files.items():
-            (partial / name).write_bytes(data)
+            write_new(partial / name, data)
     return tuple(_artifact(module, into / name, data) for name, data in files.items())
 
 

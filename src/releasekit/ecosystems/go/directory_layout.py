@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.go import module_zip, paths, release
 from releasekit.ecosystems.go.versions import parse_version
+from releasekit.host import durable
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -61,11 +62,12 @@ def _versions(package: Package) -> PurePosixPath:
 
 def _listed(directory: Path) -> list[str]:
     """Versions with all that the go command asks for."""
-    stems = (path.name.removesuffix(".zip") for path in directory.glob("*.zip"))
+    names = durable.names(directory)
+    stems = (name.removesuffix(".zip") for name in names if name.endswith(".zip"))
     return [
         _unescape(stem)
         for stem in stems
-        if all((directory / f"{stem}{end}").is_file() for end in (".info", ".mod"))
+        if all(durable.is_file(directory / f"{stem}{end}") for end in (".info", ".mod"))
     ]
 
 

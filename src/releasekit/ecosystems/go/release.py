@@ -20,6 +20,7 @@ from releasekit.ecosystems.go.objects import (
     tag_object,
     tree_object,
 )
+from releasekit.host import durable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,8 +56,8 @@ def read_built(directory: Path, version: str) -> BuiltModule | None:
     """The module whose files an earlier run left there; None if they are incomplete or damaged."""
     bundle, _, mod, zipped = (directory / name for name in filenames(version))
     try:
-        found = Bundle.from_bytes(bundle.read_bytes())
-        data, manifests = zipped.read_bytes(), {"go.mod": mod.read_bytes()}
+        found = Bundle.from_bytes(durable.read_file(bundle))
+        data, manifests = durable.read_file(zipped), {"go.mod": durable.read_file(mod)}
         sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
     except (OSError, ValueError):
         return None

@@ -13,6 +13,7 @@ from releasekit.ecosystems.maven import Inputs, layout
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.login import pair
 from releasekit.errors import MissingCredentials, Transient
+from releasekit.host import durable
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
 
@@ -106,7 +107,7 @@ class Reader:
         wanted = (pom, *layout.main_names(package), *ours)
         usual = () if ours else layout.usual_names(package)
         files = await self.held(package, wanted, usual)
-        if pom in ours and files.get(pom) == _sha256(ours[pom].read_bytes()):
+        if pom in ours and files.get(pom) == _sha256(durable.read_file(ours[pom])):
             # A POM of ours without its checksums: the upload that brought it never ended.
             del files[pom]
         if not files:
@@ -163,11 +164,8 @@ class Reader:
 
     def _built(self, package: Package) -> dict[str, Path]:
         """The files of it that this run or an earlier one has built, by name."""
-        try:
-            found = sorted(built_directory(package, self._state).iterdir())
-        except FileNotFoundError:
-            return {}
-        return {path.name: path for path in found}
+        where = built_directory(package, self._state)
+        return {name: where / name for name in durable.names(where)}
 
 
 def _sha256(data: bytes) -> str:

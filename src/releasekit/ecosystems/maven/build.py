@@ -7,6 +7,7 @@ have deployed: a POM that a plugin has flattened, attached artifacts, signatures
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import shutil
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import layout, pin
-from releasekit.ecosystems.shared.artifacts import digested, placed, staged
+from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged, write_new
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.host import durable
+from releasekit.host.folder import Folder
 from releasekit.state.directory import NAME
 
 if TYPE_CHECKING:
@@ -64,14 +67,14 @@ class Builder:
                 for package in packages
             }
         finally:
-            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
+            await asyncio.to_thread(_cleared, work)
 
     def _prepare(self, top: Path, copy: Path, work: Path) -> None:
         """A copy of the reactor whose POMs leave nothing open.
 
         No `target` of an earlier build gets into a release, and none is left in the tree.
         """
-        shutil.rmtree(work, ignore_errors=True)
+        durable.remove_tree(work)
         state = self.config.state_directory
 
         def left_out(directory: str, names: list[str]) -> set[str]:
@@ -86,7 +89,9 @@ class Builder:
                 data = path.read_bytes()
                 filled = pin.filled_in(data, project)
                 if filled != data:
-                    path.write_bytes(filled)
+                    # A link in the sources is one in the copy too.
+                    durable.remove_tree(path)
+                    write_new(path, filled)
 
     async def _run(
         self, packages: Sequence[Package], copy: Path, staging: Path, *, log: Path
@@ -131,15 +136,25 @@ class Builder:
         return [*arguments, DEPLOY, f"-DaltDeploymentRepository=releasekit::{staging.as_uri()}"]
 
 
+def _cleared(work: Path) -> None:
+    """The next build does it again, where something is in the way."""
+    with contextlib.suppress(OSError):
+        durable.remove_tree(work)
+
+
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
     """The deployed files of one package, the POM first; empty if it was not deployed."""
     found, pom = staging / layout.version_directory(package), layout.pom_name(package)
     if not (found / pom).is_file():
         return ()
-    names = [path.name for path in found.iterdir() if not layout.is_checksum(path.name)]
-    with staged(into) as partial:
+    names = [name for name in durable.names(found) if not layout.is_checksum(name)]
+    with (
+        staged(into) as partial,
+        Folder.reached(found) as source,
+        Folder.reached(partial) as target,
+    ):
         for name in names:
-            shutil.move(found / name, partial / name)
+            source.move(name, target, name)
     return _pom_first(package, into, names)
 
 
@@ -154,7 +169,7 @@ def overlaid(package: Package, into: Path, made: Sequence[Artifact]) -> Built:
             names = placed(package.prebuilt, partial)
             for name in (artifact.filename for artifact in made):
                 if not {name, name.removesuffix(".asc")} & given:
-                    shutil.copyfile(into / name, partial / name)
+                    copy_new(into / name, partial / name)
                     names.append(name)
     except BuildFailed as error:
         return error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata
 from releasekit.ecosystems.shared.artifacts import digests
+from releasekit.host import durable
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class MavenDirectory:
         page = layout.artifact_directory(package) / layout.METADATA
         yield page, _metadata(root, package)
         yield from _checksums(root, page)
-        if (root / layout.version_directory(package) / pom).is_file():
+        if durable.is_file(root / layout.version_directory(package) / pom):
             yield from _checksums(root, layout.version_directory(package) / pom)
 
     def lookup(self, root: Path, package: Package) -> Published | None:
@@ -50,13 +51,13 @@ class MavenDirectory:
 
 
 def _files(root: Path, package: Package) -> list[str]:
-    found = sorted(path.name for path in (root / layout.version_directory(package)).iterdir())
+    found = durable.names(root / layout.version_directory(package))
     ours = layout.prefix(package)
     return [name for name in found if name.startswith(ours) and not layout.is_checksum(name)]
 
 
 def _checksums(root: Path, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, bytes]]:
-    with (root / path).open("rb") as file:
+    with durable.reading(root / path) as file:
         found = digests(file, *layout.ALGORITHMS)
     for algorithm, value in found.items():
         yield path.with_name(f"{path.name}.{algorithm}"), value.encode()
@@ -67,9 +68,9 @@ def _metadata(root: Path, package: Package) -> bytes:
     home = root / layout.artifact_directory(package)
     artifact = layout.group_and_artifact(package)[1]
     found = {
-        path.name
-        for path in home.iterdir()
-        if path.is_dir() and (path / f"{artifact}-{path.name}.pom").is_file()
+        version
+        for version in durable.directories(home)
+        if durable.is_file(home / version / f"{artifact}-{version}.pom")
     } | {package.version}
     page = read_page(home / layout.METADATA)
     with contextlib.suppress(ValueError):

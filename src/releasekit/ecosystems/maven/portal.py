@@ -38,6 +38,7 @@ CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
 # Where the state directory keeps the deployment of an unfinished run.
 RECORD: Final = "maven-deployment.json"
+_MAX_RECORD: Final = 64 * 1024
 _LONGEST_PAUSE_S: Final = 10.0
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
 
@@ -175,8 +176,8 @@ class Portal:
     def _recorded(self, digest: str) -> str:
         """The deployment an earlier call made of this release; empty when there is none."""
         try:
-            record = json.loads((self._state / RECORD).read_bytes())
-        except (FileNotFoundError, ValueError):
+            record = json.loads(durable.read_file(self._state / RECORD, max_bytes=_MAX_RECORD))
+        except (OSError, ValueError):
             return ""
         if not isinstance(record, dict):
             return ""

@@ -18,6 +18,7 @@ from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.host import durable
 from releasekit.model import Published
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class PackumentDirectory:
         return Published(files={filename(package): digest}, url=page.as_uri())
 
     def _entry(self, package: Package, path: Path) -> dict[str, Any]:
-        with path.open("rb") as file:
+        with durable.reading(path) as file:
             shown = digests(file, "sha512", "sha1")
             file.seek(0)
             contained = read_tarball(file, str(path))

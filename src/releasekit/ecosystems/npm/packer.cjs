@@ -44,10 +44,14 @@ const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 
 // https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
 
+// A link in the place of a log is not followed. Windows has no such flag.
+const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW = 0 } = fs.constants
+const LOG_FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW
+
 // Each request with a log of its own, which scripts write to.
 async function answer (request) {
   if (tooOld) throw new Error('the npm on PATH is too old: 9 or later is needed')
-  const log = fs.openSync(request.log, 'a')
+  const log = fs.openSync(request.log, LOG_FLAGS)
   const run = (event) => runIfDeclared(event, request, log)
   try {
     if (!request.events) return await pack(request, run)

@@ -13,6 +13,7 @@ from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, opened_archive
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.errors import PackageError
+from releasekit.host import durable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -64,7 +65,7 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
 
     The same bytes come of the same input: no time of writing is kept.
     """
-    with tarfile.open(path, "r:gz") as packed:
+    with durable.reading(path) as whole, tarfile.open(fileobj=whole, mode="r:gz") as packed:
         before = packed.extractfile(_MANIFEST)
         assert before is not None  # noqa: S101 (npm has just put it there)
         text = before.read().decode(errors="replace")
@@ -73,7 +74,7 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
             return
         partial = path.with_name(f"{path.name}.partial")
         with (
-            partial.open("wb") as file,
+            durable.writing(partial) as file,
             gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
             tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as repacked,
         ):
@@ -83,7 +84,7 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
                     member.size = len(changed.encode())
                     data = io.BytesIO(changed.encode())
                 repacked.addfile(member, data)
-    partial.replace(path)
+    durable.rename(partial, path)
 
 
 def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
+from releasekit.host import durable
 from releasekit.model import PackageId
 from releasekit.state.directory import NAME, within
 from releasekit.state.lock_order import Kind, turn
@@ -187,7 +188,9 @@ class InRepoWheels:
 
     async def _wheel(self, name: str, projects: Projects, earlier: Earlier) -> Path:
         if name not in self._wheels and earlier is not None:
-            self.built(name, sorted(earlier(name).glob("*.whl")))
+            found = earlier(name)
+            names = [each for each in durable.names(found) if each.endswith(".whl")]
+            self.built(name, [found / each for each in names])
         if name in self._wheels:
             return self._wheels[name]
         # Before its own turn, so that nobody has the turns of two wheels.

@@ -10,7 +10,6 @@ import hashlib
 import html
 import io
 import json
-import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -21,6 +20,7 @@ from packaging.version import Version
 from releasekit.ecosystems.pypi import simple_index
 from releasekit.ecosystems.pypi.distribution import metadata_of
 from releasekit.errors import PackageError
+from releasekit.host import durable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +61,8 @@ class SimpleDirectory:
         name, simple = package.id.name, PurePosixPath("simple")
         known = _known_entries(root / simple / name / "index.json")
         entries: list[FileEntry] = []
-        for path in sorted((root / _files(package)).iterdir()):
+        here = root / _files(package)
+        for path in [here / name for name in durable.names(here)]:
             release = simple_index.release_of(path.name)
             if release is None:
                 continue
@@ -74,15 +75,14 @@ class SimpleDirectory:
         document = {"name": name, "versions": _versions(entries), "files": entries}
         yield simple / name / "index.json", _json(document)
         yield simple / name / "index.html", _html(f"Links for {name}", map(_link, entries))
-        with os.scandir(root / simple) as found:
-            projects = sorted(project.name for project in found if project.is_dir())
+        projects = durable.directories(root / simple)
         yield simple / "index.json", _json({"projects": [{"name": each} for each in projects]})
         links = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
         yield simple / "index.html", _html("Simple index", links)
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
-        listed = simple_index.parse_page(page.read_bytes(), "text/html")
+        listed = simple_index.parse_page(durable.read_file(page), "text/html")
         return simple_index.published(listed, package, url=page.parent.as_uri() + "/")
 
 
@@ -93,7 +93,7 @@ def _files(package: Package) -> PurePosixPath:
 def _known_entries(page: Path) -> dict[str, FileEntry]:
     """The entries of the page as it is, so that no file is hashed twice."""
     try:
-        document = json.loads(page.read_bytes())
+        document = json.loads(durable.read_file(page))
         return {
             entry["filename"]: entry
             for entry in document["files"]
@@ -104,7 +104,7 @@ def _known_entries(page: Path) -> dict[str, FileEntry]:
 
 
 def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
-    data = path.read_bytes()
+    data = durable.read_file(path)
     entry: FileEntry = {
         "filename": path.name,
         "url": f"../../files/{path.parent.name}/{quote(path.name)}",

@@ -138,7 +138,8 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
     status = 1
     try:
         null = os.open(os.devnull, os.O_RDONLY)
-        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        log = os.open(request["log"], flags, 0o644)
         for fd, copy in ((null, 0), (log, 1), (log, 2)):
             os.dup2(fd, copy)
         os.environ.update(request["environment"])

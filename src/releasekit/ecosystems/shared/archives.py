@@ -10,6 +10,8 @@ import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
+from releasekit.host import durable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -71,7 +73,7 @@ def _members(archive: tarfile.TarFile, max_bytes: int) -> Iterator[Member]:
 
 def member_names(path: Path) -> list[str]:
     """Of the files in a zip or a .tar.gz, whatever its name; none for what is neither. Blocks."""
-    with path.open("rb") as file:
+    with durable.reading(path) as file:
         if zipfile.is_zipfile(file):
             with contextlib.suppress(*BAD_ZIP), zipfile.ZipFile(file) as archive:
                 return [name for name in archive.namelist() if not name.endswith("/")]

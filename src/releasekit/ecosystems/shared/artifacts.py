@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
 from releasekit.errors import BuildFailed, ConfigError, PackageError
-from releasekit.host import contents
+from releasekit.host import contents, durable
+from releasekit.host.folder import Folder
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built
 
 _CHUNK: Final = 1024 * 1024
+KEPT_THERE: Final = "Built files are kept there. Make room, or move away what is in the way."
 
 
 @contextlib.asynccontextmanager
@@ -51,17 +53,47 @@ def _new_directory(where: str | None) -> Path:
 def staged(into: Path) -> Iterator[Path]:
     """A new directory that takes the place of `into`, with all it holds, once the block ends.
 
-    Where the block raises, `into` stays as it was.
+    Where the block raises, `into` stays as it was. A build may leave links anywhere: none is
+    followed, on the way or in the place of either. Raises BuildFailed for one.
     """
-    partial = into.parent / f".{into.name}.building"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = f".{into.name}.building"
+    with contextlib.ExitStack() as stack:
+        with _refusals():
+            folder = stack.enter_context(Folder.reached(into.parent, make=True))
+            folder.remove_tree(partial)
+            folder.make(partial)
+        try:
+            yield into.parent / partial
+            with _refusals(), folder.inner(partial):
+                folder.remove_tree(into.name)
+                folder.move(partial, folder, into.name)
+        finally:
+            with contextlib.suppress(OSError):
+                folder.remove_tree(partial)
+
+
+@contextlib.contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn an OSError of the block into a BuildFailed."""
     try:
-        yield partial
-        shutil.rmtree(into, ignore_errors=True)
-        partial.rename(into)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        yield
+    except OSError as error:
+        raise BuildFailed(
+            f"{error.filename}: {error.strerror}",
+            hint=KEPT_THERE,
+        ) from error
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """One file of a new directory; through no link. Raises BuildFailed."""
+    with _refusals(), durable.writing(path) as file:
+        file.write(data)
+
+
+def copy_new(source: Path, target: Path) -> None:
+    """The same, with the bytes of another file, which is no link either."""
+    with _refusals(), durable.reading(source) as old, durable.writing(target) as new:
+        shutil.copyfileobj(old, new, _CHUNK)
 
 
 def placed(given: Iterable[Artifact], into: Path) -> list[str]:
@@ -72,9 +104,15 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
     names = []
     for artifact in given:
         try:
-            with contents.opened(artifact) as source, (into / artifact.filename).open("xb") as file:
+            with (
+                contents.opened(artifact) as source,
+                _refusals(),
+                durable.writing(into / artifact.filename) as file,
+            ):
                 while chunk := source.read(_CHUNK):
                     file.write(chunk)
+        except BuildFailed:
+            raise
         except PackageError as error:
             raise BuildFailed(
                 f"{artifact.path}: it is not what it was when it was planned",
@@ -95,8 +133,8 @@ def copied(given: Sequence[Artifact], into: Path, *algorithms: str) -> Built:
 
 
 def digested(path: Path, *algorithms: str) -> Artifact:
-    """The file with these digests; blocks."""
-    with path.open("rb") as file:
+    """The file with these digests; blocks. Raises BuildFailed for a link, or anything else."""
+    with _refusals(), durable.reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         return Artifact(path=path, size=size, digests=digests(file, *algorithms))
 

@@ -1,0 +1,140 @@
+"""Who may say what was built: whoever has the key that a record of it is sealed with.
+
+A checksum tells damage; anybody can compute one. A seal is an HMAC (RFC 2104) over all that a
+record of a build says, so a journal that comes from elsewhere is believed where its writer had the
+same secret, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.errors import ConfigError
+from releasekit.host.folder import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME: Final = "state-key"
+MIN_CHARS: Final = 32
+_KEY_BYTES: Final = 32
+_FILE: Final = "state.key"
+_PURPOSE: Final = b"releasekit: built, 1\n"
+_SEALED: Final = ("package", "version", "run", "fingerprint", "prebuilt", "again", "artifacts")
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """`note` is what to say of a key that no later run will have."""
+
+    key: bytes = field(repr=False)
+    note: str = ""
+
+    def of(self, record: Mapping[str, Any], *, commit: str) -> str:
+        """In hex; over what was built, from which commit and by which run, wherever it stands."""
+        facts = {name: record[name] for name in _SEALED if name in record} | {"commit": commit}
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+        return hmac.new(self.key, _PURPOSE + text.encode("ascii"), hashlib.sha256).hexdigest()
+
+    def fits(self, record: Mapping[str, Any], *, commit: str) -> bool:
+        given = record.get("seal")
+        if not isinstance(given, str) or not given.isascii():
+            return False
+        return hmac.compare_digest(given, self.of(record, commit=commit))
+
+
+def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal | None:
+    """By the secret that was `given`, else by the key of this user of this machine; None where
+    there is none, and none is to be made.
+
+    Raises ConfigError for a secret that can be guessed.
+    """
+    if given:
+        if len(given) < MIN_CHARS:
+            raise ConfigError(
+                f"{NAME}: it has {len(given)} characters, and needs {MIN_CHARS} at least",
+                hint="`openssl rand -hex 32` makes one; keep it as a secret of the repository.",
+            )
+        return Seal(given.encode("utf-8", "surrogateescape"))
+    try:
+        return _of_this_machine(_directory(environment), make=make)
+    except OSError as error:
+        where = error.filename or "HOME"
+        return Seal(
+            secrets.token_bytes(_KEY_BYTES),
+            f"{where}: {error.strerror}: what this run builds is sealed with a key of its own, and "
+            f"a later run builds it again; give both the same `{NAME}`",
+        )
+
+
+def _directory(environment: Mapping[str, str]) -> Path:
+    """https://specifications.freedesktop.org/basedir-spec/latest/"""
+    places = [environment.get("XDG_STATE_HOME", "")]
+    if sys.platform == "win32":
+        places.append(environment.get("LOCALAPPDATA", ""))
+    if home := environment.get("HOME", ""):
+        places.append(str(Path(home, ".local", "state")))
+    for place in map(Path, filter(None, places)):
+        if place.is_absolute():
+            # Only what is ours must not be a link: homes often are.
+            return place.resolve() / "releasekit"
+    raise OSError(errno.ENOENT, "it is not set")
+
+
+def _of_this_machine(directory: Path, *, make: bool) -> Seal | None:
+    try:
+        with Folder.reached(directory, make=make) as folder:
+            key = _read(folder)
+            if key is None and make:
+                _make(folder)
+                key = _read(folder)
+    except FileNotFoundError:
+        key = None
+    if key is None and make:
+        raise OSError(errno.EINVAL, "is no key", str(directory / _FILE))
+    return None if key is None else Seal(key)
+
+
+def _read(folder: Folder) -> bytes | None:
+    """None where there is no whole key, as after a disk that was full."""
+    try:
+        descriptor = folder.open(_FILE, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if sys.platform != "win32" and (
+            status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077
+        ):
+            where = str(folder.path / _FILE)
+            raise OSError(errno.EPERM, "others may read it, or it is another user's", where)
+        data = file.read(_KEY_BYTES + 1)
+    return data if len(data) == _KEY_BYTES else None
+
+
+def _make(folder: Folder) -> None:
+    """Whole or not at all; of two runs that make one at the same time, the first one's stays."""
+    name = f".{_FILE}.{secrets.token_hex(8)}.tmp"
+    try:
+        with os.fdopen(folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+            new.write(secrets.token_bytes(_KEY_BYTES))
+            new.flush()
+            os.fsync(new.fileno())
+        folder.link(name, _FILE)
+        if _read(folder) is None:  # one is there, and is not whole
+            folder.rename(name, _FILE)
+        folder.sync()
+    finally:
+        with contextlib.suppress(OSError):
+            folder.unlink(name)

@@ -1,0 +1,125 @@
+"""Built files that nothing vouches for are put aside, before anything can take them for its own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from releasekit.host import durable
+from releasekit.host.folder import Folder
+from releasekit.state.directory import BUILT, state_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+    from releasekit.state.history import History, HistoryEntry
+
+    Named = Mapping[PurePath, tuple[str, HistoryEntry]]
+
+# Beside what was built; a run with the key that it is sealed with takes it back from there.
+ASIDE: Final = "unsealed"
+_HINT: Final = "Only releasekit writes it: move away what is there."
+
+
+def set_aside(state_directory: Path, history: History, ecosystems: Collection[str]) -> list[str]:
+    """Leave nothing where built files lie but those of sealed records, each with its digest; return
+    the packages whose files were put aside. The locks of `ecosystems` are held.
+
+    Raises StateError, for a link in the way for instance.
+    """
+    with state_errors(_HINT):
+        named = _by_directory(state_directory, history)
+        for where, (_, entry) in named.items():
+            if entry.sealed and where.parts[0] in ecosystems:
+                _take_back(state_directory, where, entry)
+        found = [
+            where
+            for ecosystem in sorted(ecosystems)
+            for where in _unvouched(state_directory / BUILT, ecosystem, named)
+        ]
+        for where in found:
+            _put_aside(state_directory, where, named)
+        return [named[where][0] for where in found if where in named]
+
+
+def _by_directory(state_directory: Path, history: History) -> Named:
+    """Those that have files, by where these lie below `dist`."""
+    built = state_directory / BUILT
+    return {
+        place.relative_to(built): (f"{package} {version}", entry)
+        for (package, version), entry in history.entries.items()
+        for place in {artifact.path.parent for artifact in entry.artifacts}
+        if place.is_relative_to(built) and place != built
+    }
+
+
+def _take_back(state_directory: Path, where: PurePath, entry: HistoryEntry) -> None:
+    """What an earlier run, without the key, has put aside."""
+    aside, built = state_directory / ASIDE / where, state_directory / BUILT / where
+    if _holds(aside, entry) and not _holds(built, entry):
+        _move(aside, built)
+
+
+def _unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
+    """Directories of files that no sealed record names, and files where no build puts any."""
+    kept = {
+        where
+        for where, (_, entry) in named.items()
+        if where.parts[0] == ecosystem and entry.sealed and _holds(built / where, entry)
+    }
+    above = {parent for where in kept for parent in where.parents} | {PurePath(ecosystem)}
+    pending = [PurePath(ecosystem)]
+    while pending:
+        place = pending.pop()
+        names: list[str] = []
+        inner: list[str] = []
+        with contextlib.suppress(FileNotFoundError), Folder.reached(built / place) as folder:
+            names = folder.names()
+            inner = [name for name in names if folder.is_directory(name)]
+        files = sorted({*names} - {*inner})
+        if files and place not in above:
+            yield place
+            continue
+        yield from (place / name for name in files)
+        pending += [place / name for name in inner if place / name not in kept]
+
+
+def _put_aside(state_directory: Path, where: PurePath, named: Named) -> None:
+    """What was put aside before stays, where it is what the record names."""
+    aside, built = state_directory / ASIDE / where, state_directory / BUILT / where
+    if where in named and _holds(aside, named[where][1]):
+        with Folder.reached(built.parent) as folder:
+            folder.remove_tree(built.name)
+    else:
+        _move(built, aside)
+
+
+def _move(old: Path, new: Path) -> None:
+    with (
+        Folder.reached(old.parent) as source,
+        Folder.reached(new.parent, make=True) as target,
+    ):
+        target.remove_tree(new.name)
+        source.move(old.name, target, new.name)
+        target.sync()
+        source.sync()
+
+
+def _holds(directory: Path, entry: HistoryEntry) -> bool:
+    """Whether it holds the files of the record, each with its digest, and nothing else."""
+    wanted = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
+    return durable.names(directory) == sorted(wanted) and all(
+        _sha256(directory / name) == digest for name, digest in wanted.items()
+    )
+
+
+def _sha256(path: Path) -> str:
+    """Empty where it cannot be read."""
+    try:
+        with durable.reading(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,93 @@
+"""A disk that is full, wherever a run keeps something."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.__main__ import main
+from releasekit.host import durable
+from releasekit.host.folder import Folder
+from workspaces import git, uv_workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.host.durable import Attributes
+
+
+@pytest.fixture(name="workspace")
+def _workspace(tmp_path: Path) -> Path:
+    return uv_workspace(tmp_path / "w", {"demo-a": (), "demo-b": ("demo-a",)})
+
+
+def full(path: Path) -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+@pytest.mark.parametrize(
+    ("where", "code"),
+    [
+        (".gitignore", 1),
+        ("backup/pypi/", 1),
+        ("packages/demo-b/pyproject.toml", 1),
+        ("results.json", 2),
+    ],
+)
+def test_what_cannot_be_saved_is_said_in_a_sentence(
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    where: str,
+    code: int,
+) -> None:
+    """R22, R40: and no manifest is changed."""
+    replace = durable.replace
+
+    def refuse(
+        path: Path,
+        data: bytes,
+        *,
+        attributes: Attributes | None = None,
+        times_ns: tuple[int, int] | None = None,
+        temporary: Path | None = None,
+    ) -> None:
+        if where in str(path):
+            raise full(path)
+        replace(path, data, attributes=attributes, times_ns=times_ns, temporary=temporary)
+
+    monkeypatch.setattr(durable, "replace", refuse)
+    arguments = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
+    assert main(arguments) == code
+    said = capsys.readouterr()
+    assert "Traceback" not in said.out + said.err
+    assert "No space left on device" in said.out + said.err
+    assert git(workspace, "status", "--porcelain", "--untracked-files=no") == ""
+    monkeypatch.setattr(durable, "replace", replace)
+    assert main(arguments) == 0
+
+
+def test_what_cannot_be_built_for_want_of_room_is_said_in_a_sentence(
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R40"""
+
+    def refuse(folder: Folder, name: str) -> None:
+        raise full(folder.path / name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "make", refuse)
+        arguments = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
+        assert main(arguments) == 1
+    said = capsys.readouterr()
+    assert "Traceback" not in said.out + said.err
+    assert ".1.0.0.building: No space left on device" in said.out
+    assert "Make room" in said.out
+    assert main(arguments) == 0
