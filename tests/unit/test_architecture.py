@@ -54,6 +54,7 @@ HOUSE = (
         "scheduler",
         "task",
         "frontier",
+        "patience",
         "attempts",
         "reasons",
         "result",
@@ -64,7 +65,7 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "client", "credentials", "identity"),
+    ("http", "origins", "circuit", "body", "client", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

@@ -142,10 +142,12 @@ class SparseRegistry(Resource):
         pace = self._paces[package.id.name not in self._seen]
         clock = asyncio.get_running_loop().time
         if wait_s := pace.wait_s(package.id.name, clock()):
-            raise Transient(
+            early = Transient(
                 f"{what}: {self.url} takes only so many in a while, and it is not its turn yet",
                 retry_after=wait_s,
             )
+            early.asked_s = pace.asked_s(clock())
+            raise early
         for artifact in artifacts:
             response = await self._send(package, artifact, endpoints.api)
             try:
@@ -153,6 +155,7 @@ class SparseRegistry(Resource):
             except Transient as error:
                 if response.status_code == 429:
                     asked_s = error.retry_after or 0.0
+                    error.asked_s = asked_s
                     error.retry_after = pace.refused(package.id.name, clock(), asked_s)
                 raise
         pace.taken(package.id.name)

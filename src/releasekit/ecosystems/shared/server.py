@@ -36,7 +36,11 @@ class Server:
         self.explain = partial(answers.explain, redact=redact)
         self.words = partial(client.message_of, redact=redact)
         self._policy = client.RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=self.circuit
+            config.max_retries,
+            config.retry_base_delay_s,
+            deadline_s=config.task_timeout_s,
+            circuit=self.circuit,
+            patience=services.patience,
         )
 
     def at(self, path: str) -> httpx.URL:
