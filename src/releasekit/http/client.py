@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import html
-import json
 import random
 import re
 import ssl
@@ -23,6 +22,7 @@ from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.text.escape import clip, visible
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_REDIRECTS = 5
-# The largest simple page of pypi.org is under 20 MiB.
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+# Of what nobody says more about; a list of all that there is may be longer.
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE_CHARS = 400
 _MAX_SECONDS = "999999999"
 # The longest form that a date may have. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
@@ -220,13 +220,14 @@ async def send(
     return whole
 
 
-async def request_with_retry(
+async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
     client: httpx.AsyncClient,
     method: str,
     url: str | httpx.URL,
     *,
     headers: Mapping[str, str] | None = None,
     policy: RetryPolicy | None = None,
+    max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> httpx.Response:
     """A read: retried, redirects followed (never with credentials to another origin).
 
@@ -238,7 +239,7 @@ async def request_with_retry(
     async def attempt() -> httpx.Response:
         request = client.build_request(method, url, headers=headers)
         for _ in range(MAX_REDIRECTS):
-            response = await send(client, request, circuit=policy.circuit)
+            response = await send(client, request, circuit=policy.circuit, max_bytes=max_bytes)
             if response.status_code in RETRIED_STATUSES:
                 check(response, describe_request(request))
             if response.next_request is None:
@@ -324,8 +325,8 @@ def words_of_page(page: str) -> str:
 def _said(text: str) -> str:
     """The message for people that a JSON object has at its top level, if there is one."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text.encode())
+    except ValueError:
         return text
     if isinstance(document, dict):
         for key in ("error", "message", "detail"):
