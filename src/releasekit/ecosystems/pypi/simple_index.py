@@ -39,6 +39,8 @@ HEADERS: Final = {
 # No file system and no client takes half as much.
 MAX_NAME_CHARS: Final = 8 * 1024
 MAX_LINK_CHARS: Final = 16 * 1024
+# Of a page, its attributes likewise: three for a link, in the largest of pages.
+MAX_TAGS: Final = 1_000_000
 # Of one version; the most that are known are some hundred wheels.
 MAX_FILES: Final = 10_000
 
@@ -141,7 +143,9 @@ def _links(text: str) -> Iterator[str]:
     """Where the links of a page lead, in one pass: html.parser starts over for each tag or comment
     that has no end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
-    position = 0
+    if text.count("<") > MAX_TAGS:
+        raise ValueError(f"more than {MAX_TAGS} tags")
+    position = attributes = 0
     # Found by its first character alone: a search for more would keep the interpreter to itself
     # for as long as a page goes on with what is no tag.
     while position >= 0 and (position := text.find("<", position)) >= 0:
@@ -155,6 +159,9 @@ def _links(text: str) -> Iterator[str]:
         position, target = opening.end(), ""
         while attribute := _ATTRIBUTE.match(text, position):
             position = attribute.end()
+            attributes += 1
+            if attributes > MAX_TAGS:
+                raise ValueError(f"more than {MAX_TAGS} attributes")
             if attribute["name"].lower() == "href":
                 value = attribute["double"] or attribute["single"] or attribute["bare"]
                 target = target or value or ""
