@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
     from releasekit.model import Plan, Result
+    from releasekit.scheduler.patience import Patience
     from releasekit.state.history import History
 
 RESULTS = "results.json"
@@ -139,7 +140,15 @@ async def publish(config: Config, session: Session) -> int:
             if not config.dry_run:
                 check_credentials(uploading(made), ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            run = _Run(run_id, made, ready.config, session, journal, ready.processes.sandbox)
+            run = _Run(
+                run_id,
+                made,
+                ready.config,
+                session,
+                journal,
+                sandbox=ready.processes.sandbox,
+                patience=ready.patience,
+            )
             return await run.carry_out(ready.targets, sources, interruption)
 
 
@@ -193,6 +202,7 @@ class _Run:
     session: Session
     journal: Journal
     sandbox: Sandbox
+    patience: Patience
 
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
@@ -211,6 +221,7 @@ class _Run:
             journal=self.journal,
             watch=progress.on_event,
             sources=sources,
+            patience=self.patience,
         )
         self.journal.run_started(
             plan_digest=self.plan.digest,
