@@ -30,6 +30,9 @@ class Spoken(Protocol):
 
     def uploads(self, request: Request) -> bool: ...
 
+    def plain(self, request: Request) -> Reply:
+        """What it shows of a package that has another version than ours."""
+
 
 def digest(data: bytes, algorithm: str = "sha256") -> str:
     return hashlib.new(algorithm, data).hexdigest()
@@ -52,6 +55,10 @@ class PyPI:
             name: data for name, data in self.files.items() if name.startswith(f"{project}-")
         }
         return Reply(body=page_of(listed), kind=_SIMPLE) if listed else _ABSENT
+
+    def plain(self, request: Request) -> Reply:
+        project = request.path.rstrip("/").rpartition("/")[2]
+        return Reply(body=page_of({f"{project}-0.9.0.tar.gz": b""}), kind=_SIMPLE)
 
 
 def page_of(files: Mapping[str, bytes]) -> bytes:
@@ -82,6 +89,13 @@ class Npm:
         shown = known["versions"].get(version) if version else known
         return Reply(body=json.dumps(shown).encode()) if shown else Reply(404, b"{}")
 
+    def plain(self, request: Request) -> Reply:
+        name = unquote(request.path).lstrip("/").removesuffix("/1.0.0")
+        dist = {"integrity": sri(b""), "shasum": digest(b"", "sha1")}
+        versions = {"0.9.0": {"name": name, "version": "0.9.0", "dist": dist}}
+        document = {"name": name, "dist-tags": {"latest": "0.9.0"}, "versions": versions}
+        return Reply(body=json.dumps(document).encode())
+
 
 @dataclass
 class Cargo:
@@ -95,16 +109,22 @@ class Cargo:
             size = int.from_bytes(request.body[:4], "little")
             about = json.loads(request.body[4 : 4 + size])
             crate = request.body[8 + size :]
-            line = {"name": about["name"], "vers": about["vers"], "deps": [], "features": {}}
-            self.lines[about["name"]] = json.dumps(
-                {**line, "cksum": digest(crate), "yanked": False}
-            ).encode()
+            self.lines[about["name"]] = crate_line(about["name"], about["vers"], crate).encode()
             return Reply(body=b'{"warnings":{}}')
         if request.path.endswith("/config.json"):
             config = {"dl": f"{origin}/dl", "api": origin}
             return Reply(body=json.dumps(config).encode())
         line_of = self.lines.get(request.path.rpartition("/")[2])
         return _ABSENT if line_of is None else Reply(body=line_of + b"\n", kind="text/plain")
+
+    def plain(self, request: Request) -> Reply:
+        name = request.path.rpartition("/")[2]
+        return Reply(body=crate_line(name, "0.9.0", b"").encode() + b"\n", kind="text/plain")
+
+
+def crate_line(name: str, version: str, crate: bytes) -> str:
+    line = {"name": name, "vers": version, "deps": [], "features": {}, "yanked": False}
+    return json.dumps({**line, "cksum": digest(crate)})
 
 
 @dataclass
@@ -127,6 +147,9 @@ class Go:
         if kind == "mod":
             return Reply(body=files["go.mod"], kind="text/plain")
         return Reply(body=module_zip(f"{module}@{version}", files), kind="application/zip")
+
+    def plain(self, request: Request) -> Reply:
+        return _ABSENT
 
 
 def module_zip(top: str, files: Mapping[str, bytes]) -> bytes:
@@ -155,6 +178,9 @@ class Maven:
         kind = "text/xml" if request.path.endswith("xml") else "text/plain"
         return Reply(body=b"" if request.method == "HEAD" else found, kind=kind)
 
+    def plain(self, request: Request) -> Reply:
+        return Reply(body=digest(b"", "sha1").encode(), kind="text/plain")
+
 
 @dataclass
 class Portal:
@@ -177,6 +203,9 @@ class Portal:
         if request.path.startswith("/repo/"):
             return self.repository.answer(request, origin)
         return Reply(204)
+
+    def plain(self, request: Request) -> Reply:
+        return self.repository.plain(request)
 
 
 def _part(request: Request, field_name: bytes) -> tuple[str, bytes]:

@@ -10,7 +10,7 @@ import json
 import tarfile
 import tempfile
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 PROTOCOLS: Final = ("pypi", "npm", "cargo", "go", "maven", "portal")
 GROUP: Final = "com.example.acme"
 MODULE: Final = "example.com/acme/mono"
-TOKEN: Final = "canary-Token+of/the=registry"
 
 
 @dataclass(frozen=True)
 class World:
-    """`files` are the workspace's; `flags` and `settings` name the registry as {url}; `names` are
+    """`files` are the workspace's; `flags` and `settings` name the registry as {server}; `names` are
     core and app as results have them.
     """
 
@@ -40,7 +39,6 @@ class World:
     flags: tuple[str, ...]
     names: tuple[str, str]
     speak: Callable[[], Spoken]
-    environment: Mapping[str, str] = field(default_factory=dict)
     settings: str = ""
 
 
@@ -59,8 +57,8 @@ def _pypi() -> World:
             distributions.sdist(dist, of)
             distributions.wheel(dist, of, requires=["core"] if package == "app" else [])
         files = files_of(root, ".git")
-    flags = ("--pypi-registry", "{url}/legacy/", "--pypi-index", "{url}/simple/")
-    return World(files, flags, ("core", "app"), registries.PyPI, _token("PYPI_TOKEN"))
+    flags = ("--pypi-registry", "{server}/legacy/", "--pypi-index", "{server}/simple/")
+    return World(files, flags, ("core", "app"), registries.PyPI)
 
 
 def _npm() -> World:
@@ -70,8 +68,8 @@ def _npm() -> World:
         page = json.dumps(document).encode()
         files[f"packages/{package}/package.json"] = page
         files[f"dist/acme-{package}-1.0.0.tgz"] = tarball({"package/package.json": page})
-    flags = ("--npm-registry", "{url}/", "--npm-tag", "latest")
-    return World(files, flags, ("@acme/core", "@acme/app"), registries.Npm, _token("NPM_TOKEN"))
+    flags = ("--npm-registry", "{server}/", "--npm-tag", "latest")
+    return World(files, flags, ("@acme/core", "@acme/app"), registries.Npm)
 
 
 def _cargo() -> World:
@@ -89,9 +87,9 @@ def _cargo() -> World:
         stem = f"acme-{package}-1.0.0"
         inside = {f"{stem}/Cargo.toml": packed.encode(), f"{stem}/src/lib.rs": b""}
         files[f"dist/{stem}.crate"] = tarball(inside)
-    flags = ("--cargo-registry", "{url}/index/")
+    flags = ("--cargo-registry", "{server}/index/")
     names = ("acme-core", "acme-app")
-    return World(files, flags, names, registries.Cargo, _token("CARGO_TOKEN"))
+    return World(files, flags, names, registries.Cargo)
 
 
 def _go() -> World:
@@ -114,7 +112,7 @@ def _go() -> World:
         git(root, "remote", "add", "origin", f"https://{MODULE}")
         found = files_of(root)
     names = (f"{MODULE}/core", f"{MODULE}/app")
-    return World(found, ("--go-proxy", "{url}/"), names, functools.partial(registries.Go, modules))
+    return World(found, ("--go-proxy", "{server}/"), names, functools.partial(registries.Go, modules))
 
 
 def _mod(name: str, needs: str = "") -> bytes:
@@ -122,16 +120,16 @@ def _mod(name: str, needs: str = "") -> bytes:
 
 
 def _maven() -> World:
-    flags = ("--maven-registry", "{url}/", "--maven-username", "releaser")
+    flags = ("--maven-registry", "{server}/", "--maven-username", "releaser")
     names = (f"{GROUP}:core", f"{GROUP}:app")
     files = _maven_files()
-    return World(files, flags, names, registries.Maven, _token("MAVEN_PASSWORD"))
+    return World(files, flags, names, registries.Maven)
 
 
 def _portal() -> World:
     of = _maven()
-    settings = '[maven]\napi = "portal"\nrepository = "{url}/repo/"\n'
-    return World(of.files, of.flags, of.names, registries.Portal, of.environment, settings)
+    settings = '[maven]\napi = "portal"\nrepository = "{server}/repo/"\n'
+    return World(of.files, of.flags, of.names, registries.Portal, settings)
 
 
 def _maven_files() -> dict[str, bytes]:
@@ -177,10 +175,6 @@ def files_of(root: Path, *without: str) -> dict[str, bytes]:
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.relative_to(root).parts[0] not in without
     }
-
-
-def _token(name: str) -> Mapping[str, str]:
-    return {f"RELEASEKIT_{name}": TOKEN}
 
 
 _MADE: Final[Mapping[str, Callable[[], World]]] = {

@@ -1,0 +1,26 @@
+"""R15, R16, R34, R35, R40, R50, R51: whatever a registry answers, a run ends in bounded time and
+memory, in the right outcome, and shows no secret.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hostile import http_rows
+from hostile.answers import cases_of
+
+if TYPE_CHECKING:
+    from hostile.case import Case
+    from hostile.conftest import Judge
+
+
+def _named(case: Case) -> str:
+    return case.name
+
+
+@pytest.mark.parametrize("case", cases_of(http_rows.ROWS), ids=_named)
+def test_what_any_server_can_do(case: Case, judge: Judge) -> None:
+    """R15, R40, R50, R51"""
+    judge(case)
