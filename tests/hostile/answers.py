@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hostile.http_tricks import Trick
     from hostile.registries import Spoken
-    from hostile.wire import Request, type_parts
+    from hostile.wire import Request, Part
 
 DONE: Final = frozenset({0})
 FAILED: Final = frozenset({1})
@@ -78,7 +78,7 @@ class Served:
         with Wire(self._answer) as self.wire:
             yield self.wire.url
 
-    def _answer(self, request: Request) -> Iterable[type_parts]:
+    def _answer(self, request: Request) -> Iterable[Part]:
         assert self.wire
         assert self._spoken
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hostile import http_tricks as tricks
@@ -13,24 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hostile.http_tricks import Moment
-    from hostile.wire import type_parts
+    from hostile.wire import Part
 
 _GIGABYTE: Final = 1024**3
 _UPLOADERS: Final = ("pypi", "npm", "cargo", "maven", "portal")
-_ONE_OF_EACH: Final = ("pypi", "npm", "cargo", "go", "maven")
+_EACH: Final = ("pypi", "npm", "cargo", "go", "maven")
 _SHORT: Final = ("--deadline", "1s", "--task-timeout", "1s")
 _PATIENT: Final = ("--task-timeout", "1s")
-_UNKNOWN: Final = ("unknown", "blocked")
+# A run that its deadline ended counts as cancelled.
+ENDED: Final = frozenset({1, 130})
 _INJECTION: Final = "\r\n::error::INJECTED\x1b[2J‮\u2028::warning::INJECTED"
 
 
-def _early(moment: Moment) -> Iterator[type_parts]:
+def _early(moment: Moment) -> Iterator[Part]:
     """Continues for ever, and never begins."""
     while True:
         yield b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def _reset(_moment: Moment) -> Iterator[type_parts]:
+def _reset(_moment: Moment) -> Iterator[Part]:
     yield Cut.RESET
 
 
@@ -55,14 +57,14 @@ _HEADS: Final = (
     ("endless-head", tricks.endless(b"X-More: x\r\n", head=b"HTTP/1.1 200 OK\r\n")),
 )
 _REDIRECTS: Final = (
-    ("in-a-loop", "{server}{path}?again", "redirects"),
+    ("in-a-loop", "{url}{path}?again", "redirects"),
     ("to-http", "http://registry.example/{path}", "not https"),
     ("to-a-file", "file:///proc/self/environ", "not https|redirect"),
     ("to-nowhere", "http://[::1", "redirect|Location|URL"),
     ("with-a-presigned-query", f"http://registry.example/x?X-Amz-Signature={SIGNATURE}", ""),
     ("with-userinfo", f"http://releaser:{SIGNATURE}@registry.example/", ""),
     ("with-commands", "https://registry.example/%0a::error::INJECTED", ""),
-    ("of-1MB", "{server}/" + "x" * 10**6, ""),
+    ("of-1MB", "{url}/" + "x" * 10**6, ""),
 )
 # Each as the answer to the plan's question, whose outcome is certain; 429 is asked again.
 _WISHES: Final = (
@@ -76,12 +78,24 @@ _ODD_WISHES: Final = (
     ("no-date", "Fri, 99 Foo 99999 99:99:99 GMT"),
     ("injection", "5\x1b[2J"),
 )
+_PAGES: Final = (
+    ("1e6-openings", b"<" * 10**6),
+    ("1e6-tags", b"<a>" * 10**6),
+    ("1e6-entities", b"&#x41;" * 10**5 + b"&" * 10**6),
+    ("commands", f"<p>x{_INJECTION}</p>".encode()),
+)
 _RETRIED: Final = ("--max-retries", "1")
 
 
-def _rows() -> Iterator[Row]:
-    for name, trick in _BODIES:
-        yield Row(name=name, trick=trick, stage=Stage.READ)
+def _some(number: int, at: int) -> tuple[str, ...]:
+    """So many protocols of the first five, others for each row: one client asks for all of them."""
+    first = at * number % len(_EACH)
+    return (*_EACH, *_EACH)[first : first + number]
+
+
+def _bodies() -> Iterator[Row]:
+    for at, (name, trick) in enumerate(_BODIES):
+        yield Row(name=name, trick=trick, stage=Stage.READ, protocols=_some(3, at))
         # Whatever the answer is worth: the registry has our bytes, and shows them.
         yield Row(
             name=name,
@@ -90,104 +104,122 @@ def _rows() -> Iterator[Row]:
             stored=True,
             codes=DONE,
             outcomes=("published", "published"),
-            protocols=("pypi", "npm", "cargo", "maven"),
+            protocols=_some(2, at),
         )
-    for name, trick in _HEADS:
-        yield Row(name=name, trick=trick, stage=Stage.READ, protocols=_ONE_OF_EACH)
-    for name, where, said in _REDIRECTS:
-        trick = redirecting(where.replace("{server}", "{url}"))
-        yield Row(
+    for at, (name, trick) in enumerate(_HEADS):
+        yield Row(name=name, trick=trick, stage=Stage.READ, protocols=_some(2, at))
+
+
+def _redirects() -> Iterator[Row]:
+    for at, (name, where, said) in enumerate(_REDIRECTS):
+        row = Row(
             name=f"redirect-{name}",
-            trick=trick,
+            trick=redirecting(where),
             stage=Stage.READ,
+            protocols=_some(2, at),
             says=(said,) if said else (),
             never_says=(SIGNATURE,),
         )
-        yield Row(
-            name=f"redirect-{name}",
-            trick=trick,
-            stage=Stage.UPLOAD,
-            protocols=("pypi", "npm", "cargo", "maven"),
-            never_says=(SIGNATURE,),
-        )
-    for name, wish in _WISHES:
-        for status in ("429", "503"):
+        yield row
+        upload = replace(row, stage=Stage.UPLOAD, says=(), argv=_PATIENT)
+        yield replace(upload, protocols=("pypi", "maven") if at % 2 else ("npm", "cargo"))
+
+
+def _wishes() -> Iterator[Row]:
+    for at, (name, wish) in enumerate(_WISHES):
+        for status in (429, 503):
             yield Row(
                 name=f"retry-after-{name}-{status}",
-                trick=says(int(status), b"later", Retry_After=wish),
+                trick=says(status, b"later", Retry_After=wish),
                 stage=Stage.READ,
                 argv=_RETRIED,
-                protocols=("npm", "maven") if status == "503" else ("pypi", "cargo", "go"),
+                says=("max-wait",),
+                protocols=_some(2, at + status),
             )
         yield Row(
             name=f"retry-after-{name}",
             trick=says(429, b"later", Retry_After=wish),
             stage=Stage.UPLOAD,
             argv=_RETRIED,
-            protocols=_UPLOADERS,
+            says=("max-wait",),
+            protocols=_UPLOADERS[at : at + 3],
             outcomes=("failed", "blocked"),
         )
-    for name, wish in _ODD_WISHES:
+    for at, (name, wish) in enumerate(_ODD_WISHES):
         yield Row(
             name=f"retry-after-{name}",
             trick=says(503, b"later", Retry_After=wish),
             stage=Stage.READ,
             argv=_RETRIED,
-            protocols=("pypi", "maven"),
+            protocols=_some(1, at),
         )
+
+
+def _words() -> Iterator[Row]:
     for status, kind in ((403, "text/plain"), (500, "text/html"), (422, "application/json")):
-        yield Row(name=f"echo-{status}", trick=tricks.echo(status, kind), stage=Stage.READ)
-        yield Row(
+        row = Row(
             name=f"echo-{status}",
             trick=tricks.echo(status, kind),
-            stage=Stage.UPLOAD,
-            protocols=_UPLOADERS,
-            argv=_PATIENT,
+            stage=Stage.READ,
+            protocols=("pypi", "npm", "maven"),
         )
-    for name, page in (
-        ("1e6-openings", b"<" * 10**6),
-        ("1e6-tags", b"<a>" * 10**6),
-        ("1e6-entities", b"&#x41;" * 10**5 + b"&" * 10**6),
-        ("commands", f"<p>x{_INJECTION}</p>".encode()),
-    ):
-        trick = says(403, page, "text/html")
-        yield Row(name=f"html-{name}", trick=trick, stage=Stage.READ, protocols=_ONE_OF_EACH)
-        yield Row(name=f"html-{name}", trick=trick, stage=Stage.UPLOAD, protocols=("pypi", "maven"))
+        yield row
+        yield replace(row, stage=Stage.UPLOAD, protocols=_UPLOADERS, argv=_PATIENT)
+    for at, (name, page) in enumerate(_PAGES):
+        row = Row(
+            name=f"html-{name}",
+            trick=says(403, page, "text/html"),
+            stage=Stage.READ,
+            protocols=_some(2, at),
+        )
+        yield row
+        yield replace(row, stage=Stage.UPLOAD, protocols=(_UPLOADERS[at],))
     yield Row(
         name="commands",
-        trick=says(403, ('{"error": "x\\r\\n::error::INJECTED\\u001b[2J\\ud800"}').encode(), "x/json"),
+        trick=says(403, b'{"error": "x\\r\\n::error::INJECTED\\u001b[2J\\ud800"}', "x/json"),
         stage=Stage.UPLOAD,
         protocols=_UPLOADERS,
     )
 
 
 def _slow() -> Iterator[Row]:
-    for name, trick in (
-        ("head-by-the-byte", tricks.dripping(body=False)),
-        ("body-by-the-byte", tricks.dripping(body=True)),
-        ("continue-for-ever", _early),
-    ):
-        yield Row(name=name, trick=trick, stage=Stage.READ, argv=_SHORT, protocols=_ONE_OF_EACH)
-        yield Row(
-            name=name, trick=trick, stage=Stage.UPLOAD, argv=_SHORT, protocols=("pypi", "maven")
+    """The deadline ends the run, whatever is under way."""
+    for at, (name, trick) in enumerate(
+        (
+            ("head-by-the-byte", tricks.dripping(body=False)),
+            ("body-by-the-byte", tricks.dripping(body=True)),
+            ("continue-for-ever", _early),
         )
+    ):
+        row = Row(
+            name=name,
+            trick=trick,
+            stage=Stage.READ,
+            argv=_SHORT,
+            codes=ENDED,
+            protocols=_some(2, at),
+        )
+        yield row
+        yield replace(row, stage=Stage.UPLOAD, protocols=(_UPLOADERS[at],))
 
 
 def _at_the_end() -> Iterator[Row]:
     """The upload went well, and what comes after it did not."""
-    for name, trick in (
-        ("gzip-three-times", _BODIES[0][1]),
-        ("reset", _reset),
-        ("absent", says(404)),
-        ("teapot", says(418, b"<" * 10**6, "text/html")),
+    for at, (name, trick) in enumerate(
+        (
+            ("gzip-three-times", _BODIES[0][1]),
+            ("reset", _reset),
+            ("absent", says(404)),
+            ("teapot", says(418, b"<" * 10**6, "text/html")),
+        )
     ):
         yield Row(
             name=name,
             trick=trick,
             stage=Stage.CONFIRM,
             argv=_PATIENT,
-            protocols=("pypi", "npm", "cargo", "portal"),
-            outcomes=_UNKNOWN,
+            protocols=_UPLOADERS[at % 3 : at % 3 + 2],
+            outcomes=("unknown", "blocked"),
         )
 
 
@@ -200,15 +232,7 @@ def _turns() -> Iterator[Row]:
         argv=_PATIENT,
         protocols=_UPLOADERS,
     )
-    yield Row(
-        name="refused-after-the-first",
-        trick=says(401, b"who are you"),
-        stage=Stage.UPLOAD,
-        first=2,
-        protocols=("pypi",),
-        outcomes=("published", "failed"),
-    )
-    yield Row(
+    refused = Row(
         name="refused-after-the-first",
         trick=says(401, b"who are you"),
         stage=Stage.UPLOAD,
@@ -216,6 +240,8 @@ def _turns() -> Iterator[Row]:
         protocols=("npm", "cargo"),
         outcomes=("published", "failed"),
     )
+    yield refused
+    yield replace(refused, first=2, protocols=("pypi",))
     yield Row(
         name="gone-for-ever",
         trick=says(410, b"gone"),
@@ -225,4 +251,12 @@ def _turns() -> Iterator[Row]:
     )
 
 
-ROWS: Final = (*_rows(), *_slow(), *_at_the_end(), *_turns())
+ROWS: Final = (
+    *_bodies(),
+    *_redirects(),
+    *_wishes(),
+    *_words(),
+    *_slow(),
+    *_at_the_end(),
+    *_turns(),
+)

@@ -12,7 +12,7 @@ from hostile.wire import Cut, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hostile.wire import Request, Wire, type_parts
+    from hostile.wire import Request, Wire, Part
 
 MEGABYTE: Final = 1024 * 1024
 # What a presigned URL lets anybody do who has it.
@@ -30,7 +30,7 @@ class Moment:
 
 
 if TYPE_CHECKING:
-    Trick = Callable[[Moment], Iterable[type_parts]]
+    Trick = Callable[[Moment], Iterable[Part]]
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def gzipped(data: bytes) -> bytes:
 
 
 def encoded(coding: str, body: Callable[[bytes], bytes] = lambda data: data) -> Trick:
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         data = body(moment.reply.body)
         yield moment.reply.head(Content_Encoding=coding, Content_Length=len(data)) + data
 
@@ -60,14 +60,14 @@ def encoded(coding: str, body: Callable[[bytes], bytes] = lambda data: data) -> 
 
 
 def lying(length: object) -> Trick:
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         yield moment.reply.head(Content_Length=length) + moment.reply.body
 
     return answer
 
 
 def endless(part: bytes, *, head: bytes | None = None) -> Trick:
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         yield moment.reply.head(Content_Length=None) if head is None else head
         while True:
             yield part
@@ -75,14 +75,14 @@ def endless(part: bytes, *, head: bytes | None = None) -> Trick:
     return answer
 
 
-def endless_chunks(moment: Moment) -> Iterator[type_parts]:
+def endless_chunks(moment: Moment) -> Iterator[Part]:
     yield moment.reply.head(Content_Length=None, Transfer_Encoding="chunked")
     while True:
         yield b"10000\r\n" + bytes(65536) + b"\r\n"
 
 
 def headers(*pairs: tuple[str, str]) -> Trick:
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         yield replace(moment.reply, headers=pairs).wire()
 
     return answer
@@ -91,7 +91,7 @@ def headers(*pairs: tuple[str, str]) -> Trick:
 def dripping(*, body: bool) -> Trick:
     """A byte at a time, for ever; each of them in good time."""
 
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         yield moment.reply.head(Content_Length=10**6) if body else b"HTTP/1.1 200 OK\r\nX: "
         while True:
             yield b" "
@@ -103,7 +103,7 @@ def dripping(*, body: bool) -> Trick:
 def cut_after(share: float) -> Trick:
     """A reset once that share of the answer is out."""
 
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         whole = moment.reply.wire()
         yield whole[: int(len(whole) * share)]
         yield 0.02
@@ -113,7 +113,7 @@ def cut_after(share: float) -> Trick:
 
 
 def raw(data: bytes) -> Trick:
-    def answer(_moment: Moment) -> Iterator[type_parts]:
+    def answer(_moment: Moment) -> Iterator[Part]:
         yield data
 
     return answer
@@ -122,7 +122,7 @@ def raw(data: bytes) -> Trick:
 def says(status: int, body: bytes = b"", kind: str = "text/plain", **more: str) -> Trick:
     """Always the same; `more` are headers."""
 
-    def answer(_moment: Moment) -> Iterator[type_parts]:
+    def answer(_moment: Moment) -> Iterator[Part]:
         pairs = tuple((name.replace("_", "-"), value) for name, value in more.items())
         yield Reply(status, body, kind, pairs).wire()
 
@@ -132,7 +132,7 @@ def says(status: int, body: bytes = b"", kind: str = "text/plain", **more: str) 
 def redirecting(where: str, status: int = 302) -> Trick:
     """{url} is this server, {elsewhere} the same one as another origin."""
 
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         if moment.request.path.startswith("/elsewhere"):
             yield Reply(404, b"not here either", "text/plain").wire()
             return
@@ -147,7 +147,7 @@ def redirecting(where: str, status: int = 302) -> Trick:
 def echo(status: int, kind: str = "text/plain") -> Trick:
     """What it was sent, credentials and all."""
 
-    def answer(moment: Moment) -> Iterator[type_parts]:
+    def answer(moment: Moment) -> Iterator[Part]:
         lines = [f"{key}: {value}" for key, value in moment.request.headers]
         if "json" in kind:
             body = '{"error": "you said %s"}' % " ".join(lines).replace('"', "'")

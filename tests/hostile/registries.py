@@ -51,9 +51,7 @@ class PyPI:
             self.files[name] = data
             return Reply(200, b"OK", "text/plain")
         project = request.path.rstrip("/").rpartition("/")[2].replace("-", "_")
-        listed = {
-            name: data for name, data in self.files.items() if name.startswith(f"{project}-")
-        }
+        listed = {name: data for name, data in self.files.items() if name.startswith(f"{project}-")}
         return Reply(body=page_of(listed), kind=_SIMPLE) if listed else _ABSENT
 
     def plain(self, request: Request) -> Reply:
@@ -213,7 +211,9 @@ def _part(request: Request, field_name: bytes) -> tuple[str, bytes]:
     boundary = request.header("Content-Type").partition("boundary=")[2].encode()
     for part in request.body.split(b"--" + boundary):
         head, _, content = part.partition(b"\r\n\r\n")
-        if b'name="' + field_name + b'"' in head and (named := re.search(rb'filename="(.*?)"', head)):
+        if b'name="' + field_name + b'"' in head and (
+            named := re.search(rb'filename="(.*?)"', head)
+        ):
             return named[1].decode(), content.removesuffix(b"\r\n")
     raise ValueError(f"no {field_name!r} in the form")
 

@@ -23,7 +23,7 @@ class Cut(Enum):
 
 
 # A number is a pause in seconds, which the end of the server ends.
-type_parts = bytes | float | Cut
+Part = bytes | float | Cut
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,9 @@ class Reply:
 
 @dataclass
 class Wire:
-    """`answer` is asked in a thread for each request; `greet` before one is even read."""
+    """`answer` is asked in a thread for each request."""
 
-    answer: Callable[[Request], Iterable[type_parts]]
-    greet: Callable[[], Iterable[type_parts]] | None = None
+    answer: Callable[[Request], Iterable[Part]]
     seen: list[Request] = field(default_factory=list)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -119,8 +118,6 @@ class Wire:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError, ValueError):
-            if self.greet is not None and not self._say(connection, self.greet()):
-                return
             request = _read(connection)
             self.seen.append(request)
             if self._say(connection, self.answer(request)):
@@ -129,7 +126,7 @@ class Wire:
                 while connection.recv(65536):
                     pass
 
-    def _say(self, connection: socket.socket, parts: Iterable[type_parts]) -> bool:
+    def _say(self, connection: socket.socket, parts: Iterable[Part]) -> bool:
         for part in parts:
             if self._stopped.is_set():
                 return False
@@ -147,6 +144,8 @@ class Wire:
 def _read(connection: socket.socket) -> Request:
     stream = connection.makefile("rb")
     first = stream.readline(_MAX_HEAD).decode("latin-1").split()
+    if len(first) < 2:
+        raise ValueError("it hung up")
     headers: list[tuple[str, str]] = []
     while (line := stream.readline(_MAX_HEAD)).strip():
         key, _, value = line.decode("latin-1").partition(":")

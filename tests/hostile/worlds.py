@@ -112,7 +112,9 @@ def _go() -> World:
         git(root, "remote", "add", "origin", f"https://{MODULE}")
         found = files_of(root)
     names = (f"{MODULE}/core", f"{MODULE}/app")
-    return World(found, ("--go-proxy", "{server}/"), names, functools.partial(registries.Go, modules))
+    return World(
+        found, ("--go-proxy", "{server}/"), names, functools.partial(registries.Go, modules)
+    )
 
 
 def _mod(name: str, needs: str = "") -> bytes:
