@@ -1,14 +1,12 @@
-"""Hostile answers: every protocol's registry, honest but for one trick at one stage of a release."""
+"""Hostile answers: each protocol's registry, honest but for one trick at one stage of a release."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hostile import worlds
@@ -18,11 +16,12 @@ from hostile.wire import Reply, Wire
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from hostile.http_tricks import Trick
     from hostile.registries import Spoken
-    from hostile.wire import Request, Part
+    from hostile.wire import Part, Request
 
 DONE: Final = frozenset({0})
 FAILED: Final = frozenset({1})
@@ -101,19 +100,10 @@ class Served:
             return True
         if self.row.at not in request.path:
             return False
-        config = request.path.endswith("/config.json")
-        match self.row.stage:
-            case Stage.UPLOAD:
-                return self._spoken.uploads(request)
-            case Stage.CONFIG:
-                return config
-            case Stage.LOOK:
-                meant = not self._uploads
-            case Stage.CONFIRM:
-                meant = self._uploads > 0
-            case Stage.READ:
-                meant = True
-        return meant and not config and not self._spoken.uploads(request)
+        if self._spoken.uploads(request) or request.path.endswith("/config.json"):
+            stage = Stage.UPLOAD if self._spoken.uploads(request) else Stage.CONFIG
+            return self.row.stage is stage
+        return self.row.stage in {Stage.READ, Stage.CONFIRM if self._uploads else Stage.LOOK}
 
 
 def case_of(row: Row, protocol: str) -> Case:

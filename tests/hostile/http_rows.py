@@ -23,7 +23,7 @@ _SHORT: Final = ("--deadline", "1s", "--task-timeout", "1s")
 _PATIENT: Final = ("--task-timeout", "1s")
 # A run that its deadline ended counts as cancelled.
 ENDED: Final = frozenset({1, 130})
-_INJECTION: Final = "\r\n::error::INJECTED\x1b[2J‮\u2028::warning::INJECTED"
+_INJECTION: Final = "\r\n::error::INJECTED\x1b[2J\u202e\u2028::warning::INJECTED"
 
 
 def _early(moment: Moment) -> Iterator[Part]:

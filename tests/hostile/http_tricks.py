@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from hostile.wire import Cut, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hostile.wire import Request, Wire, Part
+    from hostile.wire import Part, Request, Wire
 
 MEGABYTE: Final = 1024 * 1024
 # What a presigned URL lets anybody do who has it.
@@ -149,10 +150,8 @@ def echo(status: int, kind: str = "text/plain") -> Trick:
 
     def answer(moment: Moment) -> Iterator[Part]:
         lines = [f"{key}: {value}" for key, value in moment.request.headers]
-        if "json" in kind:
-            body = '{"error": "you said %s"}' % " ".join(lines).replace('"', "'")
-        else:
-            body = "\n".join(lines)
+        said = "\n".join(lines)
+        body = json.dumps({"error": said}) if "json" in kind else said
         yield Reply(status, body.encode(), kind, tuple(moment.request.headers[-1:])).wire()
 
     return answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hostile import http_rows
+from hostile import http_rows, page_rows, repository_rows
 from hostile.answers import cases_of
 
 if TYPE_CHECKING:
@@ -23,4 +23,10 @@ def _named(case: Case) -> str:
 @pytest.mark.parametrize("case", cases_of(http_rows.ROWS), ids=_named)
 def test_what_any_server_can_do(case: Case, judge: Judge) -> None:
     """R15, R40, R50, R51"""
+    judge(case)
+
+
+@pytest.mark.parametrize("case", cases_of((*page_rows.ROWS, *repository_rows.ROWS)), ids=_named)
+def test_what_a_registry_says_of_a_package(case: Case, judge: Judge) -> None:
+    """R15, R17, R35, R40, R51"""
     judge(case)

@@ -8,7 +8,7 @@ import struct
 import threading
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -75,7 +75,7 @@ class Wire:
     _threads: list[threading.Thread] = field(default_factory=list)
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> Self:
         self._start(self._accept)
         return self
 

@@ -31,8 +31,8 @@ MODULE: Final = "example.com/acme/mono"
 
 @dataclass(frozen=True)
 class World:
-    """`files` are the workspace's; `flags` and `settings` name the registry as {server}; `names` are
-    core and app as results have them.
+    """`files` are the workspace's; `flags` and `settings` name the registry as {server}; `names`
+    are core and app as results have them.
     """
 
     files: Mapping[str, bytes]
