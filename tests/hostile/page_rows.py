@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hostile.wire import Part
 
 # The package is looked up, and what is said of it is of no use.
-PATIENT: Final = ("--task-timeout", "1s")
+PATIENT: Final = ("--task-timeout", "2s")
 EITHER: Final = frozenset({0, 1})
 _OURS: Final = "core-1.0.0-py3-none-any.whl"
 _DEEP: Final = 100_000
