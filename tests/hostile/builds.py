@@ -105,21 +105,23 @@ pid = os.getpid()
         print(text)
     print(dict(os.environ))
 """
+_HALVES: Final = f"""\
+for each in ({_ALL_SECRETS},):
+        os.write(1, each[:7].encode())
+        time.sleep(0.02)
+        os.write(1, each[7:].encode() + b"\\n")
+"""
+_COMMANDS: Final = """\
+print("::error::INJECTED", "##[error]INJECTED", sep="\\n")
+    print("x\\r::warning::INJECTED", "\\x1b[2J\\u202e\\u2028::error::INJECTED", sep="\\n")
+"""
 _PRINTED: Final = (
     ("200MB-of-lines", "for _ in range(2 * 10**6): print('x' * 99)"),
     ("a-line-of-200MB", "for _ in range(200): sys.stdout.write('x' * 10**6)"),
     ("no-text", "os.write(1, bytes(range(256)) * 1000)"),
     ("secrets", f"print({_ALL_SECRETS}, sep='\\n')"),
-    (
-        "secrets-in-halves",
-        f"for each in ({_ALL_SECRETS},):\n"
-        "        os.write(1, each[:7].encode()); time.sleep(0.02); os.write(1, each[7:].encode())\n",
-    ),
-    (
-        "commands",
-        "print('::error::INJECTED', '##[error]INJECTED', 'x\\r::warning::INJECTED', "
-        "'\\x1b[2J\\u202e\\u2028::error::INJECTED', sep='\\n')",
-    ),
+    ("secrets-in-halves", _HALVES),
+    ("commands", _COMMANDS),
     ("environments", _ANCESTORS),
 )
 
@@ -162,7 +164,8 @@ def _harms() -> list[Harm]:
         Harm(
             name="a-link-to-an-archive-as-wheel",
             code=_wheel(
-                "wheel('{root}/tmp'); Path(directory, WHEEL).symlink_to('{root}/tmp/' + WHEEL)"
+                "where = Path('{root}/tmp')\n"
+                "    Path(directory, WHEEL).symlink_to(where / wheel(where))"
             )
             + "    return WHEEL\n",
         ),

@@ -1,4 +1,4 @@
-"""R34, R35, R36, R40, R50, R51: whatever a build does and leaves behind, a run ends as it should."""
+"""R34, R35, R36, R40, R50, R51: whatever a build does and leaves, a run ends as it should."""
 
 from __future__ import annotations
 
