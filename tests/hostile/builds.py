@@ -14,7 +14,6 @@ from hostile.case import SECRETS, Case
 
 DONE: Final = frozenset({0})
 FAILED: Final = frozenset({1})
-_PLAIN: Final = Path(__file__).parents[1] / "world" / "plain_backend.py"
 _PROJECT: Final = """\
 [project]
 name = "{name}"
@@ -23,32 +22,35 @@ dependencies = {needs}
 
 [build-system]
 requires = []
-build-backend = "{backend}"
+build-backend = "evil"
 backend-path = ["."]
 """
 # What every harm may use. A wheel is made of a source distribution, so hooks know both places.
 _TOOLS: Final = """\
-import io, os, sys, tarfile, time, zipfile
-import plain_backend
+import io, os, sys, tarfile, time, tomllib, zipfile
 from pathlib import Path
-from plain_backend import build_sdist, build_wheel
 
-WHEEL = "core-1.0.0-py3-none-any.whl"
-INFO = "core-1.0.0.dist-info"
-ABOUT = "Metadata-Version: 2.1\\nName: core\\nVersion: 1.0.0\\n"
+NAME = tomllib.loads(Path("pyproject.toml").read_text())["project"]["name"]
+STEM = f"{NAME}-1.0.0"
+WHEEL = f"{STEM}-py3-none-any.whl"
+ABOUT = f"Metadata-Version: 2.1\\nName: {NAME}\\nVersion: 1.0.0\\n"
+TAGS = "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
 
 def wheel(directory, more=(), about=ABOUT, name=WHEEL):
+    files = ((f"{STEM}.dist-info/METADATA", about), (f"{STEM}.dist-info/WHEEL", TAGS))
+    record = f"{STEM}.dist-info/RECORD"
     with zipfile.ZipFile(Path(directory, name), "w", zipfile.ZIP_DEFLATED) as archive:
-        for entry, data in ((f"{INFO}/METADATA", about), *more):
-            archive.writestr(entry, data)
+        for entry, data in (*files, *more):
+            archive.writestr(zipfile.ZipInfo(entry), data, zipfile.ZIP_DEFLATED)
+        archive.writestr(zipfile.ZipInfo(record), "")
     return name
 
 def sdist(directory, entries=(), about=ABOUT):
-    name = "core-1.0.0.tar.gz"
+    name = f"{STEM}.tar.gz"
     with tarfile.open(Path(directory, name), "w:gz") as archive:
-        for path in ("pyproject.toml", "evil.py", "plain_backend.py"):
-            archive.add(path, f"core-1.0.0/{path}")
-        add(archive, "core-1.0.0/PKG-INFO", about.encode())
+        for path in ("pyproject.toml", "evil.py"):
+            add(archive, f"{STEM}/{path}", Path(path).read_bytes())
+        add(archive, f"{STEM}/PKG-INFO", about.encode())
         for entry, data in entries:
             add(archive, entry, data)
     return name
@@ -59,6 +61,12 @@ def add(archive, name, data, **more):
     for key, value in more.items():
         setattr(entry, key, value)
     archive.addfile(entry, io.BytesIO(data))
+
+def build_sdist(directory, *_):
+    return sdist(directory)
+
+def build_wheel(directory, *_):
+    return wheel(directory)
 
 """
 
@@ -85,7 +93,7 @@ def _sdist(body: str) -> str:
 
 def _first(body: str) -> str:
     """Done at once by the hook that comes first; the build goes on as it should."""
-    return _sdist(f"{body.strip()}\n    return plain_backend.build_sdist(directory)")
+    return _sdist(f"{body.strip()}\n    return sdist(directory)")
 
 
 def _pieces(secret: str) -> str:
@@ -131,8 +139,8 @@ def _harms() -> list[Harm]:
     raised = "x\\n::error::INJECTED\\x1b[2J"
     return [
         *printed,
-        Harm(name="raises-commands", code=_sdist(f"raise ValueError('{raised}' * 9999)")),
-        Harm(name="raises-secrets", code=_sdist(f"raise ValueError({_ALL_SECRETS})")),
+        Harm(name="raises-commands", code=_sdist(f"sys.exit('{raised}' * 9999)")),
+        Harm(name="raises-secrets", code=_sdist(f"sys.exit(str([{_ALL_SECRETS}]))")),
         Harm(name="never-ends", code=_sdist("time.sleep(999)"), argv=("--task-timeout", "3s")),
         Harm(
             name="never-ends-and-is-deaf",
@@ -246,8 +254,8 @@ def _harms() -> list[Harm]:
 
 def case_of(harm: Harm) -> Case:
     """`core` does the harm; `app` needs it, and is built plainly."""
-    core = _PROJECT.format(name="core", needs="[]", backend="evil")
-    app = _PROJECT.format(name="app", needs='["core"]', backend="plain_backend")
+    core = _PROJECT.format(name="core", needs="[]")
+    app = _PROJECT.format(name="app", needs='["core"]')
     uv = Path(sys.executable).with_name("uv")
     return Case(
         name=harm.name,
@@ -255,10 +263,9 @@ def case_of(harm: Harm) -> Case:
             "w/pyproject.toml": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
             "w/packages/core/pyproject.toml": core,
             "w/packages/core/evil.py": _TOOLS + harm.code,
-            "w/packages/core/plain_backend.py": _PLAIN.read_bytes(),
             "w/packages/app/pyproject.toml": app
             + "\n[tool.uv.sources]\ncore = { workspace = true }\n",
-            "w/packages/app/plain_backend.py": _PLAIN.read_bytes(),
+            "w/packages/app/evil.py": _TOOLS,
         },
         argv=("publish", "--registry", "dir:{root}/registry", "--uv-path", str(uv), *harm.argv),
         codes=harm.codes,
