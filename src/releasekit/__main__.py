@@ -81,7 +81,7 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
     if error.hint:
         print(f"  {log_line(credentials.redact(error.hint))}", file=sys.stderr, flush=True)
     actions.annotate("error", [("ReleaseKit", message)])
-    actions.output("result", "failure")
+    actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
 
 
 if __name__ == "__main__":

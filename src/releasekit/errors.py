@@ -63,6 +63,12 @@ class MissingCredentials(PlanError):
     """Something has to be uploaded and nothing says as whom."""
 
 
+class DeadlinePassed(ReleasekitError):
+    """The run's time was over before anything was begun."""
+
+    exit_code = INTERRUPTED
+
+
 class LockHeld(ReleasekitError):
     """Another run owns this ecosystem of this workspace."""
 
@@ -107,7 +113,9 @@ class Undecided(PackageError):
 
 
 class Transient(PackageError):
-    """Worth another attempt. `retry_after` is in seconds, None when the registry named no time.
+    """Worth another attempt. `retry_after` is in seconds, None when the registry named no time;
+    where only a part of it is the registry's own wish, `asked_s` is that part. `come_back` is what
+    was added to the message because that is too long.
 
     `ambiguous` is True when the request may have taken effect anyway (the connection broke after
     the first byte was sent, a time-out, a 5xx): ask the registry before any verdict. A `crowded`
@@ -125,6 +133,8 @@ class Transient(PackageError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
+        self.asked_s: float | None = None
+        self.come_back = ""
         self.ambiguous = ambiguous
         self.crowded = crowded
 

@@ -49,11 +49,12 @@ HOUSE = (
     ("priority",),
     ("garbage",),
     ("graph",),
-    ("text", "escape", "output", "splice", "toml_text"),
+    ("text", "escape", "json_text", "output", "splice", "toml_text"),
     (
         "scheduler",
         "task",
         "frontier",
+        "patience",
         "attempts",
         "reasons",
         "result",
@@ -64,7 +65,7 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "client", "credentials", "identity"),
+    ("http", "origins", "circuit", "body", "client", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

@@ -649,6 +649,24 @@ def test_the_deadline_ends_the_run(line: Line) -> None:
     assert "the deadline of 0.01 s passed" in results["core"].reason
 
 
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [({}, "`max-wait` is 1 h"), ({"max_wait_s": 1e10, "deadline_s": 900.0}, "the `deadline`")],
+)
+def test_a_registry_that_asks_for_too_long_a_pause_is_not_waited_for(
+    line: Line, settings: dict[str, float], limit: str
+) -> None:
+    """R51, R6"""
+    line.registry.faults["core"] = [Transient("HTTP 429", retry_after=1e9)] * 9
+    results = line.run(plan(CORE, APP, LONE), **settings)
+    assert results["core"].outcome is Outcome.FAILED
+    assert "HTTP 429; come back in 277777 h" in results["core"].reason
+    assert limit in results["core"].reason
+    assert "Run the same command again then, or raise `" in results["core"].hint
+    assert results["app"].outcome is Outcome.BLOCKED
+    assert results["lone"].outcome is Outcome.PUBLISHED
+
+
 def test_every_package_is_settled_once_for_the_watcher(line: Line) -> None:
     """R4"""
     line.registry.faults["app"] = [BUSY, Denied("no")]

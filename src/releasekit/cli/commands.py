@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Plan, Result
+    from releasekit.scheduler.patience import Patience
 
 RESULTS = "results.json"
 
@@ -130,7 +131,7 @@ async def publish(config: Config, session: Session) -> int:
             if not config.dry_run:
                 check_credentials(uploading(made), ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            run = _Run(run_id, made, ready.config, session, journal)
+            run = _Run(run_id, made, ready.config, session, journal, ready.patience)
             return await run.carry_out(ready.targets, sources, interruption)
 
 
@@ -171,6 +172,7 @@ class _Run:
     config: Config
     session: Session
     journal: Journal
+    patience: Patience
 
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
@@ -189,6 +191,7 @@ class _Run:
             journal=self.journal,
             watch=progress.on_event,
             sources=sources,
+            patience=self.patience,
         )
         self.journal.run_started(
             plan_digest=self.plan.digest,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
@@ -10,6 +11,7 @@ from releasekit.config.choice import consulted
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
+from releasekit.errors import DeadlinePassed
 from releasekit.host.process import Processes
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
@@ -18,6 +20,7 @@ from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.plan.warnings import with_warnings
+from releasekit.scheduler.patience import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 
@@ -52,6 +55,7 @@ class Prepared:
     config: Config
     targets: Mapping[str, Target]
     processes: Processes
+    patience: Patience
 
 
 async def prepared(  # noqa: PLR0913 - what a command begins with, by name
@@ -63,18 +67,53 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
     run_id: str,
     inherit_fds: Collection[int] = (),
 ) -> Prepared:
-    """Discover, plan and warn; what is open for that stays so for as long as `group` is."""
+    """Discover, plan and warn; what is open for that stays so for as long as `group` is.
+
+    Raises DeadlinePassed where that takes longer than the whole run may.
+    """
+    patience = Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
+    limit = asyncio.timeout_at(None if config.deadline_s is None else patience.until)
+    try:
+        async with limit:
+            return await _prepared(
+                group,
+                config,
+                session,
+                history,
+                logs=_logs(config, session, run_id),
+                inherit_fds=inherit_fds,
+                patience=patience,
+            )
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise DeadlinePassed(
+            f"the deadline of {config.deadline_s:g} s passed while the plan was made; nothing was "
+            "published",
+            hint="Raise `deadline`; see what took so long with `releasekit plan`.",
+        ) from error
+
+
+async def _prepared(  # noqa: PLR0913 - as `prepared`
+    group: Group,
+    config: Config,
+    session: Session,
+    history: History,
+    *,
+    logs: Logs,
+    inherit_fds: Collection[int],
+    patience: Patience,
+) -> Prepared:
     processes = await _started(group, session, inherit_fds)
     config, around = await _looked_around(config, session, processes)
-    logs = _logs(config, session, run_id)
-    discoveries = await _opened(group, config, session, processes, logs=logs)
+    discoveries = await _opened(group, config, session, processes, logs=logs, patience=patience)
     dist = [place.path for place in config.dist]
     commit = await commit_of(config.root, processes, beside=dist)
     targets = await discover(config.root, discoveries)
     targets = await with_prebuilt(targets, config, session.ecosystems)
     plan = await make_plan(config, targets, history, commit=commit, around=around)
     plan = await with_warnings(plan, config, targets, history, processes)
-    return Prepared(plan, config, targets, processes)
+    return Prepared(plan, config, targets, processes, patience)
 
 
 def refuse_elsewhere(config: Config, session: Session) -> None:
@@ -104,15 +143,21 @@ async def _looked_around(
     return config, Around(session.ecosystems, found, note)
 
 
-async def _opened(
-    group: Group, config: Config, session: Session, processes: Processes, *, logs: Logs
+async def _opened(  # noqa: PLR0913 - what the services are made of, by name
+    group: Group,
+    config: Config,
+    session: Session,
+    processes: Processes,
+    *,
+    logs: Logs,
+    patience: Patience,
 ) -> Mapping[str, Discovery]:
     """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as
     `group` is.
     """
     credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
-    services = Services(credentials.environment, http, processes, credentials, logs)
+    services = Services(credentials.environment, http, processes, credentials, logs, patience)
     discoveries = {}
     for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
         discovery = folders.discovery(session.ecosystems[name], config, services)

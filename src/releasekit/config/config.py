@@ -48,6 +48,7 @@ class Config:
     build_concurrency: int
     max_retries: int
     retry_base_delay_s: float
+    max_wait_s: float
     task_timeout_s: float
     deadline_s: float | None
     failure_policy: Literal["skip-dependents", "stop"]
@@ -141,6 +142,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         build_concurrency=inputs.build_concurrency or cpu_count(),
         max_retries=inputs.max_retries,
         retry_base_delay_s=inputs.retry_base_delay,
+        max_wait_s=inputs.max_wait,
         task_timeout_s=inputs.task_timeout,
         deadline_s=inputs.deadline,
         failure_policy=inputs.failure_policy,

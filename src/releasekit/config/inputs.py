@@ -131,10 +131,21 @@ class Inputs:
             maximum=60,
         ),
     ] = 1.0
+    max_wait: Annotated[
+        float,
+        Declaration(
+            "The longest pause that a registry may ask for (`Retry-After`). Where one asks for "
+            "more, nobody waits: the package fails, and the message says when to come back.",
+            "duration",
+            minimum=0,
+            maximum=7 * 86_400,
+        ),
+    ] = 3600.0
     task_timeout: Annotated[
         float,
         Declaration(
-            "The longest that one attempt to build, upload or confirm one package may take.",
+            "The longest that one attempt to build, upload or confirm one package may take, and "
+            "the longest that one question to a registry may.",
             "duration",
             minimum=1,
             maximum=86_400,
@@ -143,7 +154,8 @@ class Inputs:
     deadline: Annotated[
         float | None,
         Declaration(
-            "The longest that the whole run may take; then nothing new starts. Default: none.",
+            "The longest that the whole run may take, planning included; then nothing new starts. "
+            "Default: none.",
             "duration",
             minimum=1,
             maximum=7 * 86_400,

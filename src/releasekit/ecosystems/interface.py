@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.scheduler.patience import PATIENT, Patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -273,7 +274,8 @@ class Discovery:
 class Services:
     """What every target shares for the length of one run.
 
-    `environment` is the snapshot taken at the start, secrets removed.
+    `environment` is the snapshot taken at the start, secrets removed. `patience` is that of the
+    run with registries.
     """
 
     environment: Mapping[str, str]
@@ -281,3 +283,4 @@ class Services:
     processes: Processes
     credentials: Credentials
     logs: Logs
+    patience: Patience = PATIENT

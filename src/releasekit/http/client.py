@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import html
-import json
 import random
 import re
 import ssl
 import time
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -18,8 +18,11 @@ import httpx
 from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transient
+from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
+from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.text.escape import clip, visible
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -28,9 +31,12 @@ if TYPE_CHECKING:
 
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 MAX_REDIRECTS = 5
-# The largest simple page of pypi.org is under 20 MiB.
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+# Of what nobody says more about; a list of all that there is may be longer.
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE_CHARS = 400
+_MAX_SECONDS = "999999999"
+# The longest form that a date may have. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
+_MAX_DATE_CHARS = 64
 
 # Raised before a connection stands, so the request cannot have taken effect.
 _NEVER_SENT = (
@@ -81,7 +87,11 @@ def http_client(
 def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         transport=transport,
-        headers={"User-Agent": f"releasekit-action/{__version__}"},
+        headers={
+            "User-Agent": f"releasekit-action/{__version__}",
+            "Accept-Encoding": ENCODING,
+        },
+        cookies=_NoCookies(),
         # A registry may work on an upload for a while after its last byte. Waiting for a turn in
         # our own pool has no limit: it says nothing about the registry.
         timeout=httpx.Timeout(60.0, connect=15.0, pool=None),
@@ -91,16 +101,25 @@ def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> 
     )
 
 
+class _NoCookies(CookieJar):
+    """No registry needs one, and what a server sets must not go along with later requests."""
+
+    def extract_cookies(self, _response: object, _request: object) -> None:
+        """Nothing is kept, and the headers are not even parsed."""
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often and how long a read is tried: up to `max_retries` more times, but never beyond
-    `deadline_s` after the start of the call, pauses included.
+    `deadline_s` after the start of the call (its `task-timeout`), pauses included, nor for longer
+    than `patience` has.
     """
 
     max_retries: int = 3
     base_delay_s: float = 1.0
     deadline_s: float = 300.0
     circuit: Circuit | None = None
+    patience: Patience = PATIENT
     rng: random.Random = field(
         default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)
         repr=False,
@@ -115,7 +134,7 @@ def retry_after(response: httpx.Response) -> float | None:
     """
     value = response.headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
-        return float(value[:9])
+        return float(value if len(value) <= len(_MAX_SECONDS) else _MAX_SECONDS)
     until = _timestamp(value)
     if until is None:
         return None
@@ -125,6 +144,8 @@ def retry_after(response: httpx.Response) -> float | None:
 
 
 def _timestamp(http_date: str) -> float | None:
+    if len(http_date) > _MAX_DATE_CHARS:
+        return None
     try:
         return parsedate_to_datetime(http_date).timestamp()
     except (ValueError, OverflowError):
@@ -137,7 +158,8 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     One that finds the registry left alone has asked nothing, and does not count.
     """
     clock = asyncio.get_running_loop().time
-    deadline = clock() + policy.deadline_s
+    patience = policy.patience.within(clock() + policy.deadline_s, "task-timeout")
+    deadline = patience.until
     number = 0
     while True:
         limit = asyncio.timeout_at(deadline)
@@ -155,6 +177,9 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             pace = number if policy.circuit is None or policy.circuit.reached else 0
             delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
             asked = not isinstance(error, LeftAlone)
+            if not patience.allows(error):
+                patience.explain(error)
+                raise
             if (asked and number >= policy.max_retries) or clock() + delay_s > deadline:
                 raise
         number += asked
@@ -178,18 +203,14 @@ async def send(
     try:
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
         try:
-            body = await _read(response, max_bytes)
+            body = await read_body(response, max_bytes)
         finally:
             await response.aclose()
     except httpx.TransportError as error:
         if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
             circuit.failed(_describe(error))
         raise _broken(request, error) from error
-    except httpx.DecodingError as error:
-        raise Transient(
-            f"{describe_request(request)}: unreadable answer ({error})", ambiguous=True
-        ) from error
-    whole = _with_content(response, body)
+    whole = with_body(response, body)
     if circuit is not None:
         circuit.reached = True
         if response.status_code >= 500 and not is_crowded(whole):
@@ -199,13 +220,14 @@ async def send(
     return whole
 
 
-async def request_with_retry(
+async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
     client: httpx.AsyncClient,
     method: str,
     url: str | httpx.URL,
     *,
     headers: Mapping[str, str] | None = None,
     policy: RetryPolicy | None = None,
+    max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> httpx.Response:
     """A read: retried, redirects followed (never with credentials to another origin).
 
@@ -217,7 +239,7 @@ async def request_with_retry(
     async def attempt() -> httpx.Response:
         request = client.build_request(method, url, headers=headers)
         for _ in range(MAX_REDIRECTS):
-            response = await send(client, request, circuit=policy.circuit)
+            response = await send(client, request, circuit=policy.circuit, max_bytes=max_bytes)
             if response.status_code in RETRIED_STATUSES:
                 check(response, describe_request(request))
             if response.next_request is None:
@@ -303,8 +325,8 @@ def words_of_page(page: str) -> str:
 def _said(text: str) -> str:
     """The message for people that a JSON object has at its top level, if there is one."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text.encode())
+    except ValueError:
         return text
     if isinstance(document, dict):
         for key in ("error", "message", "detail"):
@@ -329,36 +351,6 @@ def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     if not same_origin(request.url, target.url):
         target.headers.pop("Authorization", None)
     return target
-
-
-async def _read(response: httpx.Response, max_bytes: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in response.aiter_bytes():
-        size += len(chunk)
-        if size > max_bytes:
-            raise Rejected(
-                f"{describe_request(response.request)}: the answer is over {max_bytes} bytes"
-            )
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _with_content(response: httpx.Response, body: bytes) -> httpx.Response:
-    headers = [
-        (key, value)
-        for key, value in response.headers.multi_items()
-        if key not in {"content-encoding", "content-length", "transfer-encoding"}
-    ]
-    whole = httpx.Response(
-        response.status_code,
-        headers=headers,
-        content=body,
-        request=response.request,
-        extensions=response.extensions,
-    )
-    whole.next_request = response.next_request
-    return whole
 
 
 def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:

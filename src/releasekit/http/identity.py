@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, send
 from releasekit.http.origins import require_safe
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # An upload that starts now has to end before its token does.
 _RENEWED_BEFORE_S: Final = 120.0
+# Servers take no more in one header, most of them less.
+_MAX_TOKEN_CHARS: Final = 16 * 1024
 
 
 class IdTokens:
@@ -59,13 +62,17 @@ class IdTokens:
 
 
 def text_of(response: httpx.Response, key: str) -> str | None:
-    """A string from the top level of a JSON object; None when there is none."""
+    """A string from the top level of a JSON object; None when there is none that a header can
+    hold.
+    """
     try:
-        document = response.json()
-    except (ValueError, RecursionError):
+        document = parse_json(response.content)
+    except ValueError:
         return None
     value = document.get(key) if isinstance(document, dict) else None
-    return value if isinstance(value, str) and value else None
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_TOKEN_CHARS:
+        return None
+    return value if value.isascii() and value.isprintable() else None
 
 
 @dataclass(frozen=True, slots=True)

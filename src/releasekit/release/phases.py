@@ -24,6 +24,7 @@ from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import WAY_OUT
 from releasekit.release.life import fail_together, inseparable, loss
 from releasekit.release.polling import BY_HAND, missing_artifacts
+from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
@@ -56,6 +57,7 @@ class Phases:
         events: Events,
         lookups: Lookups,
         sources: Sources,
+        patience: Patience = PATIENT,
     ) -> None:
         self._targets = targets
         self._config = config
@@ -63,6 +65,7 @@ class Phases:
         self._events = events
         self._lookups = lookups
         self._sources = sources
+        self._patience = patience
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
         # What several packages inherit from is pinned, and given back, by one build at a time.
@@ -162,6 +165,7 @@ class Phases:
         except PackageError as error:
             if may_retry(error):
                 raise
+            self._patience.explain(error)
             for run in runs:
                 run.error = error
             if isinstance(error, DigestMismatch):

@@ -23,6 +23,7 @@ from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.report.text import few
 from releasekit.scheduler import Scheduler, Task
+from releasekit.scheduler.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -43,7 +44,8 @@ DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
 class ReleaseRun:
     """One run of one plan, made inside the running event loop.
 
-    `watch` is told of everything that happens, as it happens.
+    `watch` is told of everything that happens, as it happens. `patience` began with the command, if
+    this is not all that it does.
     """
 
     def __init__(  # noqa: PLR0913 - all that a release works with, by name
@@ -56,6 +58,7 @@ class ReleaseRun:
         watch: Callable[[Event], None],
         sources: Sources,
         polling: Polling = POLLING,
+        patience: Patience | None = None,
     ) -> None:
         self._plan = plan
         self._targets = targets
@@ -64,6 +67,9 @@ class ReleaseRun:
             for package, needs in plan.edges().items()
         }
         self._config = config
+        self._patience = patience or Patience.from_now(
+            max_wait_s=config.max_wait_s, deadline_s=config.deadline_s
+        )
         self._runs = {
             planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
         }
@@ -78,6 +84,7 @@ class ReleaseRun:
             events=self._events,
             lookups=self._lookups,
             sources=sources,
+            patience=self._patience,
         )
         self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
         self._ending = ""
@@ -98,6 +105,7 @@ class ReleaseRun:
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "follow-up"},
             sequential=config.concurrency == config.build_concurrency == 1,
+            patience=self._patience,
             observer=self._events,
         )
 
@@ -124,8 +132,8 @@ class ReleaseRun:
         timer = None
         if self._config.deadline_s is not None:
             reason = f"the deadline of {self._config.deadline_s:g} s passed"
-            timer = asyncio.get_running_loop().call_later(
-                self._config.deadline_s, partial(self.stop, reason, grace_s=CANCEL_GRACE_S)
+            timer = asyncio.get_running_loop().call_at(
+                self._patience.until, partial(self.stop, reason, grace_s=CANCEL_GRACE_S)
             )
         try:
             await self._scheduler.run(self._perform)

@@ -12,6 +12,7 @@ from releasekit.aio import backoff
 from releasekit.errors import ReleasekitError, Transient, Undecided
 from releasekit.model import Outcome
 from releasekit.priority import K
+from releasekit.scheduler.patience import PATIENT, Patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +38,7 @@ class Policy:
     base_delay_s: float
     any_error: bool
     rng: random.Random
+    patience: Patience = PATIENT
 
     def __post_init__(self) -> None:
         for lane, retries in self.max_retries.items():
@@ -50,7 +52,8 @@ class Policy:
 
     def retries(self, error: BaseException, *, lane: str, attempt: int) -> bool:
         """Whether another attempt follows the one numbered `attempt`, counted from 1."""
-        return attempt <= self.max_retries[lane] and self.is_passing(error)
+        allowed = attempt <= self.max_retries[lane] and self.patience.allows(error)
+        return allowed and self.is_passing(error)
 
     def is_passing(self, error: BaseException) -> bool:
         """Whether another attempt may succeed."""

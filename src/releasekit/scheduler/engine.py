@@ -17,16 +17,11 @@ from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
 from releasekit.priority import K
-from releasekit.scheduler.attempts import (
-    SPREAD,
-    Estimates,
-    Policy,
-    outcome_of,
-    per_lane,
-)
+from releasekit.scheduler.attempts import SPREAD, Estimates, Policy, outcome_of, per_lane
 from releasekit.scheduler.controls import listening
 from releasekit.scheduler.deadlines import Deadlines
 from releasekit.scheduler.frontier import Frontier
+from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.scheduler.reasons import Reasons
 from releasekit.scheduler.result import Observer, RunResult
 from releasekit.scheduler.task import State, Task
@@ -131,6 +126,7 @@ class Scheduler(Generic[K]):
         durations: Mapping[K, float] | None = None,
         completing: Collection[str] = (),
         sequential: bool = False,
+        patience: Patience = PATIENT,
         observer: Observer[K] | None = None,
         rng: random.Random | None = None,
     ) -> Self:
@@ -142,7 +138,8 @@ class Scheduler(Generic[K]):
 
         Only PackageError ends a task: Transient is retried, Undecided makes it `unknown`, every
         other one `failed`. Anything else that is raised is a bug, ends the run, and is raised by
-        `run`. Lanes that a Mapping of retries or time-outs does not name have the default.
+        `run`. What asks for longer pauses than `patience` has is not retried. Lanes that a Mapping
+        of retries or time-outs does not name have the default.
         """
         by_name: dict[K, Task[K]] = {}
         for task in tasks:
@@ -155,6 +152,7 @@ class Scheduler(Generic[K]):
             base_delay_s=retry_base_delay,
             any_error=False,
             rng=rng or SPREAD,
+            patience=patience,
         )
         estimates = Estimates(by_name.values(), durations or {})
         order = _as_listed(by_name) if sequential else graph.order

@@ -228,7 +228,7 @@ def test_the_plan_says_how_long_it_will_take(tmp_path: Path) -> None:
 
 def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
     paths: list[str] = []
-    line = {"name": "demo", "vers": "1.0.0+other", "cksum": "AB", "yanked": True}
+    line = {"name": "demo", "vers": "1.0.0+other", "cksum": "AB" * 32, "yanked": True}
 
     def answer(request: httpx.Request) -> httpx.Response:
         paths.append(request.url.path)
@@ -241,7 +241,7 @@ def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
             assert await target.registry.lookup(package(name)) is None
         found = await target.registry.lookup(package())
         assert found is not None
-        assert found.files == {"demo-1.0.0.crate": "sha256:ab"}
+        assert found.files == {"demo-1.0.0.crate": f"sha256:{'ab' * 32}"}
         assert found.url == "https://crates.io/crates/demo/1.0.0"
 
     using(tmp_path, use, answer, place="")

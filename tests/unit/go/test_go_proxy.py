@@ -109,12 +109,13 @@ def test_what_is_not_there_yet_is_no_error(status: int) -> None:
 
 def test_the_checksum_database_spares_the_download() -> None:
     address = "https://sum.golang.org/lookup/github.com/!acme/core@v1.0.0"
+    zipped, mod = f"h1:{'z' * 43}=", f"h1:{'m' * 43}="
     text = (
-        "123\ngithub.com/Acme/core v1.0.0 h1:zip=\n"
-        "github.com/Acme/core v1.0.0/go.mod h1:mod=\n\ngo.sum database tree\n1\nx\n"
+        f"123\ngithub.com/Acme/core v1.0.0 {zipped}\n"
+        f"github.com/Acme/core v1.0.0/go.mod {mod}\n\ngo.sum database tree\n1\nx\n"
     )
     found = read({f"{OFFICIAL}{BASE}.info": INFO, address: text.encode()}, OFFICIAL)
-    assert (found["v1.0.0.zip"], found["v1.0.0.mod"]) == ("h1:zip=", "h1:mod=")
+    assert (found["v1.0.0.zip"], found["v1.0.0.mod"]) == (zipped, mod)
     assert read({f"{OFFICIAL}{BASE}.info": INFO}, OFFICIAL).keys() == {"v1.0.0.info"}
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.tarball import Contained
 
 PACKAGE = package()
+SHA512 = base64.b64encode(b"\xab" * 64).decode()
 
 
 def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Contained:
@@ -103,10 +104,12 @@ def test_a_tarball_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ("dist", "digest"),
     [
         ({}, ""),
-        ({"shasum": "AB"}, "sha1:ab"),
+        ({"shasum": "AB" * 20}, f"sha1:{'ab' * 20}"),
         ({"shasum": 7}, ""),
-        ({"integrity": "sha1-qrs= sha512-q80=?x"}, "sha512:abcd"),
-        ({"integrity": "sha512-!", "shasum": "ab"}, "sha1:ab"),
+        ({"integrity": f"sha1-qrs= sha512-{SHA512}?x"}, f"sha512:{'ab' * 64}"),
+        ({"integrity": "sha512-!", "shasum": "ab" * 20}, f"sha1:{'ab' * 20}"),
+        ({"integrity": f"sha512-{SHA512 * 10_000}", "shasum": "ab" * 1_000_000}, ""),
+        ({"integrity": "sha512-q80=", "shasum": "xy" * 20}, ""),
     ],
 )
 def test_digests_of_a_packument(dist: dict[str, object], digest: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -36,7 +37,8 @@ PACKAGE = package()
 ROOT = "https://npm.example/team/"
 LOGIN = {"RELEASEKIT_NPM_TOKEN": "npm_hunter2"}
 ONE, ALL = "/team/@acme%2fcore/1.0.0", "/team/@acme%2fcore"
-DIST = {"dist": {"integrity": "sha512-q80="}}
+DIGEST = f"sha512:{'ab' * 64}"
+DIST = {"dist": {"integrity": f"sha512-{base64.b64encode(bytes.fromhex('ab' * 64)).decode()}"}}
 IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
 ACTIONS = {
     "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.example/?x=1",
@@ -115,7 +117,7 @@ def sent(server: Server) -> dict[str, object]:
 
 def test_one_version_is_asked_for_and_the_token_goes_along() -> None:
     server = Server({f"GET {ONE}": DIST})
-    assert lookup(server) == {"acme-core-1.0.0.tgz": "sha512:abcd"}
+    assert lookup(server) == {"acme-core-1.0.0.tgz": DIGEST}
     assert server.asked == [f"GET {ONE}"]
     assert server.requests[0].headers["Authorization"] == "Bearer npm_hunter2"
 

@@ -38,8 +38,8 @@ PRIVATE = "https://pkgs.example/team/legacy/"
 LOGIN = {"RELEASEKIT_PYPI_TOKEN": "hunter2-token", "RELEASEKIT_PYPI_USERNAME": "ci"}
 PAGE = {
     "files": [
-        {"filename": "acme_core-1.0.0.tar.gz", "hashes": {"sha256": "ab"}},
-        {"filename": "acme_core-1.0.0-py3-none-any.whl", "hashes": {"sha256": "cd"}},
+        {"filename": "acme_core-1.0.0.tar.gz", "hashes": {"sha256": "ab" * 32}},
+        {"filename": "acme_core-1.0.0-py3-none-any.whl", "hashes": {"sha256": "cd" * 32}},
     ]
 }
 

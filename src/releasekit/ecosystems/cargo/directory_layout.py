@@ -58,7 +58,7 @@ def _crate(package: Package) -> PurePosixPath:
 
 def _lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, Any]]:
     """What is listed stays as it is, a yanked version too; the package's own is added."""
-    lines = sparse_index.parse_lines(read_page(root / page) or b"")
+    lines = list(sparse_index.parse_lines(read_page(root / page) or b""))
     path = root / _crate(package)
     if any(line["vers"] == package.version for line in lines) or not path.exists():
         return lines

@@ -49,6 +49,7 @@ class Pace:
     limit: Limit
     _turns: dict[str, float] = field(default_factory=dict)
     _next: float = 0.0
+    _asked_until: float = 0.0
 
     def wait_s(self, name: str, now: float) -> float:
         """0 when `name` may go now; else how long until its turn."""
@@ -62,8 +63,13 @@ class Pace:
     def refused(self, name: str, now: float, retry_after_s: float) -> float:
         """The registry told `name` to come back later; how long until its turn."""
         self._turns.pop(name, None)
+        self._asked_until = max(self._asked_until, now + retry_after_s)
         self._next = max(self._next, now + retry_after_s)
         return round(self._take(name) - now, 3)
+
+    def asked_s(self, now: float) -> float:
+        """How much of the wait is the registry's own wish; the rest is for those ahead."""
+        return max(0.0, self._asked_until - now)
 
     def taken(self, name: str) -> None:
         self._turns.pop(name, None)

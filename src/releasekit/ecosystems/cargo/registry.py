@@ -17,7 +17,7 @@ from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
-from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
+from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import ConfigError, Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
@@ -142,10 +142,12 @@ class SparseRegistry(Resource):
         pace = self._paces[package.id.name not in self._seen]
         clock = asyncio.get_running_loop().time
         if wait_s := pace.wait_s(package.id.name, clock()):
-            raise Transient(
+            early = Transient(
                 f"{what}: {self.url} takes only so many in a while, and it is not its turn yet",
                 retry_after=wait_s,
             )
+            early.asked_s = pace.asked_s(clock())
+            raise early
         for artifact in artifacts:
             response = await self._send(package, artifact, endpoints.api)
             try:
@@ -153,6 +155,7 @@ class SparseRegistry(Resource):
             except Transient as error:
                 if response.status_code == 429:
                     asked_s = error.retry_after or 0.0
+                    error.asked_s = asked_s
                     error.retry_after = pace.refused(package.id.name, clock(), asked_s)
                 raise
         pace.taken(package.id.name)
@@ -198,7 +201,7 @@ class SparseRegistry(Resource):
         if response.status_code == 401:
             response = await self._get("config.json", token=self._login.for_reading())
         what = f"{what}: {response.request.url}"
-        document = self._index.document(response, what)
+        document = await self._index.document(response, what)
         try:
             url = require_safe(str(document.get("api") or ""), name=f"{response.request.url}: api")
         except ConfigError as error:
@@ -212,7 +215,8 @@ class SparseRegistry(Resource):
         headers = {"Cache-Control": "no-cache", "Accept": "text/plain, application/json"}
         if token is not None:
             headers["Authorization"] = token.reveal()
-        return await self._index.read(httpx.URL(f"{self._destination.index}{path}"), headers)
+        url = httpx.URL(f"{self._destination.index}{path}")
+        return await self._index.read(url, headers, max_bytes=MAX_PAGE_BYTES)
 
     def _for_reading(self, endpoints: Endpoints) -> Secret | None:
         return self._login.for_reading() if endpoints.private else None

@@ -5,17 +5,18 @@ https://doc.rust-lang.org/cargo/reference/registry-index.html
 
 from __future__ import annotations
 
-import json
+import io
 from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo.crate_file import filename
 from releasekit.ecosystems.cargo.publication import dependencies
-from releasekit.ecosystems.shared.documents import text_in
+from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.model import Published
+from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from releasekit.ecosystems.cargo.crate_file import CrateFile
     from releasekit.ecosystems.cargo.publication import Home
@@ -34,17 +35,15 @@ def index_path(name: str) -> str:
             return f"{lower[:2]}/{lower[2:4]}/{lower}"
 
 
-def parse_lines(body: bytes) -> list[dict[str, Any]]:
+def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
     """The lines of one file, each as it is. Raises ValueError for what is no such file."""
-    lines = []
-    for text in body.splitlines():
+    for text in io.BytesIO(body):
         if not text.strip():
             continue
-        line = json.loads(text)
+        line = parse_json(text, max_bytes=MAX_ENTRY_BYTES)
         if not all(text_in(line, key) for key in ("name", "vers", "cksum")):
             raise ValueError("a line without name, vers or cksum")
-        lines.append(line)
-    return lines
+        yield line
 
 
 def published(body: bytes, package: Package, *, url: str) -> Published | None:
@@ -57,7 +56,10 @@ def published(body: bytes, package: Package, *, url: str) -> Published | None:
     for line in parse_lines(body):
         if Version.parse(line["vers"]) == wanted:
             file = filename(package.id.name, package.version)
-            return Published(files={file: f"sha256:{line['cksum'].lower()}"}, url=url)
+            digest = known_digest("sha256", line["cksum"])
+            if not digest:
+                raise ValueError("a cksum that is no SHA-256")
+            return Published(files={file: digest}, url=url)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -10,9 +11,10 @@ import httpx
 from releasekit.aio import gather_all
 from releasekit.ecosystems.go import edit, module_zip, paths, release
 from releasekit.ecosystems.shared.answers import Answers
-from releasekit.ecosystems.shared.server import Server
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
 from releasekit.errors import Rejected, Transient
 from releasekit.http.origins import require_safe
+from releasekit.text.json_text import MAX_ENTRY_BYTES
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -23,6 +25,8 @@ OFFICIAL: Final = "https://proxy.golang.org/"
 # Has the hashes of all that the official proxy serves, so that nothing is downloaded.
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"
+# https://go.dev/ref/mod#go-sum-files
+_HASH: Final = re.compile(r"h1:[A-Za-z0-9+/]{43}=")
 ANSWERS: Final = Answers(
     reading="ReleaseKit sends no credentials to a module proxy: name one in "
     "`go-proxy` that needs none."
@@ -48,7 +52,8 @@ class Proxy:
         if self.url == OFFICIAL:
             return found | await self._from_sum_db(package)
         mod_data, zip_data = await gather_all(
-            self._get(self.address(package, name), package) for name in (mod, zipped)
+            self._get(self.address(package, name), package, max_bytes=MAX_FILE_BYTES)
+            for name in (mod, zipped)
         )
         if mod_data is not None:
             found[mod] = module_zip.hash_of_mod(mod_data.content)
@@ -67,14 +72,19 @@ class Proxy:
         version = package.version
         url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
         answer = await self._get(url, package)
-        sums = edit.known_sums(answer.text if answer is not None else "")
-        known = sums.get((package.id.name, version))
+        # As UTF-8 whatever it declares: Python knows encodings that unpack, or take long.
+        text = answer.content.decode("utf-8", "replace") if answer is not None else ""
+        known = edit.known_sums(text).get((package.id.name, version))
+        if known and not all(map(_HASH.fullmatch, (known.zip, known.mod))):
+            raise Transient(f"{package}: {url}: not the hashes of a module")
         _, _, mod, zipped = release.filenames(version)
         return {mod: known.mod, zipped: known.zip} if known else {}
 
-    async def _get(self, url: str, package: Package) -> httpx.Response | None:
+    async def _get(
+        self, url: str, package: Package, *, max_bytes: int = MAX_ENTRY_BYTES
+    ) -> httpx.Response | None:
         """None where it has nothing there: 404 and 410 say so."""
-        response = await self._server.read(httpx.URL(url))
+        response = await self._server.read(httpx.URL(url), max_bytes=max_bytes)
         if response.status_code in {404, 410}:
             return None
         return self._server.explain(response, f"{package}: {url}")

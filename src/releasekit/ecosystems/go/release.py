@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import edit, module_zip, paths
 from releasekit.ecosystems.go.edit import Sums
@@ -20,6 +20,7 @@ from releasekit.ecosystems.go.objects import (
     tag_object,
     tree_object,
 )
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.source import Sources
     from releasekit.model import Published
+
+_MAX_VERSION_CHARS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +103,12 @@ def version_in(info: bytes) -> str:
     origin. https://go.dev/ref/mod#goproxy-protocol
     """
     try:
-        return str(json.loads(info)["Version"])
+        version = parse_json(info)["Version"]
     except (LookupError, TypeError) as error:
         raise ValueError("it names no version") from error
+    if not isinstance(version, str) or len(version) > _MAX_VERSION_CHARS:
+        raise ValueError("it names no version")
+    return version
 
 
 def build_module(

@@ -4,14 +4,17 @@ file by file, since there is no listing that all of them have.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import Inputs, layout
+from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.login import pair
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
 from releasekit.errors import MissingCredentials, Transient
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -127,10 +130,12 @@ class Reader:
         )
         return {name: digest for name, digest in zip(names, digests, strict=True) if digest}
 
-    async def get(self, package: Package, path: PurePosixPath) -> bytes | None:
+    async def get(
+        self, package: Package, path: PurePosixPath, *, max_bytes: int = MAX_BYTES
+    ) -> bytes | None:
         """A file's bytes; None when it is surely absent. Raises Transient, Denied, Rejected."""
         url = self._server.at(str(path))
-        response = await self._server.read(url, self._headers())
+        response = await self._server.read(url, self._headers(), max_bytes=max_bytes)
         if response.status_code in _ABSENT:
             return None
         return self._server.explain(response, f"{package}: {url}").content
@@ -158,8 +163,8 @@ class Reader:
                 raise Transient(
                     f"{package}: {name}.sha1 on {self._server.url} is {error}"
                 ) from error
-        data = await self.get(package, path) if whole else None
-        return "" if data is None else _sha256(data)
+        data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None
+        return "" if data is None else await asyncio.to_thread(_sha256, data)
 
     def _built(self, package: Package) -> dict[str, Path]:
         """The files of it that this run or an earlier one has built, by name."""

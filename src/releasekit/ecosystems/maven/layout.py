@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.directory import misnamed
+from releasekit.ecosystems.shared.documents import known_digest
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -95,6 +96,6 @@ def is_checksum(filename: str) -> bool:
 def parse_checksum(page: bytes) -> str:
     """The hexadecimal digest in such a file, which may name the file too; raises ValueError."""
     word = b"".join(page[:1024].split()[:1]).decode("ascii", "replace").lower()
-    if not word or set(word) - set("0123456789abcdef"):
+    if not known_digest("sha1", word):
         raise ValueError("not a checksum")
     return word

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.maven import layout, versions
 from releasekit.ecosystems.maven.document import parse_document
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -38,7 +39,7 @@ def listed_versions(page: bytes) -> tuple[str, ...]:
     """The versions a page names, in its order; raises ValueError for what is no such page."""
     root = parse_document(page)
     if root.tag != "metadata":
-        raise ValueError(f"its root is <{root.tag}>, not <metadata>")
+        raise ValueError(f"its root is <{clip(root.tag, 60)}>, not <metadata>")
     named = root.all("versioning", "versions", "version")
     return tuple(version.text.strip() for version in named)
 

@@ -117,7 +117,7 @@ class Portal:
         what = f"the deployment of {one_line(names, 200)}"
         if not self._server.accept(response, what):
             raise Rejected(f"{what}: HTTP {response.status_code}")
-        identifier = response.text.strip()
+        identifier = response.content[:1000].decode("utf-8", "replace").strip()
         if not identifier or len(identifier) > 100 or not identifier.isprintable():
             raise Transient(f"{what}: {self.url} gave it no usable id", ambiguous=True)
         self._record(digest, identifier)
@@ -143,14 +143,15 @@ class Portal:
             case None:
                 return None
             case _:
-                raise Transient(f"{self.url}: deployment {identifier} is in state {state!r}")
+                shown = one_line(str(state), 100)
+                raise Transient(f"{self.url}: deployment {identifier} is in state {shown!r}")
 
     async def _ask(self, identifier: str) -> dict[str, object] | None:
         url = self._endpoint("status").copy_with(params={"id": identifier})
         response = await self._server.read(url, self._login.header("Bearer"), method="POST")
         if response.status_code == 404:
             return None
-        return self._server.document(response, f"deployment {identifier}")
+        return await self._server.document(response, f"deployment {identifier}")
 
     async def _refused(self, identifier: str) -> Rejected:
         """With the portal's own words; the deployment is deleted, as nothing can come of it."""

@@ -13,9 +13,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm.reference import is_range
-from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
+from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,17 +75,29 @@ def integrity(sha512: str) -> str:
     return f"sha512-{base64.b64encode(bytes.fromhex(sha512)).decode('ascii')}"
 
 
+def packument_of(page: bytes, version: str) -> dict[str, dict[str, Any]]:
+    """What is wanted of a packument: the entry of one version, and the dist-tags. Raises
+    ValueError. Blocks.
+    """
+    found: dict[str, dict[str, Any]] = {"versions": {}, "dist-tags": {}}
+    for key, name, value in entries(page, found.keys()):
+        if name and (name == version or key == "dist-tags"):
+            found[key][name] = value
+    return found
+
+
 def digest_of(dist: Mapping[str, Any]) -> str:
     """`algorithm:hex` of a `dist`, empty where it has none that is known."""
-    for part in str(dist.get("integrity", "")).split():
+    for part in text_in(dist, "integrity").split():
         algorithm, _, value = part.partition("-")
         if algorithm == "sha512":
             try:
-                return f"sha512:{base64.b64decode(value.partition('?')[0], validate=True).hex()}"
+                found = base64.b64decode(value.partition("?")[0], validate=True).hex()
             except ValueError:
                 continue
-    shasum = dist.get("shasum")
-    return f"sha1:{shasum.lower()}" if isinstance(shasum, str) and shasum else ""
+            if digest := known_digest("sha512", found):
+                return digest
+    return known_digest("sha1", dist.get("shasum"))
 
 
 def checked_tag(tag: str, *, where: str) -> str:

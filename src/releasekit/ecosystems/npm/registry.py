@@ -14,7 +14,7 @@ from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
+from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
@@ -100,7 +100,7 @@ class NpmRegistry:
     async def lookup(self, package: Package) -> Published | None:
         response = await self._read(package, package.version, headers=_FRESH)
         if response.status_code == 200:
-            entry: Any = self._server.document(response, f"{package}: {response.request.url}")
+            entry: Any = await self._server.document(response, f"{package}: {response.request.url}")
         else:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
@@ -179,7 +179,12 @@ class NpmRegistry:
         response = await self._read(package, headers=_ABBREVIATED)
         if response.status_code == 404:
             return {}
-        return self._server.document(response, f"{package}: {response.request.url}")
+        what = f"{package}: {response.request.url}"
+        self._server.explain(response, what)
+        try:
+            return await asyncio.to_thread(document.packument_of, response.content, package.version)
+        except ValueError as error:
+            raise Transient(f"{what}: not a packument ({error})") from error
 
     async def _read(
         self, package: Package, *path: str, headers: Mapping[str, str]
@@ -188,9 +193,8 @@ class NpmRegistry:
         token = self._login.for_reading()
         if token is not None:
             sent["Authorization"] = f"Bearer {token.reveal()}"
-        return await self._server.read(
-            self._server.at("/".join([escaped(package.id.name), *path])), sent
-        )
+        url = self._server.at("/".join([escaped(package.id.name), *path]))
+        return await self._server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
 
     def _page_url(self, package: Package) -> str:
         if self._server.url.host == "registry.npmjs.org":

@@ -16,6 +16,7 @@ from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,10 +97,12 @@ class IndexExchange(login.Exchange):
         )
 
     def lifetime_s(self, response: httpx.Response) -> float:
-        expires = response.json().get("expires")
+        expires = parse_json(response.content).get("expires")
         if not isinstance(expires, int | float):
             return LIFETIME_S
-        return min(max(expires - time.time(), 0.0), LIFETIME_S)
+        # Compared first: an integer may be too large to be subtracted from.
+        now = time.time()
+        return max(min(expires, now + LIFETIME_S) - now, 0.0)
 
     def _at(self, path: str) -> httpx.URL:
         return self._url.copy_with(path=path, query=None, fragment=None)

@@ -17,7 +17,7 @@ from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.ecosystems.shared.answers import all_stored
 from releasekit.ecosystems.shared.login import pair
-from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server, below
+from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import PlanError, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe, same_origin
@@ -126,14 +126,13 @@ class PackageIndex:
         self._unknown.discard(package.id.name)
         what = f"{package}: {response.request.url}"
         self._index.explain(response, what)
-        kind = response.headers.get("Content-Type", "")
         try:
             # Beside the loop: there are pages of a hundred thousand files.
-            listed = await asyncio.to_thread(simple_index.parse_page, response.content, kind)
+            return await asyncio.to_thread(
+                _published, response, package, url=self._project_url(package)
+            )
         except ValueError as error:
             raise Transient(f"{what}: not a page of a simple index ({error})") from error
-        url = self._project_url(package)
-        return await asyncio.to_thread(simple_index.published, listed, package, url=url)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         token = await self._login.get(package)
@@ -179,7 +178,8 @@ class PackageIndex:
         token = self._login.for_reading()
         if token is not None and same_origin(index, self._endpoints.upload):
             headers["Authorization"] = self._basic(token)
-        return await self._index.read(below(index, f"{package.id.name}/"), headers)
+        url = below(index, f"{package.id.name}/")
+        return await self._index.read(url, headers, max_bytes=MAX_PAGE_BYTES)
 
     def _basic(self, token: Secret) -> str:
         return f"Basic {pair(self._user, token)}"
@@ -196,6 +196,11 @@ class PackageIndex:
         if index.host in _PUBLIC:
             return f"https://{index.host}/project/{package.id.name}/{package.version}/"
         return str(below(index, f"{package.id.name}/"))
+
+
+def _published(response: httpx.Response, package: Package, *, url: str) -> Published | None:
+    kind = response.headers.get("Content-Type", "")
+    return simple_index.published(simple_index.parse_page(response.content, kind), package, url=url)
 
 
 def _is_devpi(response: httpx.Response) -> bool:

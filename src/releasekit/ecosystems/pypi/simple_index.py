@@ -6,7 +6,6 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,11 +14,14 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
+from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.errors import Rejected
 from releasekit.model import Published
+from releasekit.text.escape import clip
+from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from releasekit.model import Package
 
@@ -33,6 +35,12 @@ HEADERS: Final = {
     # A page cached on the way would hide a release that is there, or show one that is not.
     "Cache-Control": "no-cache, max-age=0",
 }
+
+# No file system and no client takes half as much.
+MAX_NAME_CHARS: Final = 8 * 1024
+MAX_LINK_CHARS: Final = 16 * 1024
+# Of one version; the most that are known are some hundred wheels.
+MAX_FILES: Final = 10_000
 
 # A tag or a comment. What has been matched is not given back, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
@@ -50,18 +58,21 @@ class Listed:
     digest: str
 
 
-def parse_page(body: bytes, content_type: str) -> tuple[Listed, ...]:
+def parse_page(body: bytes, content_type: str) -> Iterator[Listed]:
     """The files of one project's page. Raises ValueError for what is no such page."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.endswith("json"):
-        return tuple(_from_json(body))
+        return _from_json(body)
     if kind.endswith("html"):
-        return tuple(_from_html(body))
-    raise ValueError(f"a page of type {kind or 'unknown'!r}")
+        return _from_html(body)
+    raise ValueError(f"a page of type {clip(kind or 'unknown', 60)!r}")
 
 
 def published(listed: Iterable[Listed], package: Package, *, url: str) -> Published | None:
-    """Those of the files that belong to this version of the package; None when there are none."""
+    """Those of the files that belong to this version of the package; None when there are none.
+
+    Raises ValueError for more than any version has.
+    """
     version = Version(package.version)
     files: dict[str, str] = {}
     kinds: set[str] = set()
@@ -69,6 +80,8 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
         release = release_of(file.filename)
         if release is None or release[:2] != (package.id.name, version):
             continue
+        if len(files) >= MAX_FILES:
+            raise ValueError(f"more than {MAX_FILES} files of {version}")
         if not file.digest:
             raise Rejected(
                 f"{package}: {url} lists {file.filename} without a digest, so "
@@ -82,6 +95,8 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
 
 def release_of(filename: str) -> tuple[str, Version, str] | None:
     """Canonical name, version and "bdist_wheel" or "sdist"; None for any other file."""
+    if len(filename) > MAX_NAME_CHARS:
+        return None
     parts = filename.removesuffix(".whl").split("-")
     try:
         if filename.endswith(".whl") and len(parts) in {5, 6}:
@@ -93,32 +108,27 @@ def release_of(filename: str) -> tuple[str, Version, str] | None:
     return name, version, "sdist"
 
 
-def _digest(hashes: dict[str, str]) -> str:
+def _digest(hashes: Mapping[str, object]) -> str:
     for algorithm in ("sha256", *sorted(hashes)):
-        if value := hashes.get(algorithm):
-            return f"{algorithm}:{value.lower()}"
+        if digest := known_digest(algorithm, hashes.get(algorithm)):
+            return digest
     return ""
 
 
-def _from_json(body: bytes) -> Iterable[Listed]:
-    try:
-        page = json.loads(body)
-    except RecursionError as error:
-        raise ValueError("JSON nested too deeply") from error
-    if not isinstance(page, dict) or not isinstance(page.get("files"), list):
-        raise ValueError("JSON without a list of files")  # noqa: TRY004 (about the page)
-    for file in page["files"]:
-        if not isinstance(file, dict) or not isinstance(file.get("filename"), str):
-            raise ValueError("a file without a filename")  # noqa: TRY004
-        hashes = file.get("hashes")
-        known = hashes.items() if isinstance(hashes, dict) else ()
-        yield Listed(
-            file["filename"],
-            _digest({str(name): value for name, value in known if isinstance(value, str)}),
-        )
+def _from_json(body: bytes) -> Iterator[Listed]:
+    listed = False
+    for _, name, file in entries(body, {"files"}):
+        if name is None:
+            listed = isinstance(file, list)
+        elif listed:
+            if not text_in(file, "filename"):
+                raise ValueError("a file without a filename")
+            yield Listed(file["filename"], _digest(table_in(file, "hashes")))
+    if not listed:
+        raise ValueError("JSON without a list of files")
 
 
-def _from_html(body: bytes) -> Iterable[Listed]:
+def _from_html(body: bytes) -> Iterator[Listed]:
     for target in _links(body.decode("utf-8", "replace")):
         # The text of a link is for people: where it leads to is what a client downloads.
         parts = urlsplit(target)
@@ -127,12 +137,18 @@ def _from_html(body: bytes) -> Iterable[Listed]:
         yield Listed(filename, _digest({algorithm: value}) if separator else "")
 
 
-def _links(text: str) -> Iterable[str]:
+def _links(text: str) -> Iterator[str]:
     """Where the links of a page lead, in one pass: html.parser starts over for each tag or comment
     that has no end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
     position = 0
-    while position >= 0 and (opening := _OPENING.search(text, position)):
+    # Found by its first character alone: a search for more would keep the interpreter to itself
+    # for as long as a page goes on with what is no tag.
+    while position >= 0 and (position := text.find("<", position)) >= 0:
+        opening = _OPENING.match(text, position)
+        if opening is None:
+            position += 1
+            continue
         if opening["tag"] is None:
             position = text.find("-->", opening.start() + 2)
             continue
@@ -144,4 +160,6 @@ def _links(text: str) -> Iterable[str]:
                 target = target or value or ""
         position = text.find(">", position)
         if target and opening["tag"].lower() == "a" and position >= 0:
+            if len(target) > MAX_LINK_CHARS:
+                raise ValueError(f"a link of more than {MAX_LINK_CHARS} characters")
             yield html.unescape(target)

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+_HEX: Final = frozenset("0123456789abcdef")
+# In hex, of all algorithms that registries show digests of.
+_CHARS: Final = {
+    "md5": 32,
+    "sha1": 40,
+    "sha224": 56,
+    "sha256": 64,
+    "sha384": 96,
+    "sha512": 128,
+    "sha3_256": 64,
+    "sha3_512": 128,
+    "blake2s": 64,
+    "blake2b": 128,
+    "blake2b_256": 64,
+}
+
+
+def known_digest(algorithm: str, value: object) -> str:
+    """`algorithm:hex` of what a registry shows, empty for what cannot be such a digest."""
+    if not isinstance(value, str) or len(value) != _CHARS.get(algorithm):
+        return ""
+    digest = value.lower()
+    return "" if set(digest) - _HEX else f"{algorithm}:{digest}"
 
 
 def checked_table(document: Mapping[str, object], *keys: str, path: Path) -> Mapping[str, object]:

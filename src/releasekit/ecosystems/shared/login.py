@@ -50,7 +50,12 @@ class Exchange(ABC):
         self._http = services.http
         self._credentials = services.credentials
         self._identity = IdTokens(services.credentials, services.http)
-        self._policy = RetryPolicy(config.max_retries, config.retry_base_delay_s)
+        self._policy = RetryPolicy(
+            config.max_retries,
+            config.retry_base_delay_s,
+            deadline_s=config.task_timeout_s,
+            patience=services.patience,
+        )
 
     @property
     def what(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ import httpx
 from releasekit.errors import Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
+from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 # It may unpack, check and scan a large file before it answers.
 UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
+
+# A page of all that there is of one package: the largest simple page of pypi.org is under 20 MiB.
+MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
+# A published file, where nothing but its bytes tells its digest.
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 
 class Server:
@@ -36,7 +43,11 @@ class Server:
         self.explain = partial(answers.explain, redact=redact)
         self.words = partial(client.message_of, redact=redact)
         self._policy = client.RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=self.circuit
+            config.max_retries,
+            config.retry_base_delay_s,
+            deadline_s=config.task_timeout_s,
+            circuit=self.circuit,
+            patience=services.patience,
         )
 
     def at(self, path: str) -> httpx.URL:
@@ -44,23 +55,30 @@ class Server:
         return below(self.url, path)
 
     async def read(
-        self, url: httpx.URL, headers: Mapping[str, str] | None = None, *, method: str = "GET"
+        self,
+        url: httpx.URL,
+        headers: Mapping[str, str] | None = None,
+        *,
+        method: str = "GET",
+        max_bytes: int = MAX_ENTRY_BYTES,
     ) -> httpx.Response:
         """Retried; every answer whose status is not worth another attempt, 404 included."""
         return await client.request_with_retry(
-            self.http, method, url, headers=headers, policy=self._policy
+            self.http, method, url, headers=headers, policy=self._policy, max_bytes=max_bytes
         )
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """One attempt, for the scheduler to retry."""
-        return await client.send(self.http, request, circuit=self.circuit)
+        return await client.send(
+            self.http, request, circuit=self.circuit, max_bytes=MAX_ENTRY_BYTES
+        )
 
-    def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
+    async def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
         """The JSON object of a success; Transient for anything else that is one."""
         self.explain(response, what)
         try:
-            found = response.json()
-        except (ValueError, RecursionError) as error:
+            found = await asyncio.to_thread(parse_json, response.content, max_bytes=MAX_ENTRY_BYTES)
+        except ValueError as error:
             raise Transient(f"{what}: not JSON ({error})") from error
         if not isinstance(found, dict):
             raise Transient(f"{what}: not a JSON object")
