@@ -128,7 +128,8 @@ def case_of(row: Row, protocol: str) -> Case:
         never_says=row.never_says,
         prepare=_remote if protocol == "go" else None,
         server=Served(row, world),
-        may_write=("remote.git",),
+        # The index is a cache, which git keeps up to date when it compares.
+        may_write=("remote.git", "w/.git/index"),
     )
 
 

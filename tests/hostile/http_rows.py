@@ -148,7 +148,7 @@ def _wishes() -> Iterator[Row]:
             argv=_RETRIED,
             says=("max-wait",),
             protocols=_UPLOADERS[at : at + 3],
-            outcomes=("failed", "blocked"),
+            outcomes=("failed",),
         )
     for at, (name, wish) in enumerate(_ODD_WISHES):
         yield Row(
@@ -252,7 +252,7 @@ def _turns() -> Iterator[Row]:
         trick=says(410, b"gone"),
         stage=Stage.UPLOAD,
         protocols=_UPLOADERS,
-        outcomes=("failed", "blocked"),
+        outcomes=("failed",),
     )
 
 
