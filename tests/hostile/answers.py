@@ -77,6 +77,16 @@ class Served:
         with Wire(self._answer) as self.wire:
             yield self.wire.url
 
+    @property
+    def leaked(self) -> list[str]:
+        """Whatever came with credentials where they were not for."""
+        assert self.wire
+        return [
+            request.target
+            for request in self.wire.seen
+            if request.credentials and request.header("Host").startswith("localhost")
+        ]
+
     def _answer(self, request: Request) -> Iterable[Part]:
         assert self.wire
         assert self._spoken

@@ -65,6 +65,7 @@ _REDIRECTS: Final = (
     ("with-userinfo", f"http://releaser:{SIGNATURE}@registry.example/", ""),
     ("with-commands", "https://registry.example/%0a::error::INJECTED", ""),
     ("of-1MB", "{url}/" + "x" * 10**6, ""),
+    ("to-another-origin", "{elsewhere}/elsewhere", ""),
 )
 # Each as the answer to the plan's question, whose outcome is certain; 429 is asked again.
 _WISHES: Final = (
@@ -122,11 +123,12 @@ def _redirects() -> Iterator[Row]:
             trick=redirecting(where),
             stage=Stage.READ,
             protocols=_some(2, at),
+            argv=_PATIENT,
             says=(said,) if said else (),
             never_says=(SIGNATURE,),
         )
         yield row
-        upload = replace(row, stage=Stage.UPLOAD, says=(), argv=_PATIENT)
+        upload = replace(row, stage=Stage.UPLOAD, says=())
         yield replace(upload, protocols=("pypi", "maven") if at % 2 else ("npm", "cargo"))
 
 
@@ -161,7 +163,12 @@ def _wishes() -> Iterator[Row]:
 
 
 def _words() -> Iterator[Row]:
-    for status, kind in ((403, "text/plain"), (500, "text/html"), (422, "application/json")):
+    for status, kind in (
+        (403, "text/plain"),
+        (500, "text/html"),
+        (422, "application/json"),
+        (200, "application/json"),
+    ):
         row = Row(
             name=f"echo-{status}",
             trick=tricks.echo(status, kind),

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hostile import http_rows, page_rows, repository_rows
-from hostile.answers import cases_of
+from hostile.answers import Served, cases_of
+from hostile.http_tricks import SIGNATURE
 
 if TYPE_CHECKING:
     from hostile.case import Case
@@ -22,8 +23,11 @@ def _named(case: Case) -> str:
 
 @pytest.mark.parametrize("case", cases_of(http_rows.ROWS), ids=_named)
 def test_what_any_server_can_do(case: Case, judge: Judge) -> None:
-    """R15, R40, R50, R51"""
-    judge(case)
+    """R15, R37, R40, R50, R51"""
+    ended = judge(case)
+    assert isinstance(case.server, Served)
+    assert not case.server.leaked
+    assert not [name for name, data in ended.written.items() if SIGNATURE.encode() in data]
 
 
 @pytest.mark.parametrize("case", cases_of((*page_rows.ROWS, *repository_rows.ROWS)), ids=_named)
