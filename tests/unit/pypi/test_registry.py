@@ -338,3 +338,18 @@ def test_a_local_version_is_refused_where_it_can_never_be_uploaded(
         assert "no-local-version" in caught.value.hint
     else:
         assert using(Server({}), place, plan_notes) == ""
+
+
+def test_an_answer_that_cannot_be_read_leaves_open_what_became_of_an_upload(tmp_path: Path) -> None:
+    """R15, R16: all of the file was sent, so the registry has to be asked."""
+    coded = httpx.Response(
+        200, headers={"Content-Encoding": "x-evil"}, stream=httpx.ByteStream(b"OK")
+    )
+    artifact = distributions.wheel(tmp_path, PACKAGE)
+    with pytest.raises(Transient) as caught:
+        using(
+            Server({"/team/legacy/": coded}),
+            PRIVATE,
+            lambda registry: registry.upload(PACKAGE, [artifact]),
+        )
+    assert caught.value.ambiguous

@@ -109,10 +109,12 @@ class Build:
         os.close(write_end)
 
     def read(self) -> bool:
-        """False at the end of what the child has to say."""
+        """False at the end of what the child has to say, which is a line: what a build has left
+        running may keep the pipe open.
+        """
         chunk = os.read(self.fd, 65536)
         self._received += chunk
-        return bool(chunk)
+        return bool(chunk) and not chunk.endswith(b"\n")
 
     def end(self) -> int:
         """Its wait status, once it has ended; what it has left in the tree is removed."""
@@ -148,7 +150,7 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
         answer["modules"] = _reusable(set(sys.modules) - before)
         sys.stdout.flush()
         with os.fdopen(write_end, "wb") as pipe:
-            pipe.write(json.dumps(answer).encode())
+            pipe.write(json.dumps(answer).encode() + b"\n")
         status = 0
     except BaseException:  # noqa: BLE001 - the end of this process; setup.py may call sys.exit()
         traceback.print_exc()

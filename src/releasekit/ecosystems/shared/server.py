@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.errors import Transient
+from releasekit.errors import Rejected, Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
@@ -69,9 +69,15 @@ class Server:
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """One attempt, for the scheduler to retry."""
-        return await client.send(
-            self.http, request, circuit=self.circuit, max_bytes=MAX_ENTRY_BYTES
-        )
+        try:
+            return await client.send(
+                self.http, request, circuit=self.circuit, max_bytes=MAX_ENTRY_BYTES
+            )
+        except Rejected as error:
+            if isinstance(error.__cause__, httpx.TransportError):
+                raise  # no connection stood, so nothing was sent
+            # All of it was sent; an answer that nobody reads says nothing of what became of it.
+            raise Transient(str(error), ambiguous=True, hint=error.hint) from error
 
     async def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
         """The JSON object of a success; Transient for anything else that is one."""
