@@ -31,6 +31,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+import httpx
 import releasekit
 from releasekit.__main__ import main
 from releasekit.text.output import ignore_write_errors
@@ -81,6 +83,7 @@ def serve(descriptor: int) -> None:
         # The worker of builds is a program, not a module.
         if not module.name.endswith((".__main__", ".worker")):
             importlib.import_module(module.name)
+    asyncio.run(_warmed())
     gc.collect()
     gc.freeze()
     pickle.dump(_speed(), answers)
@@ -96,6 +99,12 @@ def serve(descriptor: int) -> None:
             _become(request)
         pickle.dump(_awaited(pid, request.wall_s), answers)
         answers.flush()
+
+
+async def _warmed() -> None:
+    """What a client imports as it is opened and closed."""
+    async with httpx.AsyncClient(), anyio.Lock():
+        pass
 
 
 def _speed() -> float:
