@@ -100,6 +100,8 @@ class Case:
     # A process of its own, as a user starts it, where a fork of one that has imported everything
     # would not show it; its stall is not measured.
     executed: bool = False
+    # There is no stream to say a reason in.
+    silent: bool = False
     # Peak memory, in MB, and the longest time that the event loop may be deaf, in seconds of CPU.
     peak_mb: float = 300.0
     # When it is killed; a machine may be busy.

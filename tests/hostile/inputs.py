@@ -196,7 +196,6 @@ def _config_files() -> Iterator[Case]:
         )
     options = {
         "a huge integer": HUGE,
-        "a table": "{ a = 1 }",
         "a list of lists": "[[1]]",
         "text for the runner": '"\\n::error::INJECTED"',
     }
