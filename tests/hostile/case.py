@@ -81,6 +81,8 @@ class Case:
     says: tuple[str, ...] = ()
     # And none of these.
     never_says: tuple[str, ...] = ()
+    # What no file in the registry holds, packed or not.
+    unpublished: bytes = b""
     # Name of a package → its outcome in results.json of the state directory.
     outcomes: Mapping[str, str] = field(default_factory=dict)
     # Called with the root once the files are there.

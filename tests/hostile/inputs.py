@@ -1,4 +1,4 @@
-"""Every input there is × values that mean harm, and releasekit.toml and arguments that do."""
+"""Every input there is with values that mean harm, and releasekit.toml and arguments that do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_KIND: Final[Mapping[str, Mapping[str, str]]] = {
         "traversal": "../canary/inside",
         "component of 300": "p" * 300,
     },
-    "int": {"huge": HUGE, "negative": "-1", "other digits": "٣"},
+    "int": {"huge": HUGE, "negative": "-1", "other digits": "\u0663"},
     "duration": {"huge": f"{HUGE}h", "negative": "-1s", "infinite": "inf"},
     "registry": {
         "userinfo": "https://me:hunter2@example.invalid/",
@@ -170,9 +170,7 @@ def _config_files() -> Iterator[Case]:
         ),
         "a dependency on itself": '[dependencies]\n"pypi:acme-a" = ["pypi:acme-a"]\n',
         "50,000 dependencies": "[dependencies]\n"
-        + '"pypi:acme-a" = ['
-        + ", ".join(f'"pypi:x{n}"' for n in range(20_000))
-        + "]\n",
+        '"pypi:acme-a" = [' + ", ".join(f'"pypi:x{n}"' for n in range(20_000)) + "]\n",
         "a dependency with ESC": '[dependencies]\n"pypi:\\u001b[2J" = []\n',
         "dist outside": '[dist]\n"pypi" = "../canary"\n',
         "dist that is a fifo": 'dist = "../fifo"\n',

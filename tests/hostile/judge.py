@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import re
+import zlib
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
 
@@ -62,9 +64,19 @@ def _verdict(case: Case, ended: Ended) -> Iterator[str]:
     for pattern in case.never_says:
         if re.search(pattern, ended.streams, re.MULTILINE):
             yield f"says {pattern!r}"
+    for name, content in ended.written.items() if case.unpublished else ():
+        if name.startswith("registry/") and case.unpublished in _packed(content):
+            yield f"{name} holds {case.unpublished!r}"
     for name, outcome in case.outcomes.items():
         if ended.results.get(name) != outcome:
             yield f"{name} is {ended.results.get(name)}, not {outcome}"
+
+
+def _packed(content: bytes) -> bytes:
+    try:
+        return content + gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        return content
 
 
 def _streams(case: Case, ended: Ended) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""Manifests that mean harm: every file that discovery reads × what a file can be, and what only one
-format can say.
+"""Manifests that mean harm: whatever a file can be in place of every file that discovery reads, and
+what only one format can say.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _pypi() -> Iterator[Case]:
         "100,000 zeros": "0" * 100_000 + "x",
         "a local part of 100,000": "1.0+" + "a." * 50_000 + "!",
         "an epoch": f"{HUGE}!1",
-        "of other digits": "١.٢",
+        "of other digits": "\u0661.\u0662",
     }
     for name, text in versions.items():
         yield _case(f"version: {name}", member, project(version=text), codes=SAID)
@@ -489,7 +489,7 @@ def _maven() -> Iterator[Case]:
             f"{POM.replace('acme', '&a;')}"
         ),
         "laughs": "<!DOCTYPE project ["
-        + "<!ENTITY a0 'ha'>"
+        "<!ENTITY a0 'ha'>"
         + "".join(f"<!ENTITY a{n} '{f'&a{n - 1};' * 10}'>" for n in range(1, 12))
         + f"]>{POM.replace('acme', '&a11;')}",
         "an unknown entity": POM.replace("acme", "&nbsp;"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import codecs
 import ctypes
 import faulthandler
 import gc
@@ -23,6 +24,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -31,9 +33,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-import httpx
 import releasekit
+from hostile.workspaces_of import CRATES, GO, MAVEN, NPM, PNPM_WORKSPACE, PYPI
 from releasekit.__main__ import main
 from releasekit.text.output import ignore_write_errors
 
@@ -83,7 +84,7 @@ def serve(descriptor: int) -> None:
         # The worker of builds is a program, not a module.
         if not module.name.endswith((".__main__", ".worker")):
             importlib.import_module(module.name)
-    asyncio.run(_warmed())
+    _warm_up()
     gc.collect()
     gc.freeze()
     pickle.dump(_speed(), answers)
@@ -101,10 +102,21 @@ def serve(descriptor: int) -> None:
         answers.flush()
 
 
-async def _warmed() -> None:
-    """What a client imports as it is opened and closed."""
-    async with httpx.AsyncClient(), anyio.Lock():
-        pass
+def _warm_up() -> None:
+    """Import what runs import late: a fork as another user might not be allowed to read it."""
+    for encoding in ("utf-16-le", "idna"):
+        codecs.lookup(encoding)
+    workspaces = (PYPI, NPM, PNPM_WORKSPACE, CRATES, GO, MAVEN, {"w/pyproject.toml": "x = = 1"})
+    streams = sys.stdout, sys.stderr
+    for files in workspaces:
+        with tempfile.TemporaryDirectory(prefix="hostile-") as directory, io.StringIO() as said:
+            for name, text in files.items():
+                path = Path(directory, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            sys.stdout = sys.stderr = said
+            main(["plan", f"{directory}/w", "--registry", f"dir:{directory}/registry"])
+            sys.stdout, sys.stderr = streams
 
 
 def _speed() -> float:
