@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from hostile.case import SECRETS, Case, Fifo, Folder, Link, Sparse
-from hostile.manifests import EVIL, HUGE, REFUSED, SAID
+from hostile.manifests import HUGE, REFUSED, SAID
 from hostile.workspaces_of import NPM, PYPI
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
@@ -20,8 +20,7 @@ _DIR: Final = {"RELEASEKIT_REGISTRY": "dir:{root}/registry"}
 
 # By kind of input; each is refused, or does no harm.
 _OF_ALL: Final = {
-    "command": "x\n::error::INJECTED\r::error::INJECTED",
-    "escape": "\x1b]0;owned\x07",
+    "command": "x\n::error::INJECTED\r::error::INJECTED\x1b]0;owned\x07",
     "long": "x" * 100_000,
     "invalid bytes": os.fsdecode(b"\xff\xfe\x80"),
 }
@@ -53,7 +52,7 @@ _STRICT: Final = frozenset({"int", "duration", "choice", "bool", "registry", "in
 def _inputs() -> Iterator[Case]:
     for name, declaration in DECLARED.inputs.items():
         for what, value in {**_OF_ALL, **_OF_KIND[declaration.kind]}.items():
-            strict = declaration.kind in _STRICT or what in {"command", "escape", "long"}
+            strict = declaration.kind in _STRICT or what in {"command", "long"}
             yield Case(
                 name=f"{name}: {what}",
                 files={**PYPI, "fifo": Fifo()},
@@ -66,11 +65,9 @@ def _inputs() -> Iterator[Case]:
 
 def _secrets() -> Iterator[Case]:
     values = {
-        "lines": "first-line-of-it\nsecond-line-of-it",
         "command": "tok::error::INJECTED%0A::error::INJECTED",
         "long": "hunter2" * 20_000,
         "invalid bytes": os.fsdecode(b"hunter2\xff\xfe"),
-        "one letter": "e",
     }
     for name, declaration in DECLARED.secrets.items():
         for what, value in values.items():
@@ -205,13 +202,6 @@ def _config_files() -> Iterator[Case]:
                     files={**PYPI, **NPM, "w/releasekit.toml": f"[{ecosystem}]\n{key} = {value}\n"},
                     codes=SAID,
                 )
-    for what, text in EVIL.items():
-        yield Case(
-            name=f"config-file: {what}",
-            files=PYPI,
-            argv=(*PLAN, "--config-file", text or "x", "--registry", "dir:{root}/registry"),
-            codes=frozenset({2}),
-        )
 
 
 def _files_written() -> Iterator[Case]:
