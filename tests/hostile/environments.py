@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from hostile.case import Case, Fifo, Folder, Link
-from hostile.inputs import cases
+from hostile.case import Case, Content, Fifo, Folder, Link, cases
 from hostile.manifests import REFUSED, SAID
 from hostile.workspaces_of import CRATES, MAVEN, MEMBER, NPM, PNPM_WORKSPACE, PYPI
 
@@ -123,7 +122,7 @@ def _streams() -> Iterator[Case]:
                 silent=2 in closed,
             )
     for name in _RUNNER:
-        places: Mapping[str, object] = {
+        places: Mapping[str, Content] = {
             "a fifo": Fifo(),
             "a directory": Folder(),
             "a link to nothing": Link("{root}/nowhere/x"),
@@ -132,7 +131,7 @@ def _streams() -> Iterator[Case]:
         for what, content in places.items():
             yield Case(
                 name=f"{name} is {what}",
-                files={**PYPI, "place": content},  # type: ignore[dict-item]
+                files={**PYPI, "place": content},
                 environment={name: "{root}/place"},
                 codes=SAID,
             )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from hostile.case import SECRETS, Case, Fifo, Folder, Link, Sparse
+from hostile.case import SECRETS, Case, Content, Fifo, Folder, Link, Sparse, cases
 from hostile.manifests import HUGE, REFUSED, SAID
-from hostile.workspaces_of import NPM, PYPI
+from hostile.workspaces_of import BUILT, NPM, PUBLISH, PYPI
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 DECLARED: Final = Declared.for_ecosystems(ECOSYSTEMS)
 PLAN: Final = ("plan",)
@@ -25,7 +25,7 @@ _OF_ALL: Final = {
     "invalid bytes": os.fsdecode(b"\xff\xfe\x80"),
 }
 _OF_KIND: Final[Mapping[str, Mapping[str, str]]] = {
-    "text": {"userinfo": "https://me:hunter2@example.invalid/"},
+    "text": {},
     "path": {
         "environment": "/proc/self/environ",
         "traversal": "../canary/inside",
@@ -60,6 +60,8 @@ def _inputs() -> Iterator[Case]:
                 environment={**_DIR, declaration.variable: value},
                 codes=REFUSED if strict else SAID,
                 never_says=("hunter2",),
+                # What a user names outside of the workspace is for the run to write.
+                may_write=("canary/inside",) if name == "state-directory" else (),
             )
 
 
@@ -137,7 +139,7 @@ def _arguments() -> Iterator[Case]:
 
 
 def _config_files() -> Iterator[Case]:
-    texts: Mapping[str, object] = {
+    texts: Mapping[str, Content] = {
         "a huge integer": f"concurrency = {HUGE}\n",
         "a huge float": "concurrency = 1e999\n",
         "not a number": "task-timeout = nan\n",
@@ -181,9 +183,10 @@ def _config_files() -> Iterator[Case]:
     }
     for name, content in texts.items():
         benign = {"a million lines", "a state directory outside", "a registry over the canary"}
+        benign.add("a registry with a password")  # another one is given
         yield Case(
             name=f"releasekit.toml: {name}",
-            files={**PYPI, "fifo": Fifo(), "w/releasekit.toml": content},  # type: ignore[dict-item]
+            files={**PYPI, "fifo": Fifo(), "w/releasekit.toml": content},
             argv=PLAN,
             environment=_DIR,
             codes=SAID if name in benign else REFUSED,
@@ -206,37 +209,30 @@ def _config_files() -> Iterator[Case]:
 
 def _files_written() -> Iterator[Case]:
     """`plan-file` and `results-file` where something is."""
-    places: Mapping[str, tuple[str, Mapping[str, object]]] = {
-        "a manifest": ("pyproject.toml", {}),
-        "a manifest of a member": ("packages/a/pyproject.toml", {}),
+    places: Mapping[str, tuple[str, Mapping[str, Content]]] = {
+        "a manifest": ("package.json", {}),
+        "a manifest of a member": ("packages/a/package.json", {}),
         "the configuration": ("releasekit.toml", {"w/releasekit.toml": "strict = false\n"}),
         "a fifo": ("{root}/fifo", {"fifo": Fifo()}),
         "a directory": ("{root}/canary/inside", {}),
         "a link out": ("out.json", {"w/out.json": Link("../canary/precious")}),
         "a link to nothing": ("out.json", {"w/out.json": Link("../canary/new")}),
         "a directory that is a link": ("out/x.json", {"w/out": Link("../canary")}),
-        "below a file": ("pyproject.toml/x.json", {}),
+        "below a file": ("package.json/x.json", {}),
         "the journal": (".releasekit/journal.jsonl", {}),
         "a component of 300": ("p" * 300, {}),
         "git's own": (".git/config", {"w/.git/config": "[core]\n"}),
-        "a lock": (".releasekit/lock.pypi", {}),
+        "a lock": (".releasekit/lock.npm", {}),
     }
     for what, (path, files) in places.items():
-        for flag, command in (("--plan-file", "plan"), ("--results-file", "publish")):
+        for flag, argv in (("--plan-file", ("plan", *PUBLISH[1:])), ("--results-file", PUBLISH)):
             yield Case(
                 name=f"{flag.strip('-')}: {what}",
-                files={**PYPI, **files},  # type: ignore[dict-item]
-                argv=(
-                    *(command, "--registry", "dir:{root}/registry", flag, path),
-                    *(("--packages", "acme-none") if command == "publish" else ()),
-                ),
+                files={**BUILT, **files},
+                argv=(*argv, flag, path),
                 codes=REFUSED,
                 says=(flag.strip("-"),),
             )
-
-
-def cases(*tables: Callable[[], Iterator[Case]]) -> tuple[Case, ...]:
-    return tuple(case for table in tables for case in table())
 
 
 CASES: Final = cases(_inputs, _secrets, _arguments, _config_files, _files_written)

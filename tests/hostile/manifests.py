@@ -8,7 +8,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Final
 
-from hostile.case import Case, Fifo, Folder, Link, Sparse
+from hostile.case import Case, Content, Fifo, Folder, Link, Sparse
 from hostile.workspaces_of import (
     BACKEND,
     CARGO,
@@ -61,18 +61,24 @@ SOME: Final = {
 }
 
 
-def _case(name: str, manifest: str, content: object, **options: object) -> Case:
-    base = MANIFESTS[manifest]
-    prepare = commit if manifest in IN_GIT else None
-    defaults: dict[str, object] = {"codes": SAID, "prepare": prepare}
-    files = {**base, manifest: content}
+def _case(
+    name: str,
+    manifest: str,
+    content: Content,
+    *,
+    codes: frozenset[int] = SAID,
+    prepare: Callable[[Path], None] | None = None,
+) -> Case:
     return Case(
-        name=f"{manifest.removeprefix('w/')}: {name}", files=files, **{**defaults, **options}
-    )  # type: ignore[arg-type]
+        name=f"{manifest.removeprefix('w/')}: {name}",
+        files={**MANIFESTS[manifest], manifest: content},
+        codes=codes,
+        prepare=prepare or (commit if manifest in IN_GIT else None),
+    )
 
 
 # What a file can be, whatever should be in it: the content, and the codes that are right.
-_ANY: Final[Mapping[str, tuple[object, frozenset[int]]]] = {
+_ANY: Final[Mapping[str, tuple[Content, frozenset[int]]]] = {
     "empty": (b"", SAID),
     "NUL bytes": (b"\0" * 1000, REFUSED),
     "invalid UTF-8": (b'x = "\xff\xfe\xfa"\n', REFUSED),
@@ -190,7 +196,7 @@ def _with_key(text: str, table: str, key: str, value: str) -> str:
 
 
 def _toml() -> Iterator[Case]:
-    texts: Mapping[str, str | Callable[[], bytes]] = {
+    texts: Mapping[str, Content] = {
         "a dotted key of 100,000": lambda: b".".join([b"a"] * 100_000) + b" = 1\n",
         "20,000 keys of 50 dots": lambda: b"".join(
             b".".join([b"k%d" % n] + [b"a"] * 50) + b" = 1\n" for n in range(20_000)
@@ -213,7 +219,7 @@ def _toml() -> Iterator[Case]:
     }
     for manifest, whole in _WHOLE.items():
         for name, text in texts.items():
-            made = text if callable(text) else f"{text}{whole}"
+            made = f"{text}{whole}" if isinstance(text, str) else text
             yield _case(name, manifest, made)
 
 
@@ -340,7 +346,7 @@ def _npm() -> Iterator[Case]:
         yield _case(f"version: {name}", member, package(version=text), codes=REFUSED)
         yield _case(f"dependency: {name}", member, package(dependencies={text: "*"}))
         yield _case(f"range: {name}", member, package(dependencies={"@acme/b": text}))
-    wrong = {
+    wrong: Mapping[str, object] = {
         "null": None,
         "a number": 1,
         "a list": [[]],
@@ -350,7 +356,7 @@ def _npm() -> Iterator[Case]:
     for key in (*keys, "bin", "exports", "bundledDependencies", "workspaces", "packageManager"):
         for what, value in wrong.items():
             yield _case(f"{key} is {what}", member, package(**{key: value}))
-    texts: Mapping[str, str | Callable[[], bytes]] = {
+    texts: Mapping[str, Content] = {
         "a huge integer": package(x=0).replace('"x": 0', f'"x": {HUGE}'),
         "a huge version": package(version=f"{HUGE}.0.0"),
         "NaN": package(x=float("nan")),
@@ -373,15 +379,15 @@ def _npm() -> Iterator[Case]:
         "a file that is outside": package(files=["../../../canary/precious"]),
         "a script": package(scripts={"prepack": "touch ../../../canary/owned"}),
     }
-    for name, text in texts.items():
-        yield _case(name, member, text)
+    for what, content in texts.items():
+        yield _case(what, member, content)
 
 
 def _yaml() -> Iterator[Case]:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
     )
-    texts: Mapping[str, str | Callable[[], bytes]] = {
+    texts: Mapping[str, Content] = {
         "aliases": f"{bomb}packages: *a11\n",
         "aliases in a catalog": f"{PNPM}{bomb}catalog: *a11\n",
         "an alias of itself": "packages: &a [*a]\n",
@@ -417,8 +423,8 @@ def _yaml() -> Iterator[Case]:
         "only a scalar": "x\n",
         "only a number": "1\n",
     }
-    for name, text in texts.items():
-        yield _case(name, "w/pnpm-workspace.yaml", text)
+    for what, content in texts.items():
+        yield _case(what, "w/pnpm-workspace.yaml", content)
 
 
 def _go() -> Iterator[Case]:
@@ -431,7 +437,7 @@ def _go() -> Iterator[Case]:
         yield _case(f"require: {name}", "w/a/go.mod", f"{GOMOD}require {quoted} v1.0.0\n")
         yield _case(f"use: {name}", "w/go.work", f"go 1.22\nuse {quoted}\n")
     module = "github.com/acme/mono/a"
-    mods: Mapping[str, str | Callable[[], bytes]] = {
+    mods: Mapping[str, Content] = {
         "100,000 requirements": lambda: (
             GOMOD.encode() + b"require (\n" + b"\texample.com/x v1.0.0\n" * 100_000 + b")\n"
         ),
@@ -451,17 +457,17 @@ def _go() -> Iterator[Case]:
         "a gopkg.in of 5,000 digits": GOMOD.replace(module, f"gopkg.in/a.v{HUGE}"),
         "comments without end": lambda: GOMOD.encode() + b"/*" * 500_000,
     }
-    for name, text in mods.items():
-        yield _case(name, "w/a/go.mod", text)
-    works: Mapping[str, str | Callable[[], bytes]] = {
+    for what, content in mods.items():
+        yield _case(what, "w/a/go.mod", content)
+    works: Mapping[str, Content] = {
         "a module outside": "go 1.22\nuse ../canary\n",
         "the root of the system": "go 1.22\nuse /\n",
         "100,000 modules": lambda: b"go 1.22\nuse (\n" + b"\t./a\n" * 100_000 + b")\n",
         "an open block": "go 1.22\nuse (\n",
         "itself": "go 1.22\nuse .\n",
     }
-    for name, text in works.items():
-        yield _case(name, "w/go.work", text)
+    for what, content in works.items():
+        yield _case(what, "w/go.work", content)
 
 
 def _maven() -> Iterator[Case]:
@@ -482,7 +488,7 @@ def _maven() -> Iterator[Case]:
         modules = f"<modules><module>{shown}</module></modules>"
         yield _case(f"module: {name}", pom, with_(modules), codes=SAID)
     doubling = "".join(f"<p{n}>${{p{n - 1}}}${{p{n - 1}}}</p{n}>" for n in range(1, 60))
-    texts: Mapping[str, str | Callable[[], bytes]] = {
+    texts: Mapping[str, Content] = {
         "a document type": f"<!DOCTYPE project [<!ENTITY a 'b'>]>{POM}",
         "an outer entity": (
             f"<!DOCTYPE project [<!ENTITY a SYSTEM 'file:///proc/self/environ'>]>"
@@ -541,8 +547,8 @@ def _maven() -> Iterator[Case]:
         ),
         "a name without namespace": POM.replace("<project ", "<a:project ", 1),
     }
-    for name, text in texts.items():
-        yield _case(name, pom, text)
+    for what, content in texts.items():
+        yield _case(what, pom, content)
 
 
 def _trees() -> Iterator[Case]:

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
 import signal
-import tarfile
 from typing import TYPE_CHECKING, Final
 
-from hostile.case import Case, SignalAt
-from hostile.inputs import cases
-from hostile.workspaces_of import NPM, PACKAGE, PYPI
+from hostile.case import Case, SignalAt, cases
+from hostile.workspaces_of import BUILT, PUBLISH, PYPI
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-
-def tarball(**keys: object) -> bytes:
-    """What `npm pack` makes of @acme/a, so that a release takes no tool."""
-    manifest = json.dumps({**PACKAGE, **keys}).encode()
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
-        member = tarfile.TarInfo("package/package.json")
-        member.size = len(manifest)
-        archive.addfile(member, io.BytesIO(manifest))
-    return packed.getvalue()
-
-
-BUILT: Final[Mapping[str, str | bytes]] = {**NPM, "dist/acme-a-1.0.0.tgz": tarball()}
-PUBLISH: Final = ("publish", "--registry", "dir:{root}/registry", "--dist", "{root}/dist")
 
 # When, by the function that is called then.
 _PLANNING: Final = {

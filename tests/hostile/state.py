@@ -8,10 +8,9 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hostile.case import Case, Fifo, Folder, Link, Sparse
-from hostile.inputs import cases
+from hostile.case import Case, Content, Fifo, Folder, Link, Sparse, cases
 from hostile.manifests import HUGE, REFUSED, SAID, SOME
-from hostile.signals import BUILT, PUBLISH, tarball
+from hostile.workspaces_of import BUILT, PUBLISH, tarball
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,10 +89,10 @@ def outcome(**changed: object) -> dict[str, object]:
     }
 
 
-def _with(files: Mapping[str, object], command: str, name: str, **options: Any) -> Case:
+def _with(files: Mapping[str, Content], command: str, name: str, **options: Any) -> Case:
     return Case(
         name=f"{command}: {name}",
-        files={**BUILT, **files},  # type: ignore[dict-item]
+        files={**BUILT, **files},
         argv=COMMANDS[command],
         **{"codes": _SAID, "may_write": ("registry",), **options},
     )
@@ -106,7 +105,7 @@ def _places() -> Iterator[Case]:
         *("dist", "dist/npm", "dist/npm/@acme", "dist/npm/@acme/a", "dist/npm/@acme/a/1.0.0"),
         *("backup", "backup/npm", "logs", "work", ".gitignore", "dist/npm/@acme/a/.1.0.0.building"),
     )
-    contents: Mapping[str, object] = {
+    contents: Mapping[str, Content] = {
         "a link to a directory": Link("{root}/canary"),
         "a link to a file": Link("{root}/canary/precious"),
         "a link to nothing": Link("{root}/canary/new"),
@@ -130,7 +129,7 @@ def _places() -> Iterator[Case]:
 
 def _journals() -> Iterator[Case]:
     good = journal(STARTED, built(), intent(), outcome())
-    texts: Mapping[str, object] = {
+    texts: Mapping[str, Content] = {
         "random bytes": bytes(range(256)) * 20,
         "NUL bytes": b"\0" * 5000,
         "a torn tail": good[:-20],
@@ -298,7 +297,7 @@ def _row(**changed: object) -> dict[str, object]:
 
 
 def _reports() -> Iterator[Case]:
-    texts: Mapping[str, object] = {
+    texts: Mapping[str, Content] = {
         "what it should": json.dumps(_results()),
         "a huge integer": json.dumps(_results()).replace('"attempts": 1', f'"attempts": {HUGE}'),
         "a huge schema": json.dumps(_results()).replace('"schema": 1', f'"schema": {HUGE}'),
@@ -367,7 +366,7 @@ def _plan_files() -> Iterator[Case]:
         }
         return json.dumps({"schema": 1, "commit": "", "digest": "0" * 64, "packages": [row]})
 
-    texts: Mapping[str, object] = {
+    texts: Mapping[str, Content] = {
         "a huge integer": f'{{"schema": {HUGE}}}',
         "100,000 deep": "[" * 100_000,
         "NUL bytes": b"\0" * 100,
@@ -394,7 +393,7 @@ def _plan_files() -> Iterator[Case]:
     for what, content in texts.items():
         yield Case(
             name=f"plan-file: {what}",
-            files={**BUILT, "plan.json": content},  # type: ignore[dict-item]
+            files={**BUILT, "plan.json": content},
             argv=(*PUBLISH, "--plan-file", "{root}/plan.json"),
             codes=REFUSED,
             may_write=("registry",),
@@ -443,7 +442,7 @@ def _registries() -> Iterator[Case]:
         "npm/.lock",
         "npm/-/@acme/a",
     )
-    contents: Mapping[str, object] = {
+    contents: Mapping[str, Content] = {
         "a link to a directory": Link("{root}/canary"),
         "a link to a file": Link("{root}/canary/precious"),
         "a fifo": Fifo(),
@@ -453,12 +452,12 @@ def _registries() -> Iterator[Case]:
         for what, content in contents.items():
             yield Case(
                 name=f"registry: {place} is {what}",
-                files={**BUILT, f"registry/{place}": content},  # type: ignore[dict-item]
+                files={**BUILT, f"registry/{place}": content},
                 argv=PUBLISH,
                 codes=_SAID,
                 may_write=("registry",),
             )
-    documents: Mapping[str, object] = {
+    documents: Mapping[str, Content] = {
         "a huge integer": f'{{"versions": {HUGE}}}',
         "100,000 deep": lambda: b"[" * 100_000,
         "a surrogate": '{"name": "\\ud800", "versions": {"\\ud800": {}}}',
@@ -481,7 +480,7 @@ def _registries() -> Iterator[Case]:
     for what, content in documents.items():
         yield Case(
             name=f"registry: a document with {what}",
-            files={**BUILT, "registry/npm/@acme/a": content},  # type: ignore[dict-item]
+            files={**BUILT, "registry/npm/@acme/a": content},
             argv=PUBLISH,
             codes=_SAID,
             may_write=("registry",),

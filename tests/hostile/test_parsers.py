@@ -59,7 +59,7 @@ def _package_json(text: str) -> object:
 
 
 def _retry_after(text: str) -> object:
-    return retry_after(httpx.Response(429, headers={"retry-after": text.encode()}))
+    return retry_after(httpx.Response(429, headers=[(b"retry-after", _bytes(text))]))
 
 
 def _plan_file(text: str) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from typing import TYPE_CHECKING, Final
 
 from workspaces import git
@@ -57,6 +59,21 @@ GO: Final[Mapping[str, str]] = {
     "w/releasekit.toml": '[go]\nversion = "v1.0.0"\n',
 }
 MAVEN: Final[Mapping[str, str]] = {"w/pom.xml": POM}
+
+
+def tarball(**keys: object) -> bytes:
+    """What `npm pack` makes of @acme/a, so that a release takes no tool."""
+    manifest = json.dumps({**PACKAGE, **keys}).encode()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        member = tarfile.TarInfo("package/package.json")
+        member.size = len(manifest)
+        archive.addfile(member, io.BytesIO(manifest))
+    return packed.getvalue()
+
+
+BUILT: Final[Mapping[str, str | bytes]] = {**NPM, "dist/acme-a-1.0.0.tgz": tarball()}
+PUBLISH: Final = ("publish", "--registry", "dir:{root}/registry", "--dist", "{root}/dist")
 
 # A manifest → the workspace that it is part of.
 MANIFESTS: Final[Mapping[str, Mapping[str, str]]] = {
