@@ -92,6 +92,19 @@ def test_what_others_write_is_taken_out(
     assert files.restore() == []
 
 
+def test_one_that_only_root_may_read_by_then_is_put_back(
+    environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = CommandFiles(environment)
+
+    def refuse(path: Path, *, max_bytes: int) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path), max_bytes)
+
+    monkeypatch.setattr(durable, "read_file", refuse)
+    assert all(told.endswith("; put back") for told in files.restore())
+    assert Path(environment["GITHUB_ENV"]).read_text() == "before\n"
+
+
 def test_those_of_the_step_around_this_one_are_watched_too(
     environment: Mapping[str, str],
 ) -> None:

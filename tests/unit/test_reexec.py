@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from releasekit import __main__, start
 from releasekit.host import reexec
 from releasekit.host.reexec import MARKER
 
@@ -110,6 +112,50 @@ def test_both_lives_in_one_process(way: str, monkeypatch: pytest.MonkeyPatch) ->
     assert MARKER not in os.environ
 
 
+def test_the_child_that_writes_does_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the cleanup of the process it was made from."""
+    written = []
+
+    def write_all(descriptor: int, data: bytes) -> None:
+        written.append(data)
+        os.close(descriptor)
+        raise BrokenPipeError
+
+    def leave(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(reexec, "_write_all", write_all)
+    monkeypatch.setattr(os, "fork", lambda: 0)
+    monkeypatch.setattr(os, "_exit", leave)
+    with pytest.raises(SystemExit, match="0"):
+        reexec._written_by_a_child(b"A=b")
+    assert written == [b"A=b"]
+
+
+def test_the_program_starts_once_the_secrets_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def main() -> int:
+        calls.append("main")
+        return 3
+
+    monkeypatch.setattr(start, "reexec_without_secrets", lambda: calls.append("without secrets"))
+    monkeypatch.setattr(__main__, "main", main)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, getattr(sys, f"__{name}__"))
+    assert start.start() == 3
+    assert calls == ["without secrets", "main"]
+
+
+@pytest.mark.parametrize("script", ["", "-"])
+def test_a_script_that_cannot_be_read_again_goes_on(
+    script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [script])
+    monkeypatch.delenv(MARKER, raising=False)
+    reexec.reexec_without_secrets()
+
+
 def test_linux_is_asked_to_forbid_inspection(monkeypatch: pytest.MonkeyPatch) -> None:
     """R50: PR_SET_DUMPABLE is 4. A Python without ctypes starts all the same."""
     asked: list[tuple[int, ...]] = []
@@ -158,16 +204,24 @@ def test_a_marker_of_somebody_else_is_named(marker: str) -> None:
     assert hint.startswith("  Unset it")
 
 
+@pytest.mark.parametrize("ours", [False, True])
 @pytest.mark.parametrize("length", [0, 3, 99])
 def test_a_hand_over_that_is_not_what_was_announced_is_refused(
-    length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    length: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    ours: bool,
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"A=bc")
     descriptor = os.open(path, os.O_RDONLY)
-    monkeypatch.setenv(MARKER, f"{os.getpid()}:{descriptor}:{length}:0")
+    monkeypatch.setenv(MARKER, f"{os.getpid() if ours else 1}:{descriptor}:{length}:0")
     with pytest.raises(SystemExit) as ended:
         reexec.reexec_without_secrets()
+    with contextlib.suppress(OSError):  # read, and closed then, if the pid was right
+        os.close(descriptor)
     assert ended.value.code == 2
     assert "does not come from this process" in capsys.readouterr().err
 
