@@ -238,7 +238,9 @@ def test_who_acts_for_the_user_is_not_confined(places: tuple[Path, Path]) -> Non
         async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
             with pytest.raises(CommandFailed, match="ended with"):
                 await processes.run(["touch", "file"], cwd=given)
-            await processes.run(["touch", "file"], cwd=victim, confined=False)
+            further = processes.sandbox.opened(given)
+            await processes.run(["touch", "file"], cwd=given, sandbox=further)
+            await processes.run(["touch", "file"], cwd=victim, sandbox=UNCONFINED)
 
     asyncio.run(body())
     assert (victim / "file").exists()

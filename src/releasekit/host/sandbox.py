@@ -107,6 +107,10 @@ class Sandbox:
         program = [sys.executable, "-I", "-S", str(_LAUNCHER)]
         return [*program, str(self.abi), str(pipe), *places, "--", *argv]
 
+    def opened(self, *further: Path) -> Sandbox:
+        """The same, with more places to write to."""
+        return replace(self, places=(*self.places, *map(str, further)))
+
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""
         return tuple(
