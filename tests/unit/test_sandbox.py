@@ -388,6 +388,23 @@ def test_of_a_home_only_the_cache_in_it_is_open(tmp_path: Path) -> None:
     assert places[1].is_file()
 
 
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("", "home/.tool"),
+        ("-Xmx1g", "home/.tool"),
+        ("-Dat=/nowhere -Xmx1g -Dat={0}/own", "own"),
+        ("-Dat=relative", ""),
+    ],
+)
+def test_a_cache_may_be_named_among_other_options(tmp_path: Path, value: str, name: str) -> None:
+    (tmp_path / "tool").touch(mode=0o700)
+    here = {"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}
+    cache = Cache("tool", "TOOL_OPTS", "~/.tool", option="-Dat=")
+    places = cache.places({**here, "TOOL_OPTS": value.format(tmp_path)})
+    assert places == ([tmp_path / name] if name else [])
+
+
 def test_a_cache_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "tool").touch(mode=0o700)
     (tmp_path / "home").touch()
