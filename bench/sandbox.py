@@ -15,11 +15,12 @@ from pathlib import Path
 
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.host.process import Processes
-from releasekit.host.sandbox import chosen
+from releasekit.host.sandbox import UNCONFINED, Sandbox, chosen
 
 
 async def measure(rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {"without": [], "in the sandbox": []}
+    boxes: dict[str, Sandbox | None] = {"without": UNCONFINED, "in the sandbox": None}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         sandbox = chosen(
@@ -34,7 +35,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
             for _ in range(rounds):
                 for what, values in times.items():
                     began = time.perf_counter()
-                    await processes.run(["true"], cwd=root, confined=what != "without")
+                    await processes.run(["true"], cwd=root, sandbox=boxes[what])
                     values.append((time.perf_counter() - began) * 1000)
     return times
 

@@ -238,7 +238,9 @@ def test_who_acts_for_the_user_is_not_confined(places: tuple[Path, Path]) -> Non
         async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
             with pytest.raises(CommandFailed, match="ended with"):
                 await processes.run(["touch", "file"], cwd=given)
-            await processes.run(["touch", "file"], cwd=victim, confined=False)
+            further = processes.sandbox.opened(given)
+            await processes.run(["touch", "file"], cwd=given, sandbox=further)
+            await processes.run(["touch", "file"], cwd=victim, sandbox=UNCONFINED)
 
     asyncio.run(body())
     assert (victim / "file").exists()
@@ -384,6 +386,23 @@ def test_of_a_home_only_the_cache_in_it_is_open(tmp_path: Path) -> None:
     assert places == [home / ".tool/registry", home / ".tool/.lock"]
     assert places[0].is_dir()
     assert places[1].is_file()
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("", "home/.tool"),
+        ("-Xmx1g", "home/.tool"),
+        ("-Dat=/nowhere -Xmx1g -Dat={0}/own", "own"),
+        ("-Dat=relative", ""),
+    ],
+)
+def test_a_cache_may_be_named_among_other_options(tmp_path: Path, value: str, name: str) -> None:
+    (tmp_path / "tool").touch(mode=0o700)
+    here = {"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}
+    cache = Cache("tool", "TOOL_OPTS", "~/.tool", option="-Dat=")
+    places = cache.places({**here, "TOOL_OPTS": value.format(tmp_path)})
+    assert places == ([tmp_path / name] if name else [])
 
 
 def test_a_cache_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:

@@ -108,14 +108,14 @@ class Processes(Resource):
         timeout_s: float | None = None,
         log: Path | None = None,
         stdin: str | None = None,
-        confined: bool = True,
+        sandbox: Sandbox | None = None,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
 
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
-        that file, redacted. Without `stdin` there is nothing to read. Only a program that acts for
-        the user, and on nothing that a build could have written, is not `confined` to the sandbox.
+        that file, redacted. Without `stdin` there is nothing to read. A `sandbox` stands in for
+        the usual one, for a program that acts for the user.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -128,9 +128,7 @@ class Processes(Resource):
                 Stream(output.splitter().feed),
             )
             talk = stdin is not None
-            running = await self._spawn(
-                argv, streams, cwd=cwd, env=env, talk=talk, confined=confined
-            )
+            running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=talk, sandbox=sandbox)
             life = await self._attend(running)
             if stdin is not None:
                 running.feed(stdin)
@@ -193,17 +191,18 @@ class Processes(Resource):
         cwd: Path,
         env: Mapping[str, str | None] | None,
         talk: bool = False,
-        confined: bool = True,
+        sandbox: Sandbox | None = None,
     ) -> _Running:
+        sandbox = sandbox or self.sandbox
         merged = {**self.environment, **(env or {})}
         environment = {k: v for k, v in merged.items() if v is not None}
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
             refusal: Refusal | None = None
             command, passed = argv, set(self._inherit_fds)
-            if confined and self.sandbox.abi:
+            if sandbox.abi:
                 refusal = ours.enter_context(Refusal())
-                command = self.sandbox.command(argv, environment, refusal.theirs)
+                command = sandbox.command(argv, environment, refusal.theirs)
                 passed.add(refusal.theirs)
             try:
                 process = await asyncio.create_subprocess_exec(

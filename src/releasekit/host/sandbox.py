@@ -58,7 +58,8 @@ HINT: Final = (
 @dataclass(frozen=True, slots=True)
 class Cache:
     """Where `tool` keeps what it has downloaded: in `default`, unless a variable of this name says
-    otherwise; of that directory only what lies `below`, directories with a slash at the end.
+    otherwise, by this `option` among others if there is one; of that directory only what lies
+    `below`, directories with a slash at the end.
 
     What others run, such as ~/.cargo/bin, is no cache.
     """
@@ -67,10 +68,16 @@ class Cache:
     variable: str
     default: str
     below: tuple[str, ...] = ("",)
+    option: str = ""
 
     def places(self, environment: Mapping[str, str]) -> list[Path]:
         """Those that are there, and where the tool is, those that it would make."""
-        top = _expanded(environment.get(self.variable) or self.default, environment)
+        text = environment.get(self.variable, "")
+        if self.option:
+            # The last one counts; quotes are the business of a shell, and of those who need one.
+            found = [each for each in text.split() if each.startswith(self.option)]
+            text = found[-1].removeprefix(self.option) if found else ""
+        top = _expanded(text or self.default, environment)
         if not top.is_absolute():
             return []
         if shutil.which(self.tool, path=environment.get("PATH", os.defpath)) is not None:
@@ -106,6 +113,10 @@ class Sandbox:
         places = [*self.places, *filter(os.path.isabs, own)]
         program = [sys.executable, "-I", "-S", str(_LAUNCHER)]
         return [*program, str(self.abi), str(pipe), *places, "--", *argv]
+
+    def opened(self, *further: Path) -> Sandbox:
+        """The same, with more places to write to."""
+        return replace(self, places=(*self.places, *map(str, further)))
 
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""

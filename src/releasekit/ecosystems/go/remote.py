@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
@@ -12,7 +13,6 @@ from releasekit.http.client import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.ecosystems.interface import Services
 
@@ -78,6 +78,7 @@ class Remote:
         self._turn = asyncio.Lock()
         self._looked_at = -1
         self._seen: dict[str, str] | PackageError = {}
+        self._directory: Path | None = None
 
     async def tags(self) -> dict[str, str]:
         """Tag → the object it names. One look at the remote answers all calls made before it began,
@@ -97,6 +98,9 @@ class Remote:
 
     async def _look(self) -> dict[str, str] | PackageError:
         try:
+            if self._looked_at < 0:
+                # Before there was a build that could have changed it.
+                self._directory = await self._on_this_machine()
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
@@ -104,6 +108,17 @@ class Remote:
         return {
             ref.removeprefix("refs/tags/"): oid for oid, ref in pairs if not ref.endswith("^{}")
         }
+
+    async def _on_this_machine(self) -> Path | None:
+        """The directory that a push writes to, where the remote is no server.
+
+        https://git-scm.com/docs/git-push#URLS
+        """
+        url = (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
+        if url.startswith("file://"):
+            return Path(url.removeprefix("file://"))
+        is_path = ":" not in url.partition("/")[0] and "://" not in url
+        return self._top / url if is_path else None
 
     async def push(self, tags: Mapping[str, str], *, objects: Path, what: str) -> None:
         """All of these tags (tag → object) or none; none of them is ever moved.
@@ -126,8 +141,15 @@ class Remote:
         env = dict(self._environment)
         if objects is not None:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
-        argv = ["git", *arguments]
-        done = await self._processes.run(argv, cwd=self._top, env=env, timeout_s=TIMEOUT_S)
+        # A build can change the settings of the repository, which name programs that git runs.
+        sandbox = self._processes.sandbox
+        done = await self._processes.run(
+            ["git", *arguments],
+            cwd=self._top,
+            env=env,
+            timeout_s=TIMEOUT_S,
+            sandbox=sandbox.opened(self._directory) if self._directory else sandbox,
+        )
         return done.stdout
 
 

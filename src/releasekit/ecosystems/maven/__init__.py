@@ -90,8 +90,12 @@ DECLARATION: Final = EcosystemDeclaration(
     variables=ToolVariables(
         seen=(r"JAVA_\w+", r"JDK_\w+", "M2_HOME", "MAVEN_(HOME|OPTS|ARGS)", r"MVNW_\w+")
     ),
-    # Also that of a wrapper, which brings its own mvn.
-    caches=(Cache("java", "MAVEN_USER_HOME", "~/.m2", below=("repository/", "wrapper/")),),
+    caches=(
+        # Also that of a wrapper, which brings its own mvn.
+        Cache("java", "MAVEN_USER_HOME", "~/.m2", below=("repository/", "wrapper/")),
+        Cache("java", "MAVEN_OPTS", "~/.m2/repository", option="-Dmaven.repo.local="),
+        Cache("java", "MAVEN_ARGS", "~/.m2/repository", option="-Dmaven.repo.local="),
+    ),
     demo=Demo(tool="mvn", version="3"),
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
     manifests=Manifests(

@@ -12,6 +12,7 @@ from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.host.sandbox import UNCONFINED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ class Signer:
                 cwd=path.parent,
                 env=self._processes.passing(["GNUPGHOME"]),
                 # It writes to its home, and the agent that it may start serves others too.
-                confined=False,
+                sandbox=UNCONFINED,
                 timeout_s=60,
             )
         return digested(signature, *layout.ALGORITHMS)
