@@ -14,6 +14,7 @@ from releasekit.state import pins
 from releasekit.state.directory import JOURNAL
 from releasekit.state.journal import Journal
 from releasekit.state.locks import acquire
+from releasekit.state.seals import seal_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,7 +156,11 @@ def test_what_is_restored_is_named_in_one_line(
     manifest.write_bytes(b"original")
     acquire(trap.state, ["pypi"]).close()
     killed = pins.EphemeralPin(
-        trap.state, {manifest: b"pinned"}, ecosystem="pypi", root=trap.root.resolve()
+        trap.state,
+        {manifest: b"pinned"},
+        ecosystem="pypi",
+        root=trap.root.resolve(),
+        seal=seal_for("", os.environ, make=True),
     )
     Context().run(killed.__enter__)
     assert main(["publish", "--ecosystem", "pypi"]) == 0

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextvars import Context
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state import pins
 from releasekit.state.pins import EphemeralPin, recover
+from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -319,3 +321,42 @@ def test_fsyncs_of_a_pin_are_bounded(workspace: Workspace, monkeypatch: pytest.M
     with workspace.pin(workspace.first, workspace.second):
         pass
     assert len(calls) <= 4 * 2 + 8
+
+
+SEAL, OTHER = Seal(b"of this machine"), Seal(b"of another")
+
+
+@pytest.mark.parametrize("seal", [None, OTHER])
+def test_nothing_is_restored_from_a_backup_that_nobody_vouches_for(
+    workspace: Workspace, seal: Seal | None
+) -> None:
+    """R22, R52: a state directory that was carried here could change any manifest."""
+    pin = EphemeralPin(
+        workspace.state, {workspace.first: NEW}, ecosystem="pypi", root=workspace.root, seal=seal
+    )
+    Context().run(pin.__enter__)
+    backup, *_ = workspace.backups
+    with pytest.raises(StateError, match="nothing vouches for what is there") as error:
+        recover(workspace.state, ["pypi"], root=workspace.root, seal=SEAL)
+    assert str(workspace.first) in str(error.value)
+    assert workspace.first.read_bytes() == NEW
+    assert backup.exists()
+    workspace.first.write_bytes(OLD)  # from version control
+    before = workspace.first.stat()
+    assert recover(workspace.state, ["pypi"], root=workspace.root, seal=SEAL) == ()
+    assert workspace.backups == []
+    assert workspace.first.stat() == before
+
+
+def test_a_sealed_backup_is_restored(workspace: Workspace) -> None:
+    """R22"""
+    pin = EphemeralPin(
+        workspace.state, {workspace.first: NEW}, ecosystem="pypi", root=workspace.root, seal=SEAL
+    )
+    Context().run(pin.__enter__)
+    found = recover(workspace.state, ["pypi"], root=workspace.root, seal=SEAL)
+    assert found == (workspace.first,)
+    assert workspace.untouched(workspace.first)
+    with pin:
+        assert workspace.first.read_bytes() == NEW
+    assert workspace.untouched(workspace.first)

@@ -30,6 +30,7 @@ from releasekit.scheduler.controls import listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
+from releasekit.state.seals import Seal
 from releasekit.state.unsealed import set_aside
 from releasekit.text.escape import log_line
 
@@ -116,13 +117,15 @@ async def publish(config: Config, session: Session) -> int:
             _say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             forget_results(config)
-            for path in pins.recover(config.state_directory, ecosystems, root=config.root):
+            seal = sealing(session, make=True) or Seal.for_one_run()
+            for path in pins.recover(
+                config.state_directory, ecosystems, root=config.root, seal=seal
+            ):
                 _say(f"restored {path}, which a killed run had left pinned", session)
             run_logs.remove_old(config.state_directory)
-            seal = sealing(session, make=True)
             journal = Journal.open(config.state_directory, run_id=run_id, redact=redact, seal=seal)
             await group.enter(contextlib.closing(journal))
-            _say(seal.note if seal else "", session)
+            _say(seal.note, session)
             _say(await _without_unsealed(config, journal.history, ecosystems), session)
             _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepared(
@@ -281,7 +284,8 @@ async def join(config: Config, session: Session) -> int:
 async def examine(config: Config, session: Session) -> int:
     """Say what earlier runs left behind, and repair it where `fix` asks for that."""
     if config.fix:
-        for finding in doctor.fix(config.state_directory, root=config.root):
+        seal = sealing(session, make=False) or Seal.for_one_run()
+        for finding in doctor.fix(config.state_directory, root=config.root, seal=seal):
             print(f"fixed: {log_line(finding.message)}", file=session.out)
     found = doctor.examine(
         config.state_directory, root=config.root, registries=_directories(config)

@@ -100,7 +100,13 @@ class Phases:
         with self._events.span("build", *runs):
             with (
                 self._sources.building(packages, pins),
-                EphemeralPin(config.state_directory, pins, ecosystem=name, root=config.root),
+                EphemeralPin(
+                    config.state_directory,
+                    pins,
+                    ecosystem=name,
+                    root=config.root,
+                    seal=self._journal.seal,
+                ),
             ):
                 built = await self._build(workspace, packages)
             for run in runs:

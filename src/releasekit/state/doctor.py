@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import PackageId
     from releasekit.state.journal import History, HistoryEntry
+    from releasekit.state.seals import Seal
 
 Kind = Literal[
     "running",
@@ -119,7 +120,7 @@ def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
     )
 
 
-def fix(state_directory: Path, *, root: Path) -> list[Finding]:
+def fix(state_directory: Path, *, root: Path, seal: Seal | None = None) -> list[Finding]:
     """Take every lock there is, repair what is fixable, return what was. Raises LockHeld.
 
     Raises StateError, with all the rest repaired, when a manifest was edited while it was pinned.
@@ -140,7 +141,7 @@ def fix(state_directory: Path, *, root: Path) -> list[Finding]:
                 Journal.open(state_directory, run_id="doctor").close()
             elif finding.kind == "damaged-journal" and finding.fixable:
                 _set_aside(state_directory)
-        pins.recover(state_directory, ecosystems, root=root)
+        pins.recover(state_directory, ecosystems, root=root, seal=seal)
     return [finding for finding in stale + found if finding.fixable]
 
 

@@ -115,6 +115,11 @@ class Journal:
             log.close()
             raise
 
+    @property
+    def seal(self) -> Seal | None:
+        """What the state of this run is sealed with."""
+        return self._seal
+
     def run_started(
         self,
         *,

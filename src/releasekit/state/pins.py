@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.state.seals import Seal
+
 State = Literal["original", "pinned", "edited"]
+_PURPOSE: Final = b"originals of manifests, 1"
 _HINT: Final = "Building with pinned versions keeps the originals there."
 
 
@@ -49,9 +53,16 @@ class EphemeralPin:
     """
 
     def __init__(
-        self, state_directory: Path, manifests: Mapping[Path, bytes], *, ecosystem: str, root: Path
+        self,
+        state_directory: Path,
+        manifests: Mapping[Path, bytes],
+        *,
+        ecosystem: str,
+        root: Path,
+        seal: Seal | None = None,
     ) -> None:
         """`manifests` maps files inside `root` to their pinned bytes; the lock is held."""
+        self._seal = seal
         self._directory = backup_directory(state_directory, ecosystem)
         self._manifests = manifests
         self._root = root.resolve()
@@ -70,7 +81,7 @@ class EphemeralPin:
             return self
         self._hold = lock_order.take(Kind.PINS, str(originals[0].path))
         try:
-            self._backup = _save(originals, self._directory, self._root)
+            self._backup = _save(originals, self._directory, self._root, self._seal)
             for original in originals:
                 _put(original, pinned[original.path])
         except BaseException:
@@ -82,7 +93,7 @@ class EphemeralPin:
         """Idempotent. Raises StateError for manifests that were edited: they stay as they are."""
         try:
             if self._backup is not None:
-                give_back(self._backup, root=self._root)
+                give_back(self._backup, root=self._root, seal=self._seal)
                 self._backup = None
         finally:
             if self._hold is not None:
@@ -92,16 +103,19 @@ class EphemeralPin:
         self.close()
 
 
-def recover(state_directory: Path, ecosystems: Collection[str], *, root: Path) -> tuple[Path, ...]:
+def recover(
+    state_directory: Path, ecosystems: Collection[str], *, root: Path, seal: Seal | None = None
+) -> tuple[Path, ...]:
     """Restore what a killed run left pinned, and return those manifests; its locks are held.
 
-    Raises StateError, after restoring all it can, when a manifest was edited since.
+    Raises StateError, after restoring all it can, when a manifest was edited since, or has to be
+    restored from a backup without this seal. Without one, a checksum is enough.
     """
     recovered: list[Path] = []
     problems: list[StateError] = []
     for backup in backups(state_directory, ecosystems):
         try:
-            recovered += give_back(backup, root=root.resolve())
+            recovered += give_back(backup, root=root.resolve(), seal=seal)
         except StateError as error:
             problems.append(error)
     for ecosystem in ecosystems:
@@ -127,25 +141,47 @@ def backup_directory(state_directory: Path, ecosystem: str) -> Path:
     return state_directory / "backup" / ecosystem
 
 
-def give_back(backup: Path, *, root: Path) -> tuple[Path, ...]:
+def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Path, ...]:
     """Restore one set and drop its backup; with an edited manifest among them, keep both."""
     originals = load(backup, root)
-    edited = [str(original.path) for original in originals if not _restore(original)]
+    vouched = seal is None or _vouched_for(backup, seal)
+    if not vouched:
+        _refuse_unvouched(backup, originals)
+    wanted = originals if vouched else ()
+    edited = [str(original.path) for original in wanted if not _restore(original)]
     if edited:
         raise StateError(
             f"{', '.join(edited)}: changed since it was pinned for a build, so it was left alone",
             hint=f"The original is in {backup}. Put the file right, then delete that backup.",
         )
     durable.remove(backup)
-    return tuple(original.path for original in originals)
+    return tuple(original.path for original in wanted)
+
+
+def _vouched_for(backup: Path, seal: Seal) -> bool:
+    header, _, body = durable.read_file(backup).partition(b"\n")
+    given = header.partition(b" ")[2]
+    return hmac.compare_digest(given, seal.of_bytes(_PURPOSE, body).encode())
+
+
+def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
+    """Raises StateError where one of them would have to change; on another machine none has to."""
+    changed = [str(each.path) for each in originals if state_of(each) != "original"]
+    if changed:
+        raise StateError(
+            f"{', '.join(changed)}: not as in {backup}, and nothing vouches for what is there",
+            hint="If a run was killed here, restore the manifests from version control. Then "
+            "delete that file.",
+        )
 
 
 def load(backup: Path, root: Path) -> tuple[Original, ...]:
     """Raises StateError when the backup is damaged, or names a file outside `root`."""
     try:
-        digest, _, body = durable.read_file(backup).partition(b"\n")
+        header, _, body = durable.read_file(backup).partition(b"\n")
     except OSError as error:
         raise _unusable(backup, error.strerror) from error
+    digest = header.partition(b" ")[0]
     if digest != _sha256(body).encode():
         raise _unusable(backup, "its checksum is wrong")
     try:
@@ -190,7 +226,7 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
     )
 
 
-def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
+def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal | None) -> Path:
     with state_errors(_HINT):
         durable.make_directory(directory)
         # A killed run may have made these without getting this far.
@@ -202,7 +238,8 @@ def _save(originals: Sequence[Original], directory: Path, root: Path) -> Path:
             raise StateError(f"{min(twice)}: is pinned already, by {other}")
     backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
     body = json.dumps([_encode(original, root) for original in originals]).encode()
-    sealed = _sha256(body).encode() + b"\n" + body
+    mark = f" {seal.of_bytes(_PURPOSE, body)}" if seal is not None else ""
+    sealed = f"{_sha256(body)}{mark}\n".encode() + body
     with state_errors(_HINT):
         durable.replace(backup, sealed, temporary=backup.with_suffix(".tmp"))
     return backup

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import hmac
 import json
 import os
@@ -18,7 +17,7 @@ import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.errors import ConfigError
 from releasekit.host.folder import Folder
@@ -30,7 +29,7 @@ NAME: Final = "state-key"
 MIN_CHARS: Final = 32
 _KEY_BYTES: Final = 32
 _FILE: Final = "state.key"
-_PURPOSE: Final = b"releasekit: built, 1\n"
+_BUILT: Final = b"built, 1"
 _SEALED: Final = ("package", "version", "run", "fingerprint", "prebuilt", "again", "artifacts")
 
 
@@ -41,11 +40,20 @@ class Seal:
     key: bytes = field(repr=False)
     note: str = ""
 
+    @classmethod
+    def for_one_run(cls, note: str = "") -> Self:
+        """By a key that nobody else has, so that nothing of others is vouched for."""
+        return cls(secrets.token_bytes(_KEY_BYTES), note)
+
     def of(self, record: Mapping[str, Any], *, commit: str) -> str:
         """In hex; over what was built, from which commit and by which run, wherever it stands."""
         facts = {name: record[name] for name in _SEALED if name in record} | {"commit": commit}
         text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-        return hmac.new(self.key, _PURPOSE + text.encode("ascii"), hashlib.sha256).hexdigest()
+        return self.of_bytes(_BUILT, text.encode("ascii"))
+
+    def of_bytes(self, purpose: bytes, data: bytes) -> str:
+        """In hex; what is sealed for one purpose is worth nothing for another."""
+        return hmac.new(self.key, b"releasekit: " + purpose + b"\n" + data, "sha256").hexdigest()
 
     def fits(self, record: Mapping[str, Any], *, commit: str) -> bool:
         given = record.get("seal")
@@ -71,8 +79,7 @@ def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal 
         return _of_this_machine(_directory(environment), make=make)
     except OSError as error:
         where = error.filename or "HOME"
-        return Seal(
-            secrets.token_bytes(_KEY_BYTES),
+        return Seal.for_one_run(
             f"{where}: {error.strerror}: what this run builds is sealed with a key of its own, and "
             f"a later run builds it again; give both the same `{NAME}`",
         )
