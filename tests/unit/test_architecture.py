@@ -64,7 +64,7 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "client", "credentials", "identity"),
+    ("http", "origins", "circuit", "client", "spellings", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 from collections import deque
 from typing import IO, TYPE_CHECKING, Final
+
+from releasekit.host.scrub import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +83,7 @@ class Splitter:
         self,
         line: Callable[[str], None],
         *,
-        redact: Callable[[str], str] = str,
+        redact: Redactor = NOTHING_SECRET,
         limit: int = MAX_LINE,
     ) -> None:
         self._line = line
@@ -98,11 +101,17 @@ class Splitter:
         if not data and self._rest:
             self._emit(bytes(self._rest))
             self._rest.clear()
-        elif len(self._rest) > self._limit:
-            # What is held back may be the first half of a secret.
-            text = self._redact(self._rest.decode(errors="replace"))
-            self._line(text[:-HELD_BACK])
-            self._rest = bytearray(text[-HELD_BACK:].encode())
+        elif len(self._rest) > self._limit + self._redact.longest:
+            self._cut()
+
+    def _cut(self) -> None:
+        """What is held back may be the first half of a secret, or of a character."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = self._redact(decoder.decode(self._rest))
+        half, _ = decoder.getstate()
+        held_back = max(HELD_BACK, self._redact.longest)
+        self._line(text[:-held_back])
+        self._rest = bytearray(text[-held_back:].encode() + half)
 
     def _emit(self, raw: bytes) -> None:
         self._line(self._redact(raw.decode(errors="replace")))
@@ -111,7 +120,7 @@ class Splitter:
 class Output:
     """What both streams of a child print: its last lines, and all of it in `log` if that is set."""
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(self, redact: Redactor) -> None:
         self._redact = redact
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
         self._room = MAX_LOG

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from releasekit.host.scrub import redactor
+from releasekit.host.scrub import Redactor
+from releasekit.http.spellings import is_hideable, parts_of, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -21,10 +22,6 @@ _SECRET_NAME: Final = re.compile(
     r"|_AUTH$",
     re.IGNORECASE,
 )
-# Some servers take a token with this in front; what they show of it is the token.
-_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
-# A shorter one would turn every other word of a log into asterisks.
-_REDACTED_FROM_CHARS: Final = 4
 
 
 class Secret:
@@ -93,7 +90,10 @@ class Credentials:
     def __init__(self, taken: Snapshot, *, mask: Callable[[str], None]) -> None:
         self._taken = taken
         self._mask = mask
-        self._values: list[str] = []
+        # In the order in which they came; only its keys are of use.
+        self._values: dict[str, None] = {}
+        self._adopted: set[str] = set()
+        self.redact = Redactor(self._values)
         for secret in taken.secrets.values():
             self.adopt(secret.reveal())
 
@@ -107,19 +107,16 @@ class Credentials:
 
     def adopt(self, value: str) -> Secret:
         """Mask a secret that was made during the run, and redact it from now on."""
-        if value and value not in self._values:
-            self._mask(value)
-            if len(value) >= _REDACTED_FROM_CHARS:
-                self._values.append(value)
-            if scheme := _SCHEME.match(value):
-                self.adopt(value[scheme.end() :])
+        if value not in self._adopted:
+            self._adopted.add(value)
+            for part in parts_of(value):
+                self._mask(part)
+                self._values |= dict.fromkeys(filter(is_hideable, spellings(part)))
         return Secret(value)
 
     @property
     def values(self) -> Collection[str]:
-        """What must not be shown: a live view that grows with every new token."""
-        return self._values
-
-    def redact(self, text: str) -> str:
-        """`text` with asterisks in place of everything in `values`."""
-        return redactor(self._values)(text)
+        """What must not be shown, in all its spellings: a live view that grows with every new
+        token.
+        """
+        return self._values.keys()

@@ -1,0 +1,105 @@
+"""How a secret may look in somebody else's text: encoded, quoted, or without what is around it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, quote_plus, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A shorter one would turn every other word of a log into asterisks.
+SHORTEST: Final = 4
+# Values of variables with such a name as ENABLE_AUTH.
+_WORDS: Final = frozenset({"true", "false", "none", "null", "auto", "always", "never"})
+# Some servers take a token with this in front; what they show of it is the token.
+_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
+_TELLING_CHARS: Final = 8
+_BASE64_FROM_CHARS: Final = 6
+
+
+def is_hideable(text: str) -> bool:
+    """A variable called …_AUTH may hold "true", a line of a private key may be "}". Hiding those
+    would hide half of every log.
+    """
+    return len(text) >= SHORTEST and text.lower() not in _WORDS
+
+
+def is_telling(name: str) -> bool:
+    """Whether the name of a user looks like half of a token: no word, no address."""
+    return (
+        len(name) >= _TELLING_CHARS
+        and any(map(str.isdigit, name))
+        and any(map(str.isalpha, name))
+        and not set(name) & set("@ /")
+    )
+
+
+def parts_of(value: str) -> tuple[str, ...]:
+    """The secret itself first, then what of it is one by itself: each line, the rest of
+    `Bearer …`, both halves of a pair.
+    """
+    found: dict[str, None] = {}
+    _take_apart(value, found)
+    return tuple(found)
+
+
+def _take_apart(value: str, found: dict[str, None]) -> None:
+    text = value.strip()
+    if text in found or not is_hideable(text):
+        return
+    found[text] = None
+    lines = text.splitlines()
+    for line in lines if len(lines) > 1 else ():
+        _take_apart(line, found)
+    if scheme := _SCHEME.match(text):
+        _take_apart(text[scheme.end() :], found)
+    user, colon, password = _decoded(text).partition(":")
+    if colon:
+        _take_apart(f"{user}:{password}", found)
+        _take_apart(password, found)
+        if is_telling(user):
+            _take_apart(user, found)
+
+
+def _decoded(text: str) -> str:
+    """What `text` is the base64 of, if that is one line of printable ASCII; else empty."""
+    try:
+        whole = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return ""
+    return whole if whole.isprintable() else ""
+
+
+def spellings(part: str) -> Iterator[str]:
+    """All that stands for one part, which is one line or is looked for line by line."""
+    yield part
+    for quoted in (quote(part, safe=""), quote(part), quote_plus(part)):
+        yield quoted
+        # Both cases mean the same: https://www.rfc-editor.org/rfc/rfc3986#section-2.1
+        yield re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
+    yield unquote(part)
+    yield json.dumps(part)[1:-1]
+    yield json.dumps(part, ensure_ascii=False)[1:-1]
+    yield json.dumps(part)[1:-1].replace("/", r"\/")
+    yield repr(part)[1:-1]
+    yield html.escape(part)
+    if len(part) >= _BASE64_FROM_CHARS:
+        yield from _inside_base64(part.encode("utf-8", "surrogateescape"))
+
+
+def _inside_base64(data: bytes) -> Iterator[str]:
+    """What base64 of `data` holds whatever stands before and behind it, `user:` for instance: those
+    characters that depend on `data` alone.
+    """
+    for before in range(3):
+        encoded = base64.b64encode(b"\0" * before + data)
+        start, end = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+        text = encoded[start:end].decode("ascii")
+        yield text
+        yield text.replace("+", "-").replace("/", "_")
