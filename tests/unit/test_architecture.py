@@ -27,7 +27,7 @@ REPORT = (
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
-    *("scrub", "streams", "process", "runner"),
+    *("scrub", "streams", "log_pipe", "process", "runner"),
 )
 STATE = (
     *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),

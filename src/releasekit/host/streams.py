@@ -55,10 +55,20 @@ class Stream(asyncio.Protocol):
         """The write end, for the child; `ours` closes our copy of it."""
         read_end, write_end = os.pipe()
         ours.callback(os.close, write_end)
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: self, os.fdopen(read_end, "rb", buffering=0)
-        )
+        await self._read(read_end)
         return write_end
+
+    async def open_named(self, path: Path, ours: ExitStack) -> None:
+        """The write end is whoever opens `path`; until `ours` ends, nobody need be there."""
+        # In this order, and so, neither of them waits for the other.
+        read_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        ours.callback(os.close, os.open(path, os.O_WRONLY))
+        await self._read(read_end)
+
+    async def _read(self, descriptor: int) -> None:
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: self, os.fdopen(descriptor, "rb", buffering=0)
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
