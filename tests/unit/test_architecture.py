@@ -27,7 +27,7 @@ REPORT = (
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
-    *("scrub", "streams", "log_pipe", "process", "runner"),
+    *("spellings", "scrub", "streams", "log_pipe", "process", "runner"),
 )
 STATE = (
     *("directory", "lock_order", "history", "trace", "logfile", "compaction", "journal"),
@@ -64,7 +64,7 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "client", "spellings", "credentials", "identity"),
+    ("http", "origins", "circuit", "client", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

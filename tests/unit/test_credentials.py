@@ -8,6 +8,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.host.process import Processes
+from releasekit.host.scrub import ToolVariables
 from releasekit.http.credentials import Credentials, Secret, snapshot
 
 
@@ -177,3 +180,100 @@ def test_words_are_no_secrets(value: str) -> None:
     masked: list[str] = []
     assert credentials(masked, ENABLE_AUTH=value).redact(f"is {value}") == f"is {value}"
     assert masked == []
+
+
+# What a variable may hold, and the part of it that nobody may read.
+HOLDING = [
+    *((f"{kind}_PROXY", "http://u:pa55word@proxy:3128") for kind in ("HTTP", "HTTPS", "ALL")),
+    ("http_proxy", "u:pa55word@proxy:3128"),
+    ("PIP_PROXY", "u:pa55word@proxy:3128"),
+    ("CARGO_HTTP_PROXY", "u:pa55word@proxy:3128"),
+    ("npm_config_https_proxy", "http://u:pa55word@proxy"),
+    ("HTTPS_PROXY", "http://u:pa55%77ord@proxy"),
+    *(
+        (name, "https://u:pa55word@index.example/simple")
+        for name in (
+            *("RELEASEKIT_INDEX_URL", "RELEASEKIT_PYPI_REGISTRY", "RELEASEKIT_FIND_LINKS"),
+            *("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "PIP_INDEX_URL"),
+            *("PIP_EXTRA_INDEX_URL", "NPM_CONFIG_REGISTRY", "GOPROXY", "GONOSUMDB", "GOPRIVATE"),
+            *("CARGO_REGISTRIES_ACME_INDEX", "DATABASE_URL"),
+        )
+    ),
+    ("GOPROXY", "https://proxy.example|https://u:pa55word@two.example,direct"),
+    ("UV_INDEX", "acme=https://pa55word@index.example"),
+    ("UV_INDEX_ACME_PASSWORD", "pa55word"),
+    ("UV_PUBLISH_PASSWORD", "pa55word"),
+    ("TWINE_PASSWORD", "pa55word"),
+    ("POETRY_HTTP_BASIC_ACME_PASSWORD", "pa55word"),
+    ("POETRY_PYPI_TOKEN_PYPI", "pa55word"),
+    ("HATCH_INDEX_AUTH", "pa55word"),
+    ("NPM_CONFIG__AUTH", "pa55word"),
+    ("npm_config__auth", "dTpwYTU1d29yZA=="),
+    ("NPM_CONFIG__AUTHTOKEN", "pa55word"),
+    ("npm_config_//registry.npmjs.org/:_authToken", "pa55word"),
+    ("npm_config_//npm.example/:_password", "pa55word"),
+    ("YARN_NPM_AUTH_TOKEN", "pa55word"),
+    ("CARGO_REGISTRY_TOKEN", "pa55word"),
+    ("CARGO_REGISTRIES_ACME_TOKEN", "Bearer pa55word"),
+    ("MAVEN_OPTS", "-Xmx1g -Dgpg.passphrase=pa55word"),
+    ("MAVEN_ARGS", '-Drepo.password="pa55word" -B'),
+    ("JAVA_TOOL_OPTIONS", "-Djavax.net.ssl.keyStorePassword=pa55word"),
+    ("NODE_OPTIONS", "--title=x --token=pa55word"),
+    ("GOFLAGS", "-ldflags=-X=main.apiKey=pa55word"),
+    ("RUSTFLAGS", '--cfg api_token="pa55word"'),
+    ("CFLAGS", '-DCLIENT_SECRET="pa55word"'),
+    ("AZURE_CREDENTIALS", '{"clientId": "an-id", "clientSecret": "pa55word"}'),
+    ("GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic dTpwYTU1d29yZA=="),
+    ("ORG_GRADLE_PROJECT_signingKey", "-----BEGIN PGP-----\npa55word\n-----END PGP-----"),
+    ("SIGNING_KEY", "-----BEGIN PGP-----\npa55word\n-----END PGP-----"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), HOLDING)
+def test_a_secret_in_a_variable_reaches_no_build_and_no_text(name: str, value: str) -> None:
+    """R34, R50: whatever the variable is called, and even where a build asks for it."""
+    masked: list[str] = []
+    found = credentials(masked, **{name: value})
+    variables = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
+    processes = Processes(environment=found.environment, secrets=found.values, variables=variables)
+    assert name not in processes.environment
+    assert processes.passing([name]) == {}
+    assert "pa55word" in "".join(masked)
+    assert found.redact("it is pa55word") == "it is ***"
+    assert base64.b64encode(b"pa55word").decode()[:-1] not in found.redact(
+        base64.b64encode(b"pa55word").decode()
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "http://proxy:3128"),
+        ("PIP_INDEX_URL", "https://index.example/simple"),
+        ("MAVEN_OPTS", "-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit"),
+        ("JAVA_TOOL_OPTIONS", "-Dtoken.file=/run/token"),
+        ("GOFLAGS", "-mod=readonly -tags=netgo"),
+        ("GOPRIVATE", "example.com/*"),
+        ("RUSTFLAGS", "-C target-cpu=native"),
+        ("NODE_OPTIONS", "--max-old-space-size=4096"),
+        ("npm_config_cache", "/cache"),
+        ("UV_CACHE_DIR", "/cache"),
+        ("CARGO_HOME", "/cargo"),
+    ],
+)
+def test_what_holds_no_secret_reaches_builds(name: str, value: str) -> None:
+    masked: list[str] = []
+    found = credentials(masked, **{name: value})
+    variables = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
+    processes = Processes(environment=found.environment, secrets=found.values, variables=variables)
+    assert processes.environment == {name: value}
+    assert masked == []
+
+
+def test_where_a_secret_is_is_none() -> None:
+    places = {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/token",
+        "GOOGLE_APPLICATION_CREDENTIALS": "/tmp/gha-creds.json",
+        "SSH_AUTH_SOCK": "/tmp/agent",
+    }
+    assert credentials(**places).environment == places

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.host.spellings import secrets_in
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -26,7 +28,7 @@ _ALLOWED: Final = re.compile(
     re.VERBOSE,
 )
 _SECRET_NAME: Final = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|SIGNING|AUTH"
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|(?<!GO)PRIVATE|SIGNING|AUTH"
     r"|_USER(NAME)?$|HTTP_BASIC",
     re.IGNORECASE,
 )
@@ -59,7 +61,8 @@ class ToolVariables:
     ) -> dict[str, str]:
         """The variables of `environment` with a harmless name and a value that holds no secret.
 
-        A URL with a user name or password counts as a secret, even in a proxy or index setting.
+        A URL with a user name or password counts as a secret, even in a proxy or index setting,
+        and so does an option that is called a password.
         """
         seen = _any_of(self.seen)
         return {
@@ -75,6 +78,7 @@ class ToolVariables:
             _SECRET_NAME.search(name)
             or _any_of(self.hidden).fullmatch(name)
             or _USERINFO.search(value)
+            or any(secrets_in(name, value))
             or any(secret in value for secret in secrets if secret)
         )
 

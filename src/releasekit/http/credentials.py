@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit.host.scrub import Redactor
-from releasekit.http.spellings import is_hideable, parts_of, spellings
+from releasekit.host.spellings import is_hideable, parts_of, secrets_in, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -18,9 +18,16 @@ if TYPE_CHECKING:
 # Variables whose value authenticates somebody. ACTIONS_ID_TOKEN_REQUEST_URL is one of them, so that
 # no build can ask GitHub for an identity token.
 _SECRET_NAME: Final = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_?KEY|ACCESS_KEY|PRIVATE_KEY)(?:_|$)"
+    r"(?:^|[_:])(?:(?:AUTH_?)?TOKEN|PASSWORD|PASSWD|PASS|PASSPHRASE|SECRET|CREDENTIALS|JWT|PAT|COOKIE"
+    r"|(?:API|ACCESS|PRIVATE|SIGNING|DEPLOY|SSH|GPG|ENCRYPTION|ACCOUNT|CLIENT)_?KEY"
+    r"|CONNECTION_STRING)(?:_|$)"
     r"|_AUTH$",
     re.IGNORECASE,
+)
+# They say where a secret is. AWS_SHARED_CREDENTIALS_FILE for instance, and
+# https://cloud.google.com/docs/authentication/application-default-credentials#GAC
+_PLACE_NAME: Final = re.compile(
+    r"_(?:FILE|PATH|DIR|SOCK)$|^GOOGLE_APPLICATION_CREDENTIALS$", re.IGNORECASE
 )
 
 
@@ -81,7 +88,7 @@ def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snap
 
 
 def _is_secret(name: str) -> bool:
-    return _SECRET_NAME.search(name) is not None
+    return _SECRET_NAME.search(name) is not None and not _PLACE_NAME.search(name)
 
 
 class Credentials:
@@ -96,6 +103,10 @@ class Credentials:
         self.redact = Redactor(self._values)
         for secret in taken.secrets.values():
             self.adopt(secret.reveal())
+        values = {name: secret.reveal() for name, secret in taken.secrets.items()}
+        for name, value in {**taken.environment, **values}.items():
+            for found in secrets_in(name, value):
+                self.adopt(found)
 
     @property
     def environment(self) -> Mapping[str, str]:

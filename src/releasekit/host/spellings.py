@@ -21,6 +21,16 @@ _WORDS: Final = frozenset({"true", "false", "none", "null", "auto", "always", "n
 _SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
 _TELLING_CHARS: Final = 8
 _BASE64_FROM_CHARS: Final = 6
+_USERINFO: Final = re.compile(r"://([^/\s@]+)@")
+# Proxies are written without a scheme too: user:password@proxy:3128
+_BARE_USERINFO: Final = re.compile(r"\s*([^/\s@:]+:[^/\s@]+)@")
+# As -Dgpg.passphrase=…, "client_secret": "…" and http.extraHeader=AUTHORIZATION: basic …
+_OPTION: Final = re.compile(
+    r"(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|credentials?|authorization)"
+    r"([\w.\-]{0,40})[\"']?\s{0,2}[=:]\s{0,2}[\"']?((?:(?:basic|bearer|token)\s+)?[^\s\"']+)",
+    re.IGNORECASE,
+)
+_PLACES: Final = ("file", "path", "dir", "url", "provider")
 
 
 def is_hideable(text: str) -> bool:
@@ -38,6 +48,25 @@ def is_telling(name: str) -> bool:
         and any(map(str.isalpha, name))
         and not set(name) & set("@ /")
     )
+
+
+def secrets_in(name: str, value: str) -> Iterator[str]:
+    """What authenticates somebody inside the value of a variable: the user and password of a URL,
+    and options that are called so, as MAVEN_OPTS may hold some.
+    """
+    found = _USERINFO.findall(value)
+    if "proxy" in name.lower() and (bare := _BARE_USERINFO.match(value)):
+        found.append(bare[1])
+    for userinfo in found:
+        user, _, password = map(unquote, userinfo.partition(":"))
+        yield from (userinfo, f"{user}:{password}", password) if password else ()
+        if is_telling(user):
+            yield user
+    for option in _OPTION.finditer(value):
+        before = value[max(0, option.start() - 10) : option.start()].lower()
+        # What a trust store holds is public, and without its password no Java program reads it.
+        if not option[1].lower().endswith(_PLACES) and not before.endswith("truststore"):
+            yield option[2]
 
 
 def parts_of(value: str) -> tuple[str, ...]:
