@@ -276,4 +276,4 @@ def test_where_a_secret_is_is_none() -> None:
         "GOOGLE_APPLICATION_CREDENTIALS": "/tmp/gha-creds.json",
         "SSH_AUTH_SOCK": "/tmp/agent",
     }
-    assert credentials(**places).environment == places
+    assert snapshot(places).environment == places

@@ -101,7 +101,7 @@ async def publish(config: Config, session: Session) -> int:
         config = planned.narrowed(config)
     ecosystems = config.ecosystems or config.known_ecosystems
     run_id = uuid.uuid4().hex
-    redact = session.credentials.redact
+    redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config, session)
     with Interruption() as interruption:
         async with Group() as group:
@@ -177,6 +177,7 @@ class _Run:
     ) -> int:
         began, started_at = asyncio.get_running_loop().time(), _now()
         environment = self.session.credentials.environment
+        redacted = self.session.redacted
         progress = choose_progress(
             self.session.out,
             environment,
@@ -187,7 +188,7 @@ class _Run:
             targets,
             config=self.config,
             journal=self.journal,
-            watch=progress.on_event,
+            watch=lambda event: progress.on_event(redacted.event(event)),
             sources=sources,
         )
         self.journal.run_started(
@@ -217,6 +218,7 @@ class _Run:
                 private=self.plan.private,
                 edges=self.plan.edges(),
             )
+            made = redacted.report(made)
             progress.end(made)
             progress.close()
             tell(made, self.config, self.session)

@@ -18,6 +18,7 @@ from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.plan.warnings import with_warnings
+from releasekit.report.redacted import Redacted
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 
@@ -42,6 +43,10 @@ class Session:
     actions: Actions
     ecosystems: Mapping[str, EcosystemDeclaration]
     out: TextIO
+
+    @property
+    def redacted(self) -> Redacted:
+        return Redacted(self.credentials.redact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
     targets = await with_prebuilt(targets, config, session.ecosystems)
     plan = await make_plan(config, targets, history, commit=commit, around=around)
     plan = await with_warnings(plan, config, targets, history, processes)
-    return Prepared(plan, config, targets, processes)
+    return Prepared(session.redacted.plan(plan), config, targets, processes)
 
 
 def refuse_elsewhere(config: Config, session: Session) -> None:

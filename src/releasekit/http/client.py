@@ -19,7 +19,7 @@ from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transient
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
-from releasekit.text.escape import clip, visible
+from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -94,13 +94,14 @@ def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """How often and how long a read is tried: up to `max_retries` more times, but never beyond
-    `deadline_s` after the start of the call, pauses included.
+    `deadline_s` after the start of the call, pauses included. `redact` is for what a server says.
     """
 
     max_retries: int = 3
     base_delay_s: float = 1.0
     deadline_s: float = 300.0
     circuit: Circuit | None = None
+    redact: Callable[[str], str] = str
     rng: random.Random = field(
         default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)
         repr=False,
@@ -219,7 +220,7 @@ async def request_with_retry(
         for _ in range(MAX_REDIRECTS):
             response = await send(client, request, circuit=policy.circuit)
             if response.status_code in RETRIED_STATUSES:
-                check(response, describe_request(request))
+                check(response, describe_request(request), redact=policy.redact)
             if response.next_request is None:
                 return response
             request = _redirected(request, response.next_request)
@@ -316,9 +317,9 @@ def _said(text: str) -> str:
 def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """`text` made safe to show: no line ends, no control characters, bounded."""
     # Only white space makes the line shorter, and a message has little of it.
-    start = text[: 16 * limit]
+    start = bare_urls(text[: 16 * limit])
     line = " ".join(visible(start).split())
-    return clip(line if start == text else f"{line}…", limit)
+    return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
 def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit.host.scrub import Redactor
-from releasekit.host.spellings import is_hideable, parts_of, secrets_in, spellings
+from releasekit.host.spellings import is_hideable, is_telling, parts_of, secrets_in, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -124,6 +124,11 @@ class Credentials:
                 self._mask(part)
                 self._values |= dict.fromkeys(filter(is_hideable, spellings(part)))
         return Secret(value)
+
+    def adopt_user(self, name: str) -> None:
+        """A user is no secret, but for one that is half of a token."""
+        if is_telling(name):
+            self.adopt(name)
 
     @property
     def values(self) -> Collection[str]:

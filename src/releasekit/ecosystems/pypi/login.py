@@ -84,7 +84,7 @@ class IndexExchange(login.Exchange):
                 f"{self._url.host} offers no trusted publishing",
                 hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`).",
             )
-        check(response, self.what)
+        check(response, self.what, redact=self._credentials.redact)
         audience = text_of(response, "audience")
         if audience is None:
             raise Transient(f"{self.what}: no audience")
@@ -111,8 +111,9 @@ class IndexExchange(login.Exchange):
         errors = errors_of(response)
         codes = {str(error.get("code")) for error in errors}
         said = "; ".join(f"{error.get('code')}: {error.get('description')}" for error in errors)
-        reasons = one_line(said) or message_of(response)
-        what = f"{self._url.host} refuses trusted publishing: {self._credentials.redact(reasons)}"
+        redact = self._credentials.redact
+        reasons = one_line(redact(said)) or message_of(response, redact=redact)
+        what = f"{self._url.host} refuses trusted publishing: {reasons}"
         if "invalid-reuse-token" in codes:
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:

@@ -36,7 +36,7 @@ class Server:
         self.explain = partial(answers.explain, redact=redact)
         self.words = partial(client.message_of, redact=redact)
         self._policy = client.RetryPolicy(
-            config.max_retries, config.retry_base_delay_s, circuit=self.circuit
+            config.max_retries, config.retry_base_delay_s, circuit=self.circuit, redact=redact
         )
 
     def at(self, path: str) -> httpx.URL:

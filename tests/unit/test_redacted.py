@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+
+import fakes
+from releasekit.host.scrub import Redactor
+from releasekit.model import (
+    Action,
+    Event,
+    Outcome,
+    PackageWarning,
+    Plan,
+    PlannedPackage,
+    Report,
+    Result,
+    WarningName,
+)
+from releasekit.report import outputs, plan_json, plan_table, results_json, results_table, summary
+from releasekit.report.redacted import Redacted
+from releasekit.text.escape import bare_urls
+
+SECRET = "canary-3f9a"
+URL = f"https://me:pw@cdn.example/core.whl?X-Amz-Signature={SECRET[::-1]}#{SECRET}"
+TEXT = f"{SECRET}: redirected to {URL}, not https"
+SHOWN = "***: redirected to https://cdn.example/core.whl?… not https"
+PACKAGE = fakes.package("core")
+WARNING = PackageWarning(name=WarningName.EMPTY_PACKAGE, message=TEXT)
+CLEAN = Redacted(Redactor([SECRET]))
+
+
+def hold_nothing(text: str) -> None:
+    assert SECRET not in text
+    assert SECRET[::-1] not in text
+    assert "me:pw" not in text
+
+
+def test_a_report_is_written_without_secrets() -> None:
+    """R34, R50"""
+    result = Result(
+        package=PACKAGE,
+        outcome=Outcome.FAILED,
+        reason=TEXT,
+        hint=f"Look at {SECRET}: https://docs.example/page#part",
+        log=(TEXT.replace(URL, ""),),
+        url=URL,
+        warnings=(WARNING,),
+    )
+    report = Report(
+        run_id="1",
+        plan_digest="",
+        commit="",
+        started_at="2026-11-22T00:00:00+00:00",
+        duration_s=1.0,
+        results=(result,),
+    )
+    clean = CLEAN.report(report)
+    for text in (
+        results_json(clean),
+        results_table(clean),
+        summary(clean),
+        *outputs(clean).values(),
+    ):
+        hold_nothing(text)
+    assert clean.results[0].reason == SHOWN
+    assert clean.results[0].hint == "Look at ***: https://docs.example/page#part"
+
+
+def test_a_plan_is_written_without_secrets() -> None:
+    """R34, R50"""
+    planned = PlannedPackage(
+        package=PACKAGE, action=Action.REFUSE, reason=TEXT, warnings=(WARNING,)
+    )
+    plan = Plan(packages=(planned,), private=(), commit="", digest="", notes=(TEXT,))
+    clean = CLEAN.plan(plan)
+    hold_nothing(plan_json(clean, PACKAGE.directory))
+    hold_nothing(plan_table(clean))
+    assert clean.notes == (SHOWN,)
+
+
+def test_an_event_is_shown_without_secrets() -> None:
+    """R34, R50"""
+    event = Event(package=PACKAGE.id, state="ended", at_s=1.0, detail=TEXT)
+    assert CLEAN.event(event).detail == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no URL? yes", "no URL? yes"),
+        ("https://x.example/a?b=c d", "https://x.example/a?… d"),
+        ("<https://x.example/a#b>", "<https://x.example/a?…>"),
+        ("https://u:p@x.example/", "https://x.example/"),
+        ("https://token@x.example/a", "https://x.example/a"),
+        ("https://x.example/@scope/name", "https://x.example/@scope/name"),
+        ("https://one/?a, https://two/?b", "https://one/?… https://two/?…"),
+        ("ssh://git@x.example/a", "ssh://x.example/a"),
+    ],
+)
+def test_of_urls_only_what_is_public_is_shown(text: str, shown: str) -> None:
+    """R50: whoever has a presigned URL may read what is there."""
+    assert bare_urls(text) == shown
+
+
+@pytest.mark.parametrize("piece", ["://", "http://a", "://?", "://a@", "://a?"])
+def test_long_text_with_urls_is_gone_over_once(piece: str) -> None:
+    """R51: it would take minutes otherwise."""
+    assert bare_urls(piece * 100_000)
