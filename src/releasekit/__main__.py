@@ -52,7 +52,8 @@ def main(
             sys.argv[1:] if argv is None else argv, variables, declared
         )
         config = load(inputs, Path.cwd(), declared)
-        print(f"ReleaseKit {__version__}: {config.mode} {config.root}", file=sys.stderr, flush=True)
+        what = log_line(f"ReleaseKit {__version__}: {config.mode} {config.root}")
+        print(what, file=sys.stderr, flush=True)
         return asyncio.run(_command(config, credentials, actions, ecosystems))
     except ReleasekitError as error:
         _say(error, actions, credentials)

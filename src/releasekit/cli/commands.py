@@ -72,7 +72,8 @@ def _shown(made: Plan, config: Config) -> str:
         case "table":
             return report.plan_table(made)
         case "json":
-            return report.plan_json(made, config.root)
+            # The runner finds a command in it anywhere: see `log_line`.
+            return report.plan_json(made, config.root).replace("##[", r"\u0023#[")
         case "mermaid":
             return report.plan_mermaid(made)
 
