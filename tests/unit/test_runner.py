@@ -212,7 +212,7 @@ def test_a_long_annotation_is_cut(runner: Runner) -> None:
 def test_a_group_ends_whatever_happens(runner: Runner) -> None:
     with pytest.raises(KeyError), runner.actions.group("Build a\n::error::x"):
         raise KeyError
-    assert runner.commands == ["::group::Build a%0A::error::x", "::endgroup::"]
+    assert runner.commands == ["::group::Build a ::error::x", "::endgroup::"]
 
 
 # ESC, NUL, a bidirectional override and its end, line and paragraph separator, byte order mark.

@@ -20,6 +20,11 @@ _WORDS: Final = frozenset({"true", "false", "none", "null", "auto", "always", "n
 # Some servers take a token with this in front; what they show of it is the token.
 _SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
 _TELLING_CHARS: Final = 8
+# https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
+# https://docs.gitlab.com/security/tokens/#token-prefixes and those of PyPI, npm and crates.io
+_TOKEN: Final = re.compile(r"(?:pypi-|gh[oprsu]_|github_pat_|npm_|cio|glpat-|AKIA|eyJ)\w{8}")
+_RANDOM: Final = re.compile(r"[A-Za-z0-9_+/=-]+")
+_RANDOM_CHARS: Final = 20
 _BASE64_FROM_CHARS: Final = 6
 _USERINFO: Final = re.compile(r"://([^/\s@]+)@")
 # Proxies are written without a scheme too: user:password@proxy:3128
@@ -67,6 +72,16 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
         # What a trust store holds is public, and without its password no Java program reads it.
         if not option[1].lower().endswith(_PLACES) and not before.endswith("truststore"):
             yield option[2]
+
+
+def is_token_like(text: str) -> bool:
+    """Whether this looks like a token that somebody has written in the wrong place."""
+    kinds = (str.isdigit, str.islower, str.isupper)
+    return _TOKEN.match(text) is not None or (
+        len(text) >= _RANDOM_CHARS
+        and _RANDOM.fullmatch(text) is not None
+        and all(any(map(kind, text)) for kind in kinds)
+    )
 
 
 def parts_of(value: str) -> tuple[str, ...]:
