@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import html
-import json
 import random
 import re
 import ssl
@@ -20,6 +19,7 @@ from releasekit.aio import backoff
 from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transient
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.text.escape import bare_urls, clip, visible
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -304,8 +304,8 @@ def words_of_page(page: str) -> str:
 def _said(text: str) -> str:
     """The message for people that a JSON object has at its top level, if there is one."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text)
+    except ValueError:
         return text
     if isinstance(document, dict):
         for key in ("error", "message", "detail"):

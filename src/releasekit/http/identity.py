@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, send
 from releasekit.http.origins import require_safe
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -61,8 +62,8 @@ class IdTokens:
 def text_of(response: httpx.Response, key: str) -> str | None:
     """A string from the top level of a JSON object; None when there is none."""
     try:
-        document = response.json()
-    except (ValueError, RecursionError):
+        document = parse_json(response.content)
+    except ValueError:
         return None
     value = document.get(key) if isinstance(document, dict) else None
     return value if isinstance(value, str) and value else None

@@ -57,7 +57,8 @@ def _bare(match: re.Match[str]) -> str:
     public = re.split(r"[?#]", rest, maxsplit=1)[0]
     host, slash, path = public.partition("/")
     cut = "?…" if public != rest else ""
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}{cut}"
+    user, at, name = host.rpartition("@")
+    return f"{scheme}://{'***' if user else ''}{at}{name}{slash}{path}{cut}"
 
 
 def clip(text: str, limit: int) -> str:

@@ -5,7 +5,6 @@ https://doc.rust-lang.org/cargo/reference/registry-index.html
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo.crate_file import filename
@@ -13,6 +12,7 @@ from releasekit.ecosystems.cargo.publication import dependencies
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.model import Published
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def parse_lines(body: bytes) -> list[dict[str, Any]]:
     for text in body.splitlines():
         if not text.strip():
             continue
-        line = json.loads(text)
+        line = parse_json(text)
         if not all(text_in(line, key) for key in ("name", "vers", "cksum")):
             raise ValueError("a line without name, vers or cksum")
         lines.append(line)

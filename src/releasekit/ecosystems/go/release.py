@@ -20,6 +20,7 @@ from releasekit.ecosystems.go.objects import (
     tag_object,
     tree_object,
 )
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +101,7 @@ def version_in(info: bytes) -> str:
     origin. https://go.dev/ref/mod#goproxy-protocol
     """
     try:
-        return str(json.loads(info)["Version"])
+        return str(parse_json(info)["Version"])
     except (LookupError, TypeError) as error:
         raise ValueError("it names no version") from error
 

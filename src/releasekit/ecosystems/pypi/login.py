@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,8 @@ _PUBLISHERS: Final = frozenset({"upload.pypi.org", "test.pypi.org"})
 # https://pypi.org/help/#apitoken
 _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
+# A number beyond may be too large to reckon with.
+_LATEST_S: Final = 1e12
 
 _REUSABLE: Final = (
     "PyPI does not support reusable workflows as trusted publishers. Move the publishing job out "
@@ -96,8 +98,8 @@ class IndexExchange(login.Exchange):
         )
 
     def lifetime_s(self, response: httpx.Response) -> float:
-        expires = response.json().get("expires")
-        if not isinstance(expires, int | float):
+        expires = parse_json(response.content).get("expires")
+        if not isinstance(expires, int | float) or not 0 <= expires < _LATEST_S:
             return LIFETIME_S
         return min(max(expires - time.time(), 0.0), LIFETIME_S)
 
@@ -141,8 +143,8 @@ def _claims(token: Secret) -> dict[str, str]:
     """What the ID token says, unverified: for the message only."""
     payload = token.reveal().split(".")[1:2]
     try:
-        document = json.loads(base64.urlsafe_b64decode("".join(payload) + "=="))
-    except (ValueError, binascii.Error, RecursionError):
+        document = parse_json(base64.urlsafe_b64decode("".join(payload) + "=="))
+    except (ValueError, binascii.Error):
         return {}
     claims = document.items() if isinstance(document, dict) else ()
     return {key: one_line(value) for key, value in claims if isinstance(value, str)}

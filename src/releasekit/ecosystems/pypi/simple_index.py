@@ -6,7 +6,6 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 from __future__ import annotations
 
 import html
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from packaging.version import Version
 
 from releasekit.errors import Rejected
 from releasekit.model import Published
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,10 +101,7 @@ def _digest(hashes: dict[str, str]) -> str:
 
 
 def _from_json(body: bytes) -> Iterable[Listed]:
-    try:
-        page = json.loads(body)
-    except RecursionError as error:
-        raise ValueError("JSON nested too deeply") from error
+    page = parse_json(body)
     if not isinstance(page, dict) or not isinstance(page.get("files"), list):
         raise ValueError("JSON without a list of files")  # noqa: TRY004 (about the page)
     for file in page["files"]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http.client import check, is_crowded, message_of, one_line
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -98,8 +99,8 @@ class Answers:
 def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
     """The objects in `{"errors": [{…}]}`; none where the answer is anything else."""
     try:
-        document = response.json()
-    except (ValueError, RecursionError):
+        document = parse_json(response.content)
+    except ValueError:
         return []
     errors = document.get("errors") if isinstance(document, dict) else None
     found = errors if isinstance(errors, list) else []

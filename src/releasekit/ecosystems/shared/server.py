@@ -10,6 +10,7 @@ import httpx
 from releasekit.errors import Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +60,8 @@ class Server:
         """The JSON object of a success; Transient for anything else that is one."""
         self.explain(response, what)
         try:
-            found = response.json()
-        except (ValueError, RecursionError) as error:
+            found = parse_json(response.content)
+        except ValueError as error:
             raise Transient(f"{what}: not JSON ({error})") from error
         if not isinstance(found, dict):
             raise Transient(f"{what}: not a JSON object")
