@@ -277,3 +277,19 @@ def test_where_a_secret_is_is_none() -> None:
         "SSH_AUTH_SOCK": "/tmp/agent",
     }
     assert snapshot(places).environment == places
+
+
+@pytest.mark.parametrize(
+    ("user", "shown"),
+    [
+        ("jane", "jane"),
+        ("__token__", "__token__"),
+        ("a@b.example1", "a@b.example1"),
+        ("aB3dE9xY", "***"),
+    ],
+)
+def test_a_user_that_is_half_of_a_token_is_a_secret(user: str, shown: str) -> None:
+    """R50: Maven Central's tokens have two."""
+    found = credentials()
+    found.adopt_user(user)
+    assert found.redact(user) == shown

