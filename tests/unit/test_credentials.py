@@ -284,7 +284,7 @@ def test_where_a_secret_is_is_none() -> None:
     [
         ("jane", "jane"),
         ("__token__", "__token__"),
-        ("a@b.example1", "a@b.example1"),
+        ("a@b.ex1", "a@b.ex1"),
         ("aB3dE9xY", "***"),
     ],
 )
