@@ -6,10 +6,22 @@ unset CDPATH
 
 readonly python_wanted='3.11 or later'
 
+# A text from elsewhere on one line, and no command to the terminal or the runner in it: the latter
+# looks for "##[" anywhere. https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+harmless() { # text
+    local LC_ALL=C text=$1
+    text=${text//[^[:print:]]/?}
+    printf '%s' "${text//[#][#][[]/# #[}"
+}
+
 fail() { # message, what to do about it
-    printf 'error: %s\n  %s\n' "$1" "$2" >&2
+    local message advice
+    message=$(harmless "$1")
+    advice=$(harmless "$2")
+    printf 'error: %s\n  %s\n' "$message" "$advice" >&2
     if [[ "${GITHUB_ACTIONS:-}" == true ]]; then
-        printf '::error title=ReleaseKit::%s %s\n' "$1" "$2" >&2
+        # %0A would be a line end to it.
+        printf '::error title=ReleaseKit::%s %s\n' "${message//[%]/%25}" "${advice//[%]/%25}" >&2
         if [[ -n "${GITHUB_OUTPUT:-}" ]]; then
             printf 'result=failure\n' >>"$GITHUB_OUTPUT"
         fi
@@ -182,7 +194,7 @@ install_with_pip() { # python, environment
 # Made beside its place and renamed into it: whoever is killed leaves nothing half made there, and
 # of two who start at once the second finds the first one's and drops its own.
 make_environment() { # uv, python, environment
-    printf 'ReleaseKit: making its environment, %s\n' "$3" >&2
+    printf 'ReleaseKit: making its environment, %s\n' "$(harmless "$3")" >&2
     mkdir -p -- "$cache"
     find "$cache" -maxdepth 1 -name 'building.*' -mmin +60 -exec rm -rf {} + || true
     building=$(mktemp -d "$cache/building.XXXXXXXX")

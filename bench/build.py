@@ -26,6 +26,7 @@ from releasekit.ecosystems.pypi.build import Builder
 from releasekit.ecosystems.pypi.discover import projects
 from releasekit.ecosystems.pypi.environment import Environments, Installer
 from releasekit.host.process import Processes
+from releasekit.host.scrub import NOTHING_SECRET
 from releasekit.state.run_logs import Logs
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ async def ours(root: Path, into: Path, *, uv: str, concurrency: int) -> None:
             environment={},
             state=into / "state",
             scratch=scratch,
-            logs=Logs(into / "state", "bench", str),
+            logs=Logs(into / "state", "bench", NOTHING_SECRET),
         )
         limit = asyncio.Semaphore(concurrency)
 

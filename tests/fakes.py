@@ -16,7 +16,7 @@ from releasekit.config.levels import Levels
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, MissingCredentials
-from releasekit.host.scrub import ToolVariables
+from releasekit.host.scrub import NOTHING_SECRET, Redactor, ToolVariables
 from releasekit.model import (
     Action,
     Artifact,
@@ -82,7 +82,7 @@ def artifact(path: Path, content: bytes) -> Artifact:
     return Artifact(path=path, size=len(content), digests=digests)
 
 
-def logs(state_directory: Path, redact: Callable[[str], str] = str) -> Logs:
+def logs(state_directory: Path, redact: Redactor = NOTHING_SECRET) -> Logs:
     return Logs(state_directory, "run", redact)
 
 
@@ -92,7 +92,7 @@ def ordered(packages: Mapping[str, Package]) -> dict[str, Package]:
     return {name: remaining[package.id] for name, package in packages.items()}
 
 
-def services(config: Config, processes: object, redact: Callable[[str], str] = str) -> Services:
+def services(config: Config, processes: object, redact: Redactor = NOTHING_SECRET) -> Services:
     """For ecosystems that ask no registry anything."""
     return Services(
         environment={},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import traceback
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +19,12 @@ from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.text.escape import log_line
+from releasekit.text.escape import bare_urls, log_line
 from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -43,6 +46,7 @@ def main(
     # Before anything else is printed, the runner has to know what to hide.
     credentials = Credentials(taken, mask=actions.mask)
     code = 1
+    sys.excepthook = partial(_print_bug, credentials.redact)
     try:
         # The names of secrets are looked at too, for misspelt ones; their values are not.
         variables = {**taken.environment, **dict.fromkeys(taken.secrets, "")}
@@ -50,7 +54,8 @@ def main(
             sys.argv[1:] if argv is None else argv, variables, declared
         )
         config = load(inputs, Path.cwd(), declared)
-        print(f"ReleaseKit {__version__}: {config.mode} {config.root}", file=sys.stderr, flush=True)
+        what = log_line(f"ReleaseKit {__version__}: {config.mode} {config.root}")
+        print(what, file=sys.stderr, flush=True)
         code = asyncio.run(_command(config, credentials, actions, ecosystems))
     except ReleasekitError as error:
         _say(error, actions, credentials)
@@ -94,12 +99,23 @@ def _untouched(code: int, actions: Actions) -> int:
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
-    message = log_line(credentials.redact(str(error)))
+    message = log_line(credentials.redact(bare_urls(str(error))))
     print(f"error: {message}", file=sys.stderr, flush=True)
     if error.hint:
         print(f"  {log_line(credentials.redact(error.hint))}", file=sys.stderr, flush=True)
     actions.annotate("error", [("ReleaseKit", message)])
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
+
+
+def _print_bug(
+    redact: Callable[[str], str],
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+) -> None:
+    """As Python does, but without secrets: a traceback shows values too."""
+    text = "".join(traceback.format_exception(kind, error, trace))
+    print("\n".join(map(log_line, redact(text).splitlines())), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

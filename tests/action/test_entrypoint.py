@@ -376,6 +376,27 @@ def test_a_mistake_is_named(start: Start, variables: dict[str, str], says: str) 
     assert len(text.strip().splitlines()) == 2
 
 
+@pytest.mark.parametrize("variable", ["RELEASEKIT_PYTHON_PATH", "RELEASEKIT_UV_PATH"])
+def test_a_path_is_no_command(start: Start, variable: str, tmp_path: Path) -> None:
+    """R35: to the runner or the terminal, however it is written."""
+    hostile = (
+        "/no\n::add-path::/evil\r::set-env::x%0A::stop-commands::y ##[add-path]/z \x1b[2J\u202ei"
+    )
+    text = start.having(
+        GITHUB_ACTIONS="true",
+        GITHUB_OUTPUT=str(tmp_path / "output"),
+        RUNNER_TEMP=str(start.cache),
+        **{variable: hostile},
+    ).refusal()
+    *_, error, advice, command = text.splitlines()
+    assert error.startswith("error: input ")
+    assert advice.startswith("  ")
+    assert command.startswith("::error title=ReleaseKit::input ")
+    assert "%250A::stop-commands" in command
+    assert not any(line.startswith("::add") or "##[" in line for line in text.splitlines())
+    assert all(32 <= ord(character) < 127 for line in text.splitlines() for character in line)
+
+
 def test_no_python_and_no_uv(start: Start) -> None:
     (start.programs / "python3").unlink()
     text = without_uv(start).refusal()

@@ -23,11 +23,11 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
     *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
-    *("warnings", "summary", "plans", "results", "joined", "live", "progress"),
+    *("warnings", "summary", "plans", "results", "joined", "live", "progress", "redacted"),
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files"),
-    *("scrub", "streams", "launcher", "sandbox", "refusal", "process"),
+    *("spellings", "scrub", "streams", "log_pipe", "launcher", "sandbox", "refusal", "process"),
     *("reexec", "command_files", "runner"),
 )
 STATE = (

@@ -111,3 +111,23 @@ def test_only_an_object_has_entries() -> None:
     with pytest.raises(ValueError, match="not a JSON object"):
         list(entries(b"[]", {"a"}))
     assert list(entries(b'{"a": 7}', {"a"})) == [("a", None, 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"\ud800"', "\ufffd"),
+        (r'"a\uDBFFb"', "a\ufffdb"),
+        (r'"\udc00\ud800"', "\ufffd\ufffd"),
+        (r'"\ud83d\ude80"', "\N{ROCKET}"),
+        (r'"\\ud800"', r"\ud800"),
+        (r'{"\ud800": [1, {"a": "\udfff"}, null]}', {"\ufffd": [1, {"a": "\ufffd"}, None]}),
+        ('"é"', "é"),
+        (b'"\xc3\xa9"', "é"),
+        ("12", 12),
+    ],
+)
+def test_text_can_be_written_again(text: str | bytes, value: object) -> None:
+    """R40: it gets into reports, after an upload too."""
+    assert parse_json(text) == value
+    json.dumps(parse_json(text), ensure_ascii=False).encode()

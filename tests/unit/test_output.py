@@ -12,7 +12,18 @@ def test_lines_go_out_at_once_and_as_they_were_encoded() -> None:
         os.fdopen(read_end, "rb", buffering=0) as reader,
     ):
         print("é → x", file=ignore_write_errors(stream))
-        assert reader.read(100) == b"\xe9 ? x\n"
+        assert reader.read(100) == b"\xe9 \\u2192 x\n"
+
+
+def test_half_a_surrogate_pair_ends_no_run() -> None:
+    """R40: no encoding has a place for it."""
+    read_end, write_end = os.pipe()
+    with (
+        os.fdopen(write_end, "w", encoding="utf-8", errors="strict") as stream,
+        os.fdopen(read_end, "rb", buffering=0) as reader,
+    ):
+        print("\ud800", file=ignore_write_errors(stream))
+        assert reader.read(100) == b"\\ud800\n"
 
 
 def test_what_cannot_be_written_is_dropped() -> None:

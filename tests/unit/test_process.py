@@ -14,6 +14,7 @@ from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed
 from releasekit.host import process, streams
 from releasekit.host.process import Patience, Processes
+from releasekit.host.scrub import Redactor
 from releasekit.host.streams import Splitter
 
 if TYPE_CHECKING:
@@ -123,10 +124,9 @@ def test_output_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 def test_secrets_are_neither_in_the_log_nor_in_the_tail(tmp_path: Path) -> None:
     """R34"""
     log = tmp_path / "log"
-    many_lines = f"-----BEGIN-----\n{SECRET}\n-----END-----"
     code = f"print('token={SECRET}!'); raise SystemExit(1)"
     with pytest.raises(CommandFailed) as caught:
-        python(code, tmp_path, processes(secrets=[many_lines]), log=log)
+        python(code, tmp_path, processes(secrets=[SECRET]), log=log)
     assert caught.value.log == ("token=***!",)
     assert log.read_text() == "token=***!\n"
 
@@ -148,6 +148,59 @@ def test_a_secret_across_the_cut_of_an_endless_line_is_redacted() -> None:
     assert SECRET not in "".join(lines)
     assert "".join(lines) == text.replace(SECRET, "***")
     assert max(map(len, lines)) <= streams.MAX_LINE + 1000
+
+
+def test_half_a_character_at_the_cut_of_an_endless_line_is_kept() -> None:
+    """R50: a secret with that character would not be recognized."""
+    lines: list[str] = []
+    splitter = Splitter(lines.append, redact=Redactor(["geheimnisträger"]))
+    text = ("x" * (streams.MAX_LINE - 9) + "geheimnisträger" + "y" * 9).encode()
+    splitter.feed(text[: streams.MAX_LINE + 2])  # in the middle of the umlaut
+    splitter.feed(text[streams.MAX_LINE + 2 :])
+    splitter.feed(b"")
+    assert "".join(lines) == "x" * (streams.MAX_LINE - 9) + "***" + "y" * 9
+
+
+def test_a_secret_of_any_length_is_redacted_across_cuts() -> None:
+    """R50"""
+    lines: list[str] = []
+    secret = "".join(f"{number:x}." for number in range(30_000))
+    splitter = Splitter(lines.append, redact=Redactor([secret]))
+    text = ("x" * 70_000 + secret + "y" * 300_000).encode()
+    for start in range(0, len(text), 4096):
+        splitter.feed(text[start : start + 4096])
+    splitter.feed(b"")
+    assert "".join(lines) == "x" * 70_000 + "***" + "y" * 300_000
+
+
+def test_what_becomes_a_secret_while_a_child_runs_is_redacted(tmp_path: Path) -> None:
+    """R50: the tokens of trusted publishing are made after builds have begun."""
+    secrets: list[str] = []
+    log = tmp_path / "log"
+
+    async def main() -> None:
+        async with processes(secrets=secrets) as started:
+            fifo = tmp_path / "go"
+            os.mkfifo(fifo)
+            code = f"open({str(fifo)!r}).read(); print('token={SECRET}')"
+            run = started.run([sys.executable, "-I", "-c", code], cwd=tmp_path, log=log)
+            running = asyncio.ensure_future(run)
+            # Opened only once the child reads.
+            opened = await asyncio.to_thread(os.open, fifo, os.O_WRONLY)
+            secrets.append(SECRET)
+            os.close(opened)
+            await running
+
+    asyncio.run(main())
+    assert log.read_text() == "token=***\n"
+
+
+@pytest.mark.parametrize("secret", ["abcd", "a" * 11, "b" * 12, "0123456789abcdef" * 5])
+@pytest.mark.parametrize("before", range(20))
+def test_a_secret_is_found_wherever_it_stands(secret: str, before: int) -> None:
+    """R50"""
+    redact = Redactor([secret, "0123456789ab" * 2])
+    assert redact("x" * before + secret + "y") == "x" * before + "***y"
 
 
 def test_lines_are_put_together_from_any_chunks() -> None:

@@ -68,8 +68,10 @@ def test_loaded_results_tell_the_same() -> None:
 def test_any_text_survives_the_round_trip(text: str) -> None:
     run = report(result(text, Outcome.FAILED, version=text, reason=text, hint=text, log=(text,)))
     again = load_results(results_json(run))
-    assert results_json(again) == results_json(run)
-    assert again.results[0].log == (text,)
+    # Halves of characters aside, which no file takes.
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    assert again.results[0].log == (whole,)
+    assert load_results(results_json(again)) == again
 
 
 def test_loaded_results_name_no_place_on_this_machine() -> None:

@@ -212,4 +212,33 @@ def test_a_long_annotation_is_cut(runner: Runner) -> None:
 def test_a_group_ends_whatever_happens(runner: Runner) -> None:
     with pytest.raises(KeyError), runner.actions.group("Build a\n::error::x"):
         raise KeyError
-    assert runner.commands == ["::group::Build a%0A::error::x", "::endgroup::"]
+    assert runner.commands == ["::group::Build a ::error::x", "::endgroup::"]
+
+
+# ESC, NUL, a bidirectional override and its end, line and paragraph separator, byte order mark.
+ACTING = (
+    "\x1b[2J",
+    "\0",
+    "\u202e",
+    "\u2066",
+    "\u2069",
+    "\u2028",
+    "\u2029",
+    "\ufeff",
+    "\ud800",
+    "\x85",
+)
+
+
+@pytest.mark.parametrize("character", ACTING)
+def test_an_annotation_holds_text_only(runner: Runner, character: str) -> None:
+    """R35: it is shown in a browser, and in the terminal of whoever reads the log."""
+    text = f"a{character}b\r::error::c\n::error::d"
+    runner.actions.annotate("error", [(text, text)])
+    with runner.actions.group(text):
+        pass
+    log = runner.log.getvalue()
+    assert log.count("\n") == 3
+    assert log.isprintable() or all(line.isprintable() for line in log.split("\n"))
+    assert character not in log
+    assert log.split("\n")[0].endswith("%0A::error::d")

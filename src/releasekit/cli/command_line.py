@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
 
+_FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
+_VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
 _EXIT_CODES: Final = """\
 exit codes:
   0    all published, or there already
@@ -61,7 +64,7 @@ def parse_command_line(
     command = _command(argv[0])
     found, unknown = _parser(command, declared).parse_known_args(_spelled_out(argv[1:], declared))
     if unknown:
-        raise _not_understood(unknown, command, declared)
+        raise _not_understood(unknown, command, declared, argv)
     texts = dict(_texts(vars(found)))
     labels = {name: f"--{name}" for name in texts}
     if found.root:
@@ -83,9 +86,12 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    what = "comes before its flags" if word.startswith("-") else f"cannot be {word!r}"
+    near = did_you_mean(word, COMMANDS)
+    # What is nothing like a command may be a token in the wrong place.
+    what = f"cannot be {word!r}" if near and word.isalpha() else "is not the first argument"
+    what = "comes before its flags" if word.startswith("-") else what
     raise ConfigError(
-        f"the command {what}{did_you_mean(word, COMMANDS)}",
+        f"the command {what}{near}",
         hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
     )
 
@@ -99,9 +105,9 @@ def help_text() -> str:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise ConfigError(
-            message.removeprefix("argument "), hint=f"{self.prog} --help lists the flags."
-        )
+        # Of a flag that takes none, argparse shows the value.
+        what = _VALUE.sub("takes no value", message.removeprefix("argument "))
+        raise ConfigError(what, hint=f"{self.prog} --help lists the flags.")
 
 
 def _parser(command: Command, declared: Declared) -> _Parser:
@@ -163,12 +169,26 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
                 pass
 
 
-def _not_understood(unknown: Sequence[str], command: Command, declared: Declared) -> ConfigError:
-    """The error for the first of them, without its value, which may be a secret."""
+def _not_understood(
+    unknown: Sequence[str], command: Command, declared: Declared, argv: Sequence[str]
+) -> ConfigError:
+    """The error for the first of them, without its value, which may be a secret; and without what
+    may be one instead of a flag.
+    """
     hint = f"releasekit {command} --help lists the flags."
-    flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
-    if not flag:
-        return ConfigError(f"one workspace at a time: {unknown[0]!r} is one too many", hint=hint)
+    word = next((word for word in unknown if word.startswith("-")), unknown[0])
+    flag = word.partition("=")[0]
+    position = [*argv, word].index(word) + 1
+    if not word.startswith("-"):
+        return ConfigError(
+            f"argument {position} is one too many: releasekit {command} takes one workspace, "
+            "and flags",
+            hint=hint,
+        )
+    if not _FLAG.fullmatch(flag):
+        return ConfigError(
+            f"argument {position} is no flag: they are two hyphens and a word", hint=hint
+        )
     name = flag.removeprefix("--")
     if name in declared.secrets:
         return ConfigError(

@@ -79,7 +79,8 @@ def _shown(made: Plan, config: Config) -> str:
         case "table":
             return report.plan_table(made)
         case "json":
-            return report.plan_json(made, config.root)
+            # The runner finds a command in it anywhere: see `log_line`.
+            return report.plan_json(made, config.root).replace("##[", r"\u0023#[")
         case "mermaid":
             return report.plan_mermaid(made)
 
@@ -108,7 +109,7 @@ async def publish(config: Config, session: Session) -> int:
         config = planned.narrowed(config)
     ecosystems = config.ecosystems or config.known_ecosystems
     run_id = uuid.uuid4().hex
-    redact = session.credentials.redact
+    redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config, session)
     session.actions.watch_files()
     with Interruption() as interruption:
@@ -212,6 +213,7 @@ class _Run:
     ) -> int:
         began, started_at = asyncio.get_running_loop().time(), _now()
         environment = self.session.credentials.environment
+        redacted = self.session.redacted
         progress = choose_progress(
             self.session.out,
             environment,
@@ -222,7 +224,7 @@ class _Run:
             targets,
             config=self.config,
             journal=self.journal,
-            watch=progress.on_event,
+            watch=lambda event: progress.on_event(redacted.event(event)),
             sources=sources,
             patience=self.patience,
         )
@@ -254,6 +256,7 @@ class _Run:
                 private=self.plan.private,
                 edges=self.plan.edges(),
             )
+            made = redacted.report(made)
             progress.end(made)
             progress.close()
             self.session.actions.restore_files()  # no build is left; ours are written next

@@ -24,6 +24,7 @@ from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
 from releasekit.plan.source import commit_of
 from releasekit.plan.warnings import with_warnings
+from releasekit.report.redacted import Redacted
 from releasekit.scheduler.patience import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
@@ -52,6 +53,10 @@ class Session:
     actions: Actions
     ecosystems: Mapping[str, EcosystemDeclaration]
     out: TextIO
+
+    @property
+    def redacted(self) -> Redacted:
+        return Redacted(self.credentials.redact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
     plan = await with_warnings(plan, config, targets, history, processes)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
-    return Prepared(plan, config, targets, processes, patience)
+    return Prepared(session.redacted.plan(plan), config, targets, processes, patience)
 
 
 def refuse_elsewhere(config: Config, session: Session) -> None:

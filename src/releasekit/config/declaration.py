@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_or
 
 from releasekit.config import values
 from releasekit.errors import ConfigError
+from releasekit.host.spellings import is_token_like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -173,7 +174,9 @@ def _choices(annotation: object) -> tuple[str, ...]:
 
 
 def _shown(text: str) -> str:
-    """Short, on one line, and without what may be the credentials of a URL."""
+    """Short, on one line, and without what may be the credentials of a URL, or a token."""
+    if is_token_like(text):
+        return "***"
     shown = _USERINFO.sub("//***@", text)
     shown = shown if len(shown) <= 80 else shown[:79] + "…"
     return shown if shown.isprintable() else ascii(shown)[1:-1]

@@ -65,4 +65,6 @@ def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_by
         raise ConfigError(f"{path} {complaint}: it is nested too deeply") from error
     except ValueError as error:
         reason = " ".join(str(error).split())
+        if "integer string conversion" in reason:  # Python names a function that turns this off
+            reason = "it holds an integer of thousands of digits"
         raise ConfigError(f"{path} {complaint}: {reason}") from error

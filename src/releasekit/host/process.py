@@ -20,7 +20,7 @@ from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed
 from releasekit.host.refusal import Refusal
 from releasekit.host.sandbox import UNCONFINED, Sandbox
-from releasekit.host.scrub import ToolVariables, redactor
+from releasekit.host.scrub import Redactor, ToolVariables
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream, appending
 
 if TYPE_CHECKING:
@@ -68,10 +68,13 @@ class Processes(Resource):
         patience: Patience = PATIENCE,
         sandbox: Sandbox = UNCONFINED,
     ) -> None:
-        """`secrets` and `inherit_fds` are read at each start: the caller may go on adding."""
+        """The caller may go on adding to `secrets` and `inherit_fds`: what children print is held
+        against all secrets there are by then.
+        """
         super().__init__(together=True)
         self._given = environment
         self._secrets = secrets
+        self.redact = Redactor(secrets)
         self._inherit_fds = inherit_fds
         self._variables = variables
         self._patience = patience
@@ -95,10 +98,6 @@ class Processes(Resource):
         """The path of `program` on the children's PATH."""
         return shutil.which(program, path=self._given.get("PATH", os.defpath))
 
-    def redact(self, text: str) -> str:
-        """`text` without any secret known by now."""
-        return redactor(self._secrets)(text)
-
     async def run(  # noqa: PLR0913 - all there is to say of a child, by name
         self,
         argv: Sequence[str],
@@ -119,7 +118,7 @@ class Processes(Resource):
         """
         began = time.monotonic()
         with ExitStack() as stack:
-            output = Output(redactor(self._secrets))
+            output = Output(self.redact)
             captured = bytearray()
             if log is not None:
                 output.log = stack.enter_context(appending(log))
@@ -163,7 +162,7 @@ class Processes(Resource):
         `receive` gets each line of its stdout, not redacted; `ended` is called once, with the
         last lines of its stderr, when it has closed both streams.
         """
-        output = Output(redactor(self._secrets))
+        output = Output(self.redact)
         streams = (
             Stream(Splitter(receive, limit=MAX_OUTPUT).feed),
             Stream(output.splitter().feed),

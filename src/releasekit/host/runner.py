@@ -17,6 +17,7 @@ from actions_toolkit.file_command import (  # type: ignore[import-untyped]
 )
 
 from releasekit.host.command_files import CommandFiles
+from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -105,8 +106,12 @@ class Actions:
         """
         room = MAX_ANNOTATIONS - self._annotated.get(level, 0)
         shown = messages if len(messages) <= room else messages[: max(room - 1, 0)]
-        for title, message in shown:
-            self._command(level, message[:MAX_MESSAGE_CHARS], title=title[:MAX_MESSAGE_CHARS])
+        for title, text in shown:
+            # Lines are kept; what else is no text is spelled out.
+            message = "\n".join(map(visible, text.split("\n")))
+            self._command(
+                level, message[:MAX_MESSAGE_CHARS], title=visible(title)[:MAX_MESSAGE_CHARS]
+            )
         if len(shown) < len(messages) and room > 0:
             more = len(messages) - len(shown)
             self._command(level, "The job summary has them all.", title=f"and {more} more")
@@ -115,7 +120,7 @@ class Actions:
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
         """Fold what is printed inside."""
-        self._command("group", title)
+        self._command("group", visible(title))
         try:
             yield
         finally:

@@ -6,8 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.host.spellings import secrets_in
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 # A variable that neither this nor an ecosystem names is left out: one with a harmless name may hold
 # anything that a workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and the like are left out
@@ -26,11 +28,14 @@ _ALLOWED: Final = re.compile(
     re.VERBOSE,
 )
 _SECRET_NAME: Final = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE|SIGNING|AUTH"
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|(?<!GO)PRIVATE|SIGNING|AUTH"
     r"|_USER(NAME)?$|HTTP_BASIC",
     re.IGNORECASE,
 )
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
+# Of a secret, in characters: what is looked for at first, and from where on that pays off.
+_PIECE: Final = 4
+_LONG: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,8 @@ class ToolVariables:
     ) -> dict[str, str]:
         """The variables of `environment` with a harmless name and a value that holds no secret.
 
-        A URL with a user name or password counts as a secret, even in a proxy or index setting.
+        A URL with a user name or password counts as a secret, even in a proxy or index setting,
+        and so does an option that is called a password.
         """
         seen = _any_of(self.seen)
         return {
@@ -72,6 +78,7 @@ class ToolVariables:
             _SECRET_NAME.search(name)
             or _any_of(self.hidden).fullmatch(name)
             or _USERINFO.search(value)
+            or any(secrets_in(name, value))
             or any(secret in value for secret in secrets if secret)
         )
 
@@ -80,14 +87,53 @@ def _any_of(names: Collection[str]) -> re.Pattern[str]:
     return re.compile("|".join(names))
 
 
-def redactor(secrets: Collection[str]) -> Callable[[str], str]:
-    """A function from a text to the same text without these secrets.
+class Redactor:
+    """Takes these secrets out of a text. They are looked at each time: there may be more by then.
 
-    Output is read line by line, so each line of a secret counts as one.
+    Output is read line by line, so each line of a secret has to be one of them.
     """
-    lines = {line.strip() for secret in secrets for line in secret.splitlines()} - {""}
-    if not lines:
-        return lambda text: text
-    # The longest comes first: a secret may begin with another one.
-    pattern = re.compile("|".join(re.escape(line) for line in sorted(lines, key=len, reverse=True)))
-    return lambda text: pattern.sub("***", text)
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        self._secrets = secrets
+        self._known = 0
+        self._long: list[str] = []
+        self._short: list[str] = []
+        self._pieces: frozenset[str] = frozenset()
+        self._step = 1
+        self._longest = 0
+
+    @property
+    def longest(self) -> int:
+        """Characters of the longest secret there is."""
+        self._learn()
+        return self._longest
+
+    def __call__(self, text: str) -> str:
+        self._learn()
+        found = [secret for secret in self._short if secret in text]
+        # Any place where a long one may be has a piece of it at one of these steps. To look for
+        # them all takes 20 times as long.
+        if not self._pieces.isdisjoint(
+            [text[at : at + _PIECE] for at in range(0, len(text), self._step)]
+        ):
+            found = [*(secret for secret in self._long if secret in text), *found]
+        for secret in found:
+            text = text.replace(secret, "***")
+        return text
+
+    def _learn(self) -> None:
+        if len(self._secrets) == self._known:
+            return
+        # The longest comes first: a secret may begin with another one.
+        secrets = sorted({*self._secrets} - {""}, key=lambda each: (-len(each), each))
+        self._known = len(self._secrets)
+        self._longest = max(map(len, secrets), default=0)
+        self._long = [each for each in secrets if len(each) >= _LONG]
+        self._short = [each for each in secrets if len(each) < _LONG]
+        self._pieces = frozenset(
+            each[at : at + _PIECE] for each in self._long for at in range(len(each) - _PIECE + 1)
+        )
+        self._step = max(1, min(map(len, self._long), default=1 << 16) - _PIECE + 1)
+
+
+NOTHING_SECRET: Final = Redactor(())

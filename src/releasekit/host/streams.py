@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import os
 from collections import deque
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from releasekit.errors import CommandFailed
 from releasekit.host import durable
+from releasekit.host.scrub import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,10 +70,20 @@ class Stream(asyncio.Protocol):
         """The write end, for the child; `ours` closes our copy of it."""
         read_end, write_end = os.pipe()
         ours.callback(os.close, write_end)
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: self, os.fdopen(read_end, "rb", buffering=0)
-        )
+        await self._read(read_end)
         return write_end
+
+    async def open_named(self, path: Path, ours: ExitStack) -> None:
+        """The write end is whoever opens `path`; until `ours` ends, nobody need be there."""
+        # In this order, and so, neither of them waits for the other.
+        read_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        ours.callback(os.close, os.open(path, os.O_WRONLY))
+        await self._read(read_end)
+
+    async def _read(self, descriptor: int) -> None:
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: self, os.fdopen(descriptor, "rb", buffering=0)
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -96,7 +108,7 @@ class Splitter:
         self,
         line: Callable[[str], None],
         *,
-        redact: Callable[[str], str] = str,
+        redact: Redactor = NOTHING_SECRET,
         limit: int = MAX_LINE,
     ) -> None:
         self._line = line
@@ -114,11 +126,17 @@ class Splitter:
         if not data and self._rest:
             self._emit(bytes(self._rest))
             self._rest.clear()
-        elif len(self._rest) > self._limit:
-            # What is held back may be the first half of a secret.
-            text = self._redact(self._rest.decode(errors="replace"))
-            self._line(text[:-HELD_BACK])
-            self._rest = bytearray(text[-HELD_BACK:].encode())
+        elif len(self._rest) > self._limit + self._redact.longest:
+            self._cut()
+
+    def _cut(self) -> None:
+        """What is held back may be the first half of a secret, or of a character."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = self._redact(decoder.decode(self._rest))
+        half, _ = decoder.getstate()
+        held_back = max(HELD_BACK, self._redact.longest)
+        self._line(text[:-held_back])
+        self._rest = bytearray(text[-held_back:].encode() + half)
 
     def _emit(self, raw: bytes) -> None:
         self._line(self._redact(raw.decode(errors="replace")))
@@ -127,7 +145,7 @@ class Splitter:
 class Output:
     """What both streams of a child print: its last lines, and all of it in `log` if that is set."""
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(self, redact: Redactor) -> None:
         self._redact = redact
         self._lines: deque[str] = deque(maxlen=TAIL_LINES)
         self._room = MAX_LOG

@@ -21,7 +21,7 @@ from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transien
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.scheduler.patience import PATIENT, Patience
-from releasekit.text.escape import clip, visible
+from releasekit.text.escape import bare_urls, clip, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _NoCookies(CookieJar):
 class RetryPolicy:
     """How often and how long a read is tried: up to `max_retries` more times, but never beyond
     `deadline_s` after the start of the call (its `task-timeout`), pauses included, nor for longer
-    than `patience` has.
+    than `patience` has. `redact` is for what a server says.
     """
 
     max_retries: int = 3
@@ -120,6 +120,7 @@ class RetryPolicy:
     deadline_s: float = 300.0
     circuit: Circuit | None = None
     patience: Patience = PATIENT
+    redact: Callable[[str], str] = str
     rng: random.Random = field(
         default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)
         repr=False,
@@ -241,7 +242,7 @@ async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
         for _ in range(MAX_REDIRECTS):
             response = await send(client, request, circuit=policy.circuit, max_bytes=max_bytes)
             if response.status_code in RETRIED_STATUSES:
-                check(response, describe_request(request))
+                check(response, describe_request(request), redact=policy.redact)
             if response.next_request is None:
                 return response
             request = _redirected(request, response.next_request)
@@ -325,7 +326,7 @@ def words_of_page(page: str) -> str:
 def _said(text: str) -> str:
     """The message for people that a JSON object has at its top level, if there is one."""
     try:
-        document = parse_json(text.encode())
+        document = parse_json(text)
     except ValueError:
         return text
     if isinstance(document, dict):
@@ -338,9 +339,9 @@ def _said(text: str) -> str:
 def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """`text` made safe to show: no line ends, no control characters, bounded."""
     # Only white space makes the line shorter, and a message has little of it.
-    start = text[: 16 * limit]
+    start = bare_urls(text[: 16 * limit])
     line = " ".join(visible(start).split())
-    return clip(line if start == text else f"{line}…", limit)
+    return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
 def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from releasekit.host.scrub import redactor
+from releasekit.host.scrub import Redactor
+from releasekit.host.spellings import is_hideable, is_telling, parts_of, secrets_in, spellings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 # Variables whose value authenticates somebody. ACTIONS_ID_TOKEN_REQUEST_URL is one of them, so that
 # no build can ask GitHub for an identity token.
 _SECRET_NAME: Final = re.compile(
-    r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|API_?KEY|ACCESS_KEY|PRIVATE_KEY)(?:_|$)"
+    r"(?:^|[_:])(?:(?:AUTH_?)?TOKEN|PASSWORD|PASSWD|PASS|PASSPHRASE|SECRET|CREDENTIALS|JWT|PAT|COOKIE"
+    r"|(?:API|ACCESS|PRIVATE|SIGNING|DEPLOY|SSH|GPG|ENCRYPTION|ACCOUNT|CLIENT)_?KEY"
+    r"|CONNECTION_STRING)(?:_|$)"
     r"|_AUTH$",
     re.IGNORECASE,
 )
-# Some servers take a token with this in front; what they show of it is the token.
-_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
-# A shorter one would turn every other word of a log into asterisks.
-_REDACTED_FROM_CHARS: Final = 4
+# They say where a secret is. AWS_SHARED_CREDENTIALS_FILE for instance, and
+# https://cloud.google.com/docs/authentication/application-default-credentials#GAC
+_PLACE_NAME: Final = re.compile(
+    r"_(?:FILE|PATH|DIR|SOCK)$|^GOOGLE_APPLICATION_CREDENTIALS$", re.IGNORECASE
+)
 
 
 class Secret:
@@ -84,7 +88,7 @@ def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snap
 
 
 def _is_secret(name: str) -> bool:
-    return _SECRET_NAME.search(name) is not None
+    return _SECRET_NAME.search(name) is not None and not _PLACE_NAME.search(name)
 
 
 class Credentials:
@@ -93,9 +97,16 @@ class Credentials:
     def __init__(self, taken: Snapshot, *, mask: Callable[[str], None]) -> None:
         self._taken = taken
         self._mask = mask
-        self._values: list[str] = []
+        # In the order in which they came; only its keys are of use.
+        self._values: dict[str, None] = {}
+        self._adopted: set[str] = set()
+        self.redact = Redactor(self._values)
         for secret in taken.secrets.values():
             self.adopt(secret.reveal())
+        values = {name: secret.reveal() for name, secret in taken.secrets.items()}
+        for name, value in {**taken.environment, **values}.items():
+            for found in secrets_in(name, value):
+                self.adopt(found)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -107,19 +118,21 @@ class Credentials:
 
     def adopt(self, value: str) -> Secret:
         """Mask a secret that was made during the run, and redact it from now on."""
-        if value and value not in self._values:
-            self._mask(value)
-            if len(value) >= _REDACTED_FROM_CHARS:
-                self._values.append(value)
-            if scheme := _SCHEME.match(value):
-                self.adopt(value[scheme.end() :])
+        if value not in self._adopted:
+            self._adopted.add(value)
+            for part in parts_of(value):
+                self._mask(part)
+                self._values |= dict.fromkeys(filter(is_hideable, spellings(part)))
         return Secret(value)
+
+    def adopt_user(self, name: str) -> None:
+        """A user is no secret, but for one that is half of a token."""
+        if is_telling(name):
+            self.adopt(name)
 
     @property
     def values(self) -> Collection[str]:
-        """What must not be shown: a live view that grows with every new token."""
-        return self._values
-
-    def redact(self, text: str) -> str:
-        """`text` with asterisks in place of everything in `values`."""
-        return redactor(self._values)(text)
+        """What must not be shown, in all its spellings: a live view that grows with every new
+        token.
+        """
+        return self._values.keys()

@@ -9,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from releasekit.errors import ConfigError
-from releasekit.text.escape import clip, visible
+from releasekit.text.escape import bare_urls, clip, visible
 
 
 def require_safe(url: str, *, name: str) -> httpx.URL:
@@ -27,9 +27,8 @@ def require_safe(url: str, *, name: str) -> httpx.URL:
             hint="Give them in the environment (RELEASEKIT_…_TOKEN), never in a URL.",
         )
     if not is_safe(parsed):
-        raise ConfigError(
-            f"{name} = {clip(visible(url), 200)}: must be https:// (http:// only for localhost)"
-        )
+        shown = clip(visible(bare_urls(url)), 200)
+        raise ConfigError(f"{name} = {shown}: must be https:// (http:// only for localhost)")
     return parsed
 
 

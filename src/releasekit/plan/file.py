@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,6 +17,7 @@ from releasekit.model import (
     PlannedPackage,
 )
 from releasekit.report.plans import PLAN_SCHEMA
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class PlanFile:
         hint = "Write it with `releasekit plan --plan-file FILE`."
         try:
             with path.open("rb") as file:
-                document = json.loads(file.read(MAX_BYTES))
+                document = parse_json(file.read(MAX_BYTES), max_bytes=None)
             if document["schema"] != PLAN_SCHEMA:
                 raise ConfigError(
                     f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",

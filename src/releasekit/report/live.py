@@ -113,7 +113,7 @@ class LiveProgress:
         if report.results:
             self._console.print(_results(report))
         for line in remarks(report):
-            self._console.print(Text(line))
+            self._console.print(Text(visible(line)))
         self._console.print(Text(headline(report), style="bold"))
 
     def close(self) -> None:

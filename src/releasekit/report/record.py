@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, Self, TypeVar, cast
 
 from releasekit.errors import ConfigError
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +29,8 @@ class Record:
         if len(text) > _MAX_CHARACTERS:
             raise ConfigError(f"{where}: larger than {_MAX_CHARACTERS} characters")
         try:
-            values: object = json.loads(text, parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
+            values: object = parse_json(text, max_bytes=None)
+        except ValueError as error:
             raise ConfigError(f"{where}: not valid JSON: {error}") from error
         return cls._of(values, where)
 
@@ -94,11 +94,6 @@ class Record:
         raise ConfigError(
             f"{self.where}: {key!r} must be {expected}, not {_shown(self.values[key])}"
         )
-
-
-def _refuse(constant: str) -> NoReturn:
-    # Python reads NaN and Infinity, JSON has neither: https://www.rfc-editor.org/rfc/rfc8259#section-6
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _shown(value: object) -> str:

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
+from releasekit.host.log_pipe import log_pipe
 from releasekit.host.streams import last_lines
 from releasekit.state.directory import make_state_directory, state_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
     from datetime import datetime
     from pathlib import Path
 
     from releasekit.errors import ReleasekitError
+    from releasekit.host.scrub import Redactor
     from releasekit.model import PackageId
 
 # The run that is about to begin is one of them.
@@ -30,21 +32,25 @@ _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One file. `redact` is for what a child wrote into it by itself."""
+    """One file, without the secrets that `redact` knows."""
 
     path: Path
-    redact: Callable[[str], str]
+    redact: Redactor
 
     @property
     def hint(self) -> str:
         return f"The whole output is in {self.path}"
+
+    def piped(self) -> AbstractAsyncContextManager[Path]:
+        """Where a child that is told a path writes its output to."""
+        return log_pipe(self.path, self.redact)
 
     def failure(self, message: str, error: ReleasekitError) -> BuildFailed:
         """A failed build, with the lines and the hint of `error` where it has any of its own."""
         own = error.log if isinstance(error, BuildFailed) else ()
         return BuildFailed(
             message,
-            log=own or tuple(map(self.redact, last_lines(self.path))),
+            log=own or last_lines(self.path),
             hint=error.hint or self.hint,
         )
 
@@ -55,7 +61,7 @@ class Logs:
 
     state_directory: Path
     run: str
-    redact: Callable[[str], str]
+    redact: Redactor
 
     def fresh(self, kind: str, package: PackageId, *, call: int = 0) -> Log:
         """An empty log, named after what is done to the package and in which call of a tool."""

@@ -23,6 +23,7 @@ _MARKDOWN = {ord(char): f"&#{ord(char)};" for char in "\\`*_{}[]()<>&|~!#$\"'"} 
 _AUTOLINK = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 _LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
 _NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
+_WORD = re.compile(r"[^\s<>\"']+")
 _BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -41,6 +42,23 @@ def _visible_character(char: str) -> str:
     if char.isprintable():
         return char
     return " " if char.isspace() else char.encode("unicode_escape").decode("ascii")
+
+
+def bare_urls(text: str) -> str:
+    """`text` with its URLs cut to what is public of them: no user, no query, no fragment."""
+    # Presigned URLs let in whoever has them.
+    return _WORD.sub(_bare, text) if "://" in text else text
+
+
+def _bare(match: re.Match[str]) -> str:
+    scheme, separator, rest = match[0].partition("://")
+    if not separator:
+        return scheme
+    public = re.split(r"[?#]", rest, maxsplit=1)[0]
+    host, slash, path = public.partition("/")
+    cut = "?…" if public != rest else ""
+    user, at, name = host.rpartition("@")
+    return f"{scheme}://{'***' if user else ''}{at}{name}{slash}{path}{cut}"
 
 
 def clip(text: str, limit: int) -> str:

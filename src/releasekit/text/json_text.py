@@ -26,11 +26,15 @@ _SPACE: Final = re.compile(rb"[ \t\n\r]*+")
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(data: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
-    """The document, in which a half of a surrogate pair is U+FFFD, and nothing is NaN."""
-    if len(data) > max_bytes:
+def parse_json(data: str | bytes, *, max_bytes: int | None = MAX_BYTES) -> Any:
+    """The document, in which a half of a surrogate pair is U+FFFD, and nothing is NaN.
+
+    None for `max_bytes` is for files, which are read outside of the event loop.
+    """
+    if max_bytes is not None and len(data) > max_bytes:
         raise ValueError(f"more than {max_bytes} bytes")
-    text = data.decode("utf-8-sig").strip(" \t\n\r")
+    text = data if isinstance(data, str) else data.decode("utf-8-sig")
+    text = text.strip(" \t\n\r")
     value, end = _decoded(text)
     if end < len(text):
         raise ValueError("there is more behind its end")

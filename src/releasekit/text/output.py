@@ -30,6 +30,7 @@ def ignore_write_errors(stream: TextIO | None) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding,
-        errors=stream.errors,
+        # Half of a surrogate pair, as JSON may hold one, must not end a release either.
+        errors="backslashreplace",
         line_buffering=True,
     )

@@ -13,6 +13,7 @@ from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
+from releasekit.host.scrub import NOTHING_SECRET
 from releasekit.state.run_logs import Log
 from unit.maven.poms import child, gav, modules, needs, packages, write
 from unit.maven.releases import built
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Artifact, Package, PackageId
 
-LOG = Log(Path("/logs/build-maven-g+a.log"), str)
+LOG = Log(Path("/logs/build-maven-g+a.log"), NOTHING_SECRET)
 ERROR = (
     "[ERROR] Failed to execute goal org.example:compile (default) on project a: Compilation failure"
 )

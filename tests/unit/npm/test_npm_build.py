@@ -221,7 +221,9 @@ def test_a_failure_is_one_packages_own(tmp_path: Path) -> None:
     error = failure(results["@acme/a"])
     assert str(error) == "npm:@acme/a: it could not be packed: prepack ended with 7"
     assert error.log == ("first", "***")
-    assert str(root / ".releasekit" / "logs" / "run" / "build-npm-@acme+a.log") in error.hint
+    log = root / ".releasekit" / "logs" / "run" / "build-npm-@acme+a.log"
+    assert str(log) in error.hint
+    assert log.read_text() == "first\n***\n"  # R50
     assert "its scripts made it @acme/c@9.9.9" in str(failure(results["@acme/c"]))
 
 

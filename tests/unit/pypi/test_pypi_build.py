@@ -229,6 +229,7 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
         assert len(error.log) == 40
         assert error.log[-1] == "ValueError: no ***"  # R34
         assert error.hint == f"The whole output is in {workspace.state}/logs/run/build-pypi-bad.log"
+        assert workspace.log("bad").endswith("ValueError: no ***\n")  # R50
         error = await workspace.failed("odd")
         assert "its wheel could not be built" in str(error)
         assert error.log[-1] == "SystemExit: nope"

@@ -6,13 +6,13 @@ https://doc.rust-lang.org/cargo/commands/cargo-metadata.html
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.http.client import one_line
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from releasekit.host.process import Processes
@@ -82,7 +82,7 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
 
 def parse_metadata(text: str) -> list[Crate]:
     """The packages of `cargo metadata --no-deps`."""
-    document = json.loads(text)
+    document = parse_json(text, max_bytes=None)
     workspace = Path(document["workspace_root"])
     return [_crate(package, workspace) for package in document["packages"]]
 

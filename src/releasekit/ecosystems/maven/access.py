@@ -90,7 +90,9 @@ class Login:
 
 
 def login_for(config: Config, credentials: Credentials, url: str) -> Login:
-    return Login(url, config.own(Inputs).username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
+    username = config.own(Inputs).username
+    credentials.adopt_user(username)
+    return Login(url, username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
 
 
 class Reader:

@@ -20,6 +20,7 @@ from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.host import durable
 from releasekit.model import Published
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -102,7 +103,7 @@ def _tarballs(package: Package) -> PurePosixPath:
 def _packument(root: Path, package: Package) -> Mapping[str, Any]:
     """Empty where there is none; raises ValueError for one that cannot be read."""
     page = read_page(root / package.id.name)
-    found = {} if page is None else json.loads(page)
+    found = {} if page is None else parse_json(page, max_bytes=None)
     if not isinstance(found, dict):
         raise ValueError(f"{package.id.name} is no packument")  # noqa: TRY004
     return found

@@ -107,14 +107,15 @@ class NpmWorkspace:
     async def follow_up(self, package: Package) -> None:
         log = self.npm.logs.fresh("publish", package.id)
         try:
-            await self.npm.packer.follow_up(
-                {
-                    "directory": str(package.directory),
-                    "root": str(self._root(package)),
-                    "log": str(log.path),
-                    "events": self._following(package),
-                }
-            )
+            async with log.piped() as pipe:
+                await self.npm.packer.follow_up(
+                    {
+                        "directory": str(package.directory),
+                        "root": str(self._root(package)),
+                        "log": str(pipe),
+                        "events": self._following(package),
+                    }
+                )
         except BuildFailed as error:
             raise log.failure(f"but {error}", error) from error
 
@@ -133,7 +134,8 @@ class NpmWorkspace:
         log = self.npm.logs.fresh("build", package.id)
         try:
             with staged(into) as partial:
-                packed = await self.npm.packer.pack(self._request(package, partial, log.path))
+                async with log.piped() as pipe:
+                    packed = await self.npm.packer.pack(self._request(package, partial, pipe))
                 _check(packed, package)
                 if self.contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.

@@ -15,6 +15,7 @@ from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +78,7 @@ def read_manifest(path: Path) -> dict[str, object]:
 
 def parse_manifest(text: str) -> dict[str, object]:
     """Raises ValueError for what is no JSON object."""
-    document = json.loads(text.removeprefix("\ufeff"))
+    document = parse_json(text.removeprefix("\ufeff"), max_bytes=None)
     if not isinstance(document, dict):
         raise ValueError("not an object")  # noqa: TRY004 (about the text)
     return document

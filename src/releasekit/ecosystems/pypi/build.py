@@ -74,7 +74,7 @@ class Builder:
             names = await asyncio.to_thread(artifacts.placed, given, partial)
             sdists = [name for name in names if not name.endswith(".whl")]
             built = [name for name in names if name.endswith(".whl")]
-            request = self._request("sdist", project, into=partial, log=log)
+            request = self._request("sdist", project, into=partial)
             answer: dict[str, Any] = {}
             if not sdists:
                 request |= {"alone": bool(built)}
@@ -93,13 +93,11 @@ class Builder:
     async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
         log = self.logs.fresh("metadata", PackageId("pypi", project.name))
-        request = self._request("metadata", project, into=self.scratch, log=log)
+        request = self._request("metadata", project, into=self.scratch)
         answer = await self._answer(request, project=project, wheels=wheels, log=log)
         return str(answer.get("metadata", ""))
 
-    def _request(
-        self, operation: str, project: PyProject, *, into: Path, log: Log
-    ) -> dict[str, object]:
+    def _request(self, operation: str, project: PyProject, *, into: Path) -> dict[str, object]:
         """What a build worker is asked. `hidden` are names of directories that a backend which can
         be told so leaves out, wherever they are.
         """
@@ -112,7 +110,6 @@ class Builder:
             "source": str(source),
             "into": str(into),
             "scratch": str(self.scratch),
-            "log": str(log.path),
             "backend": project.build_system.backend,
             "backend_path": project.build_system.backend_path,
             "config_settings": dict(self.config_settings),
@@ -135,7 +132,9 @@ class Builder:
             for _ in range(MAX_ROUNDS):
                 wanted = Requirements.parse((*project.build_system.requires, *installed), wheels)
                 worker = await self.environments.worker(wanted)
-                answer = await worker.ask({**request, "installed": installed}, cancellable=True)
+                async with log.piped() as pipe:
+                    question = {**request, "installed": installed, "log": str(pipe)}
+                    answer = await worker.ask(question, cancellable=True)
                 if "requires" not in answer:
                     return answer
                 installed += tuple(map(str, answer["requires"]))

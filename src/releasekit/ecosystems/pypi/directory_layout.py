@@ -21,6 +21,7 @@ from releasekit.ecosystems.pypi import simple_index
 from releasekit.ecosystems.pypi.distribution import metadata_of
 from releasekit.errors import PackageError
 from releasekit.host import durable
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -93,7 +94,7 @@ def _files(package: Package) -> PurePosixPath:
 def _known_entries(page: Path) -> dict[str, FileEntry]:
     """The entries of the page as it is, so that no file is hashed twice."""
     try:
-        document = json.loads(durable.read_file(page))
+        document = parse_json(durable.read_file(page), max_bytes=None)
         return {
             entry["filename"]: entry
             for entry in document["files"]

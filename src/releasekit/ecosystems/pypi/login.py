@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +31,8 @@ _PUBLISHERS: Final = frozenset({"upload.pypi.org", "test.pypi.org"})
 # https://pypi.org/help/#apitoken
 _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
+# A number beyond may be too large to reckon with.
+_LATEST_S: Final = 1e12
 
 _REUSABLE: Final = (
     "PyPI does not support reusable workflows as trusted publishers. Move the publishing job out "
@@ -85,7 +86,7 @@ class IndexExchange(login.Exchange):
                 f"{self._url.host} offers no trusted publishing",
                 hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`).",
             )
-        check(response, self.what)
+        check(response, self.what, redact=self._credentials.redact)
         audience = text_of(response, "audience")
         if audience is None:
             raise Transient(f"{self.what}: no audience")
@@ -114,8 +115,9 @@ class IndexExchange(login.Exchange):
         errors = errors_of(response)
         codes = {str(error.get("code")) for error in errors}
         said = "; ".join(f"{error.get('code')}: {error.get('description')}" for error in errors)
-        reasons = one_line(said) or message_of(response)
-        what = f"{self._url.host} refuses trusted publishing: {self._credentials.redact(reasons)}"
+        redact = self._credentials.redact
+        reasons = one_line(redact(said)) or message_of(response, redact=redact)
+        what = f"{self._url.host} refuses trusted publishing: {reasons}"
         if "invalid-reuse-token" in codes:
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:
@@ -143,8 +145,8 @@ def _claims(token: Secret) -> dict[str, str]:
     """What the ID token says, unverified: for the message only."""
     payload = token.reveal().split(".")[1:2]
     try:
-        document = json.loads(base64.urlsafe_b64decode("".join(payload) + "=="))
-    except (ValueError, binascii.Error, RecursionError):
+        document = parse_json(base64.urlsafe_b64decode("".join(payload) + "=="))
+    except (ValueError, binascii.Error):
         return {}
     claims = document.items() if isinstance(document, dict) else ()
     return {key: one_line(value) for key, value in claims if isinstance(value, str)}

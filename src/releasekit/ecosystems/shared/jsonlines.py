@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.errors import BuildFailed
 from releasekit.text.escape import clip, visible
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -68,9 +69,9 @@ class Conversation:
 
     def receive(self, line: str) -> None:
         try:
-            said = json.loads(line)
+            said = parse_json(line, max_bytes=None)
             answer = self._waiting.pop(said["id"])
-        except (ValueError, LookupError, TypeError, RecursionError):
+        except (ValueError, LookupError, TypeError):
             # Somebody would wait for an answer that never comes.
             self.end((f"this is no answer: {clip(visible(line), _SHOWN)}",))
         else:

@@ -5,7 +5,6 @@ short-lived token: trusted publishing.
 from __future__ import annotations
 
 import base64
-import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import MissingCredentials, Transient
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -215,10 +215,10 @@ def _is_from_fork(environment: Mapping[str, str]) -> bool:
         return False
     try:
         with Path(environment.get("GITHUB_EVENT_PATH", "")).open("rb") as file:
-            event = json.loads(file.read(_MAX_EVENT_BYTES))
+            event = parse_json(file.read(_MAX_EVENT_BYTES))
         head, base = event["pull_request"]["head"], event["pull_request"]["base"]
         return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError):
         return False
 
 

@@ -48,6 +48,7 @@ class Server:
             deadline_s=config.task_timeout_s,
             circuit=self.circuit,
             patience=services.patience,
+            redact=redact,
         )
 
     def at(self, path: str) -> httpx.URL:

@@ -1,0 +1,49 @@
+"""A log that others open by its name, and that no secret gets into."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import uncancellable
+from releasekit.host.streams import Output, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from releasekit.host.scrub import Redactor
+
+# What a writer that is still there after the block gets to let go of the pipe.
+_PATIENCE_S: Final = 0.5
+
+
+@contextlib.asynccontextmanager
+async def log_pipe(log: Path, redact: Redactor) -> AsyncIterator[Path]:
+    """The path of a named pipe: what anybody writes there is appended to `log`, line by line and
+    redacted. Once this is left, `log` has all of it.
+
+    It lies in the directory for temporary files, which builds may write to.
+    """
+    with contextlib.ExitStack() as ours:
+        directory = ours.enter_context(tempfile.TemporaryDirectory(prefix="releasekit-log-"))
+        path = Path(directory) / "log"
+        os.mkfifo(path, 0o600)
+        output = Output(redact)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        output.log = ours.enter_context(log.open("ab"))
+        stream = Stream(output.splitter().feed)
+        writer = contextlib.ExitStack()
+        await stream.open_named(path, writer)
+        try:
+            with writer:
+                yield path
+        finally:
+            try:
+                await asyncio.wait((stream.closed,), timeout=_PATIENCE_S)
+            finally:
+                stream.close()
+                await uncancellable(stream.closed)

@@ -1,0 +1,56 @@
+"""What is shown and kept of a run, without secrets: the last look at it, wherever its words are
+from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from releasekit.text.escape import bare_urls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from releasekit.model import Event, PackageWarning, Plan, Report, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """`redact` takes the secrets out of a text."""
+
+    redact: Callable[[str], str]
+
+    def text(self, text: str) -> str:
+        """Also without what may be one in a URL: its user, its query."""
+        return self.redact(bare_urls(text))
+
+    def event(self, event: Event) -> Event:
+        return replace(event, detail=self.text(event.detail)) if event.detail else event
+
+    def plan(self, plan: Plan) -> Plan:
+        packages = tuple(
+            replace(
+                planned,
+                reason=self.text(planned.reason),
+                warnings=self._warnings(planned.warnings),
+            )
+            for planned in plan.packages
+        )
+        return replace(plan, packages=packages, notes=tuple(map(self.text, plan.notes)))
+
+    def report(self, report: Report) -> Report:
+        return replace(report, results=tuple(map(self._result, report.results)))
+
+    def _result(self, result: Result) -> Result:
+        return replace(
+            result,
+            reason=self.text(result.reason),
+            hint=self.redact(result.hint),  # it may link to a section of a page
+            log=tuple(map(self.redact, result.log)),
+            url=self.text(result.url),
+            warnings=self._warnings(result.warnings),
+        )
+
+    def _warnings(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
+        return tuple(replace(each, message=self.text(each.message)) for each in warnings)

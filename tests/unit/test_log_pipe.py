@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.host.log_pipe import log_pipe
+from releasekit.host.scrub import Redactor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "canary-3f9a"
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
+
+
+def test_what_is_written_to_its_name_gets_into_the_log_without_secrets(
+    tmp_path: Path, temporary: Path
+) -> None:
+    """R50: by several at once, in pieces, and right before the end."""
+    log = tmp_path / "logs" / "log"
+
+    async def main() -> None:
+        async with log_pipe(log, Redactor([SECRET])) as path:
+            with path.open("ab", buffering=0) as one, path.open("ab", buffering=0) as other:
+                one.write(f"a {SECRET[:6]}".encode())
+                await asyncio.sleep(0)
+                other.write(f"{SECRET[6:]}\nlast {SECRET}".encode())
+
+    asyncio.run(main())
+    assert log.read_text() == "a ***\nlast ***\n"
+    assert not list(temporary.iterdir())
+
+
+def test_a_log_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """A wheel is built after its source distribution."""
+    log = tmp_path / "log"
+
+    async def main() -> None:
+        for text in ("one\n", "", "two\n"):
+            async with log_pipe(log, Redactor([])) as path:
+                path.write_text(text)
+
+    asyncio.run(main())
+    assert log.read_text() == "one\ntwo\n"
+
+
+def test_whoever_stays_behind_is_not_waited_for(tmp_path: Path, temporary: Path) -> None:
+    """R51: as a compiler's server would, which keeps its standard output."""
+    log = tmp_path / "log"
+    code = "import sys; print('there', flush=True); sys.stdin.read()"
+
+    def started(path: Path) -> subprocess.Popen[bytes]:
+        argv = [sys.executable, "-I", "-c", code]
+        with path.open("ab", buffering=0) as out:
+            return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out)
+
+    async def main() -> subprocess.Popen[bytes]:
+        async with log_pipe(log, Redactor([])) as path:
+            return started(path)
+
+    with asyncio.run(main()) as stayed:
+        assert not list(temporary.iterdir())
+        stayed.kill()
+
+
+def test_a_cancelled_build_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
+    log = tmp_path / "log"
+
+    async def main() -> None:
+        begun = asyncio.Event()
+
+        async def build() -> None:
+            async with log_pipe(log, Redactor([])) as path:
+                path.write_text("begun")
+                begun.set()
+                await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(build())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert log.read_text() == "begun\n"
+    assert not list(temporary.iterdir())
