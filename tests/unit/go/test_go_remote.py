@@ -10,6 +10,7 @@ import fakes
 from releasekit.ecosystems.go.remote import Remote, explain
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
 from releasekit.host.process import Completed
+from releasekit.host.sandbox import UNCONFINED
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,8 @@ def test_what_git_says_is_told_apart(
 
 class Git:
     """Lists one tag more with each call; a `failure` instead of the first."""
+
+    sandbox = UNCONFINED
 
     def __init__(self, failure: str = "") -> None:
         self.calls = 0

@@ -98,7 +98,7 @@ class Remote:
 
     async def _look(self) -> dict[str, str] | PackageError:
         try:
-            if self._looked_at < 0:
+            if self._looked_at < 0 and self._processes.sandbox.abi:
                 # Before there was a build that could have changed it.
                 self._directory = await self._on_this_machine()
             listed = await self._git("ls-remote", "--tags", self._name)
