@@ -44,6 +44,7 @@ _REPEATED: Final = {
     "html-attributes": (b"<a ", b"b=c ", HTML),
     "html-comments": (b"", b"<!--", HTML),
     "xml-tags": (b"<metadata>", b"<a/>", XML),
+    "xml-attributes": (b"<a ", b"b='' ", XML),
     "xml-entities": (b"<metadata>", b"&lt;", XML),
     "xml-nested": (b"<metadata>", b"<a>", XML),
     "xml-name": (b"<", b"a", XML),
@@ -99,14 +100,17 @@ def _packed(data: bytes, encoding: str) -> bytes:
     return _head(JSON, *lines) + data
 
 
+def _bomb() -> bytes:
+    return gzip.compress(bytes(200 * 1024 * 1024), 1)
+
+
 def answer(case: str, *, limit: int) -> Iterable[bytes]:
     if case in _REPEATED:
         return _repeated(*_REPEATED[case], limit)
     chunked = _head(HTML, "Transfer-Encoding: chunked")
-    bomb = gzip.compress(bytes(200 * 1024 * 1024), 1)
     other: dict[str, Callable[[], Iterable[bytes]]] = {
-        "gzip-bomb": lambda: [_packed(bomb, "gzip")],
-        "gzip-thrice": lambda: [_packed(gzip.compress(gzip.compress(bomb)), "gzip, gzip, gzip")],
+        "gzip-bomb": lambda: [_packed(_bomb(), "gzip")],
+        "gzip-thrice": lambda: [_packed(gzip.compress(gzip.compress(_bomb())), "gzip, gzip, gzip")],
         "gzip-cut": lambda: [_packed(gzip.compress(b"{}")[:-3], "gzip")],
         "endless": lambda: _endless(chunked, _chunk(bytes(_PIECE))),
         "tiny-chunks": lambda: [chunked, *[_chunk(b"<") * 10_000] * 10, _chunk(b"")],
@@ -147,6 +151,9 @@ class _Handler(socketserver.BaseRequestHandler):
                 return
             if case == "slow":
                 self._drip(connection)
+                return
+            if path.endswith("/1.0.0"):  # so that the packument is asked for
+                connection.sendall(_head(TEXT, "Content-Length: 0", status="404 Not Found"))
                 return
             for piece in answer(case, limit=_GO_BYTES if "/@v/" in path else sys.maxsize):
                 connection.sendall(piece)

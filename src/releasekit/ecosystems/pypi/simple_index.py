@@ -5,6 +5,7 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 
 from __future__ import annotations
 
+import codecs
 import html
 import re
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ MAX_LINK_CHARS: Final = 16 * 1024
 MAX_TAGS: Final = 1_000_000
 # Of one version; the most that are known are some hundred wheels.
 MAX_FILES: Final = 10_000
+
+_PIECE: Final = 1024 * 1024
 
 # A tag or a comment. What has been matched is not given back, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
@@ -131,12 +134,19 @@ def _from_json(body: bytes) -> Iterator[Listed]:
 
 
 def _from_html(body: bytes) -> Iterator[Listed]:
-    for target in _links(body.decode("utf-8", "replace")):
+    for target in _links(_text(body)):
         # The text of a link is for people: where it leads to is what a client downloads.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
         yield Listed(filename, _digest({algorithm: value}) if separator else "")
+
+
+def _text(body: bytes) -> str:
+    """Piece by piece, for the sake of all other threads."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+    return "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
 
 
 def _links(text: str) -> Iterator[str]:
