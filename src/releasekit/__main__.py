@@ -8,7 +8,7 @@ import sys
 import traceback
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
 from releasekit.cli import command_line
@@ -19,7 +19,7 @@ from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.text.escape import bare_urls, log_line
+from releasekit.text.escape import bare_urls, clip, log_line
 from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
+
+# The names of a cycle of some hundred packages. Nothing that is longer says more.
+_MAX_MESSAGE_CHARS: Final = 16_384
 
 
 def start() -> int:
@@ -99,7 +102,7 @@ def _untouched(code: int, actions: Actions) -> int:
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
-    message = log_line(credentials.redact(bare_urls(str(error))))
+    message = clip(log_line(credentials.redact(bare_urls(str(error)))), _MAX_MESSAGE_CHARS)
     print(f"error: {message}", file=sys.stderr, flush=True)
     if error.hint:
         print(f"  {log_line(credentials.redact(error.hint))}", file=sys.stderr, flush=True)
