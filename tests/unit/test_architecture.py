@@ -26,7 +26,7 @@ REPORT = (
     *("warnings", "summary", "plans", "results", "joined", "live", "progress"),
 )
 HOST = (
-    *("folder", "durable", "flock", "contents", "files"),
+    *("folder", "durable", "flock", "contents", "files", "outlet"),
     *("scrub", "streams", "process", "runner"),
 )
 STATE = (

@@ -6,25 +6,28 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
+from releasekit.aio import Group
 from releasekit.config.choice import consulted
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
+from releasekit.errors import ConfigError
+from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.plan import below
 from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
-from releasekit.plan.source import commit_of
+from releasekit.plan.source import commit_of, is_tracked
 from releasekit.plan.warnings import with_warnings
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from pathlib import Path
 
-    from releasekit.aio import Group
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
@@ -81,6 +84,18 @@ def refuse_elsewhere(config: Config, session: Session) -> None:
     """Raises ConfigError in a mere member of a workspace, before anything is written there."""
     home = session.credentials.environment.get("HOME", "")
     refuse_member(config, session.ecosystems, home=home)
+
+
+async def refuse_tracked(path: Path | None, label: str, session: Session) -> None:
+    """Raises ConfigError where the file that is to be written is one of the sources."""
+    repository = repository_of(path.parent) if path is not None else None
+    if path is None or repository is None:
+        return
+    async with Group() as group:
+        if await is_tracked(path, repository, await _started(group, session, ())):
+            raise ConfigError(
+                f"{label}: {path} is a file that git tracks; write the path of another"
+            )
 
 
 async def _started(group: Group, session: Session, inherit_fds: Collection[int]) -> Processes:
