@@ -49,7 +49,7 @@ HOUSE = (
     ("priority",),
     ("garbage",),
     ("graph",),
-    ("text", "escape", "output", "splice", "toml_text"),
+    ("text", "escape", "output", "splice", "bounds", "toml_text"),
     (
         "scheduler",
         "task",

@@ -63,8 +63,9 @@ async def plan(config: Config, session: Session) -> int:
     await refuse_tracked(config.plan_file, "plan-file", session)
     await asyncio.to_thread(refuse_links, config.state_directory)
     history = read_history(config.state_directory)
-    async with Group() as group:
-        ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
+    with Interruption():
+        async with Group() as group:
+            ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
     made = ready.plan
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)

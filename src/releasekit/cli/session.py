@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from releasekit.aio import Group
 from releasekit.config.choice import consulted
@@ -23,6 +23,7 @@ from releasekit.plan.source import commit_of, is_tracked
 from releasekit.plan.warnings import with_warnings
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan
     from releasekit.state.history import History
+
+MAX_PATH_CHARS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,14 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
     discoveries = await _opened(group, config, session, processes, logs=logs)
     dist = [place.path for place in config.dist]
     commit = await commit_of(config.root, processes, beside=dist)
-    targets = await discover(config.root, discoveries)
-    targets = await with_prebuilt(targets, config, session.ecosystems)
-    plan = await make_plan(config, targets, history, commit=commit, around=around)
+    try:
+        targets = await discover(config.root, discoveries)
+        targets = await with_prebuilt(targets, config, session.ecosystems)
+        plan = await make_plan(config, targets, history, commit=commit, around=around)
+    except OSError as error:
+        # Whatever a manifest names as a path: too long, a loop of links, in nobody's reach.
+        place = clip(str(error.filename), MAX_PATH_CHARS)
+        raise ConfigError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
     return Prepared(plan, config, targets, processes)
 

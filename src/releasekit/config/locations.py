@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.errors import ConfigError
 from releasekit.host.outlet import linked, require_free
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +33,19 @@ def resolved(path: Path, label: str) -> Path:
         raise ConfigError(f"{label}: {path} cannot be followed (a loop of symlinks?)") from error
 
 
+def require_path(path: Path, label: str) -> None:
+    """Raises ConfigError for one that is longer than any file system takes."""
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            shown = clip(str(path), 200)
+            raise ConfigError(f"{label}: {shown}: {error.strerror}; write less") from error
+
+
 def existing_directory(path: Path, label: str) -> Path:
     found = resolved(path, label)
+    require_path(found, label)
     if not found.is_dir():
         what = "is a file" if found.exists() else "does not exist"
         raise ConfigError(f"{label}: {found} {what}; write the path of a directory")
@@ -91,6 +104,7 @@ class Locations:
         label = self._label("state_directory")
         given = self.inputs.state_directory
         found = self._resolve(given, "state_directory")
+        require_path(found, label)
         if self.root.is_relative_to(found):
             raise ConfigError(
                 f"{label}: {found} holds the workspace; write a directory of its own, "

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 from releasekit.errors import ConfigError
+from releasekit.text.bounds import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,7 +93,7 @@ def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_by
     """
     text = read_text(path, max_bytes=max_bytes).removeprefix("\ufeff")
     try:
-        return parse(text)
+        return bounded(parse(text))
     except RecursionError as error:
         raise ConfigError(f"{path} {complaint}: it is nested too deeply") from error
     except ValueError as error:
