@@ -40,6 +40,7 @@ PYPROJECTS = {
     "a requirement of commas": _project(f'dependencies = ["a{">=1," * 100_000}"]'),
     "a key of many parts": _project() + f"[x]\n{'.'.join('a' * 100_000)} = 1\n",
     "arrays in arrays": _project() + f"[x]\nx = {'[' * 100_000}\n",
+    "a glob as long as a file": f'[tool.uv.workspace]\nexclude = ["{"*a" * 100_000}"]\n',
     "a NUL in a path": '[tool.uv.workspace]\nmembers = ["a\\u0000b"]\n',
 }
 FILES = {

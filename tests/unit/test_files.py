@@ -24,6 +24,13 @@ def test_a_link_that_leads_out_is_followed_no_further(tmp_path: Path) -> None:
             files.inside(root, path, where="here")
 
 
+def test_a_loop_of_links_is_named(tmp_path: Path) -> None:
+    """R40"""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match=r"^here: .*cannot be followed"):
+        files.inside(tmp_path, tmp_path / "loop" / "x", where="here")
+
+
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")

@@ -22,7 +22,11 @@ _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0
 
 def inside(root: Path, path: Path, *, where: str) -> Path:
     """`path` without symbolic links; raises ConfigError when that is not below `root`."""
-    resolved = path.resolve()
+    try:
+        resolved = path.resolve()
+    # A loop of links is the one before Python 3.13 and the other since.
+    except (RuntimeError, OSError) as error:
+        raise ConfigError(f"{where}: {path} cannot be followed (a loop of links?)") from error
     if not resolved.is_relative_to(root):
         raise ConfigError(
             f"{where} leads out of the workspace, to {resolved}",
