@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.config.ecosystem import EcosystemDeclaration
 
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
-_MAX_MESSAGE_CHARS: Final = 16_384
+MAX_CHARS: Final = 16_384
 
 
 def start() -> int:
@@ -102,10 +102,11 @@ def _untouched(code: int, actions: Actions) -> int:
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
-    message = clip(log_line(credentials.redact(bare_urls(str(error)))), _MAX_MESSAGE_CHARS)
+    message = clip(log_line(credentials.redact(bare_urls(str(error)))), MAX_CHARS)
     print(f"error: {message}", file=sys.stderr, flush=True)
     if error.hint:
-        print(f"  {log_line(credentials.redact(error.hint))}", file=sys.stderr, flush=True)
+        hint = clip(log_line(credentials.redact(error.hint)), MAX_CHARS)
+        print(f"  {hint}", file=sys.stderr, flush=True)
     actions.annotate("error", [("ReleaseKit", message)])
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
 

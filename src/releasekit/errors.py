@@ -12,7 +12,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of a message: `, did you mean 'x'?`, or nothing when nothing comes close."""
     from difflib import get_close_matches  # noqa: PLC0415 (only mistakes pay for it)
 
-    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    # Of a longer one the end is left out, because the comparison takes quadratic time.
+    near = get_close_matches(word[:100], list(known), n=1, cutoff=0.5)
     return f", did you mean {near[0]!r}?" if near else ""
 
 

@@ -123,8 +123,34 @@ def test_uv_has_one_version() -> None:
 def test_actions_of_others_are_pinned_to_a_commit() -> None:
     for path in [PROJECT / "action.yml", *WORKFLOWS, *EXAMPLES]:
         for used in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8")):
-            own = used in {"./", "OWNER/releasekit-action@v1"}
+            own = used == "./"
             assert own or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", used), used
+
+
+def test_every_example_pins_the_action_in_one_way() -> None:
+    """A tag can be moved, a commit cannot; the zeros stand for that of the reader's release."""
+    own = f"OWNER/releasekit-action@{'0' * 40} # v1"
+    for path in [*EXAMPLES, PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")]:
+        for used in re.findall(r"uses: (OWNER.+)", path.read_text(encoding="utf-8")):
+            assert used == own, path
+
+
+def test_each_example_says_why_it_needs_its_permissions() -> None:
+    """The table in docs/workflows.md has each permission of each job, and no other."""
+    text = (PROJECT / "docs" / "workflows.md").read_text(encoding="utf-8")
+    said = set(
+        re.findall(r"^\| (\S+\.yml) \| `(\S+)` \| `([\w-]+: \w+)` \| .+ \|$", text, re.MULTILINE)
+    )
+    granted = set()
+    for path in EXAMPLES:
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {}
+        granted |= {
+            (path.name, name, f"{scope}: {level}")
+            for name, job in workflow["jobs"].items()
+            for scope, level in job["permissions"].items()
+        }
+    assert said == granted
 
 
 def test_the_schema_of_results_is_a_schema() -> None:

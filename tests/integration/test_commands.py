@@ -231,7 +231,7 @@ def test_a_run_without_results_leaves_none_of_an_earlier_one(
     kept, wanted = state / "results.json", tmp_path / "wanted.json"
     state.mkdir()
     for path in (kept, wanted):
-        path.write_text("{}")
+        path.write_text('{"schema": 1}')
     argv = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
     assert main([*argv, f"--state-directory={state}", f"--results-file={wanted}"]) == 1
     assert "cannot be read" in capsys.readouterr().err
@@ -240,12 +240,12 @@ def test_a_run_without_results_leaves_none_of_an_earlier_one(
 
 
 def test_results_that_cannot_be_removed_are_a_clear_error(
-    workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = tmp_path / "results"
-    wanted.mkdir()
-    assert main(["publish", str(workspace), registry, f"--results-file={wanted}"]) == 2
-    assert f"{wanted}: cannot be removed: " in capsys.readouterr().err
+    kept = workspace / ".releasekit" / "results.json"
+    kept.mkdir(parents=True)
+    assert main(["publish", str(workspace), registry]) == 2
+    assert f"{kept}: cannot be removed: " in capsys.readouterr().err
 
 
 def test_doctor_finds_nothing_after_a_good_run(

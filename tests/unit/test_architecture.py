@@ -26,7 +26,7 @@ REPORT = (
     *("warnings", "summary", "plans", "results", "joined", "live", "progress", "redacted"),
 )
 HOST = (
-    *("folder", "durable", "flock", "contents", "files"),
+    *("folder", "durable", "flock", "contents", "files", "outlet"),
     *("spellings", "scrub", "streams", "log_pipe", "launcher", "sandbox", "refusal", "process"),
     *("reexec", "command_files", "runner"),
 )
@@ -60,7 +60,7 @@ HOUSE = (
     ("priority",),
     ("garbage",),
     ("graph",),
-    ("text", "escape", "json_text", "output", "splice", "toml_text"),
+    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text"),
     (
         "scheduler",
         "task",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ def test_a_link_that_leads_out_is_followed_no_further(tmp_path: Path) -> None:
             files.inside(root, path, where="here")
 
 
+def test_a_loop_of_links_is_named(tmp_path: Path) -> None:
+    """R40"""
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match=r"^here: .*cannot be followed"):
+        files.inside(tmp_path, tmp_path / "loop" / "x", where="here")
+
+
 def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"12345")
@@ -31,9 +39,25 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
         files.read_file(path, max_bytes=4)
 
 
-def test_what_never_ends_is_not_read_to_its_end() -> None:
-    with pytest.raises(ConfigError, match="/dev/zero: larger than 10 bytes"):
-        files.read_file(Path("/dev/zero"), max_bytes=10)
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    """R40, R51: a pipe that nobody writes to would keep a run waiting for ever."""
+    os.mkfifo(tmp_path / "fifo")
+    for path, reason in (
+        (tmp_path / "fifo", "it is no regular file"),
+        (Path("/dev/zero"), "it is no regular file"),
+        (tmp_path, "Is a directory"),
+    ):
+        with pytest.raises(ConfigError, match=rf"^{path}: cannot be read \({reason}\)"):
+            files.read_file(path, max_bytes=10)
+
+
+def test_what_only_seems_long_is_not_read(tmp_path: Path) -> None:
+    """R40: a sparse file takes no room on the disk, and all of it in memory."""
+    path = tmp_path / "sparse"
+    path.touch()
+    os.truncate(path, 10 * 1024**3)
+    with pytest.raises(ConfigError, match="sparse: larger than 1024 bytes"):
+        files.read_file(path, max_bytes=1024)
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -3,15 +3,29 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from releasekit.cli.interruption import Interruption
+from releasekit.cli.interruption import SIGNALS, Interruption
+from releasekit.errors import INTERRUPTED
 from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from releasekit.release.release import ReleaseRun
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """As they were: a command that was cancelled early leaves its own behind."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class FakeRelease:
@@ -37,6 +51,37 @@ def test_before_there_is_a_release_the_command_is_cancelled() -> None:
 
     with pytest.raises(asyncio.CancelledError, match="cancelled by SIGTERM"):
         asyncio.run(command())
+
+
+STUCK = """
+import asyncio, threading
+from releasekit.cli.interruption import Interruption
+
+async def command():
+    with Interruption():
+        try:
+            print("ready", flush=True)
+            await asyncio.to_thread(threading.Event().wait)
+        except asyncio.CancelledError:
+            print("cancelled", flush=True)
+            raise
+
+asyncio.run(command())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_does_not_wait_for_a_parser(number: signal.Signals) -> None:
+    """R28, R51: a thread cannot be cancelled, and asyncio and the interpreter would wait for it."""
+    argv = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for word in (b"ready\n", b"cancelled\n"):
+            assert process.stdout.readline() == word
+            process.send_signal(number)
+        assert process.wait(timeout=60) == INTERRUPTED
+        assert process.stderr.read() == b"error: cancelled before anything was published\n"
 
 
 def test_the_first_signal_stops_the_release_and_the_next_at_once() -> None:

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.session import Session, prepared, refuse_elsewhere, sealing
+from releasekit.cli.session import (
+    Session,
+    prepared,
+    refuse_elsewhere,
+    refuse_tracked,
+    sealing,
+)
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
+from releasekit.host.files import read_text
+from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.model import Action, Outcome, Report
 from releasekit.plan.access import check_credentials
@@ -46,6 +54,8 @@ if TYPE_CHECKING:
     from releasekit.state.history import History
 
 RESULTS = "results.json"
+# Results of 10,000 packages are some 20 MB, with the last lines of each build.
+MAX_RESULTS_BYTES = 256 * 1024 * 1024
 
 
 async def run(config: Config, session: Session) -> int:
@@ -63,11 +73,13 @@ async def run(config: Config, session: Session) -> int:
 async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
     await asyncio.to_thread(refuse_elsewhere, config, session)
+    await refuse_tracked(config.plan_file, "plan-file", config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
     seal = sealing(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
-    async with Group() as group:
-        ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
+    with Interruption():
+        async with Group() as group:
+            ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
     made = ready.plan
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
@@ -92,6 +104,8 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
         make_state_directory(config.state_directory)
         path = config.state_directory / "plan.json"
     if path is not None:
+        if path == config.plan_file:
+            require_free(path, "plan-file")
         _write(path, report.plan_json(made, config.root))
         session.actions.output("plan-file", str(path))
     for name, value in report.plan_outputs(made).items():
@@ -112,6 +126,7 @@ async def publish(config: Config, session: Session) -> int:
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config, session)
+    await refuse_tracked(config.results_file, "results-file", config, session)
     session.actions.watch_files()
     with Interruption() as interruption:
         async with Group() as group:
@@ -199,6 +214,8 @@ def forget_results(config: Config) -> None:
     for path in {config.state_directory / RESULTS, config.results_file}:
         if path is None:
             continue
+        if path == config.results_file:
+            require_free(path, "results-file")
         try:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 durable.remove(path)
@@ -279,6 +296,7 @@ class _Run:
 async def join(config: Config, session: Session) -> int:
     """Join the results of several jobs, found below the state directory, into one report."""
     await asyncio.to_thread(refuse_links, config.state_directory)
+    await refuse_tracked(config.results_file, "results-file", config, session)
     found = sorted(config.state_directory.rglob(RESULTS))
     if not found:
         raise ConfigError(
@@ -287,7 +305,10 @@ async def join(config: Config, session: Session) -> int:
             "(actions/download-artifact), or name another `state-directory`.",
         )
     loaded = [
-        await asyncio.to_thread(report.load_results, _read(path), where=str(path)) for path in found
+        await asyncio.to_thread(
+            report.load_results, read_text(path, max_bytes=MAX_RESULTS_BYTES), where=str(path)
+        )
+        for path in found
     ]
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
     made = await asyncio.to_thread(report.join, loaded, plan=planned)
@@ -333,8 +354,12 @@ def tell(made: Report, config: Config, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
     actions = session.actions
     text = report.results_json(made)
-    path = config.results_file or config.state_directory / RESULTS
-    for place in {path, config.state_directory / RESULTS} if config.mode == "publish" else {path}:
+    own = config.state_directory / RESULTS
+    path = config.results_file or own
+    # The state directory's first: what is in the way elsewhere keeps no run off the record.
+    for place in dict.fromkeys([own, path] if config.mode == "publish" else [path]):
+        if place == config.results_file:
+            require_free(place, "results-file")
         _write(place, text)
     actions.output("results-file", str(path))
     for name, value in report.outputs(made).items():
@@ -359,13 +384,6 @@ def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _read(path: Path) -> str:
-    try:
-        return durable.read_file(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
 
 
 def _write(path: Path, text: str) -> None:

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from releasekit.errors import INTERRUPTED
 from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from releasekit.release.release import ReleaseRun
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACES_S = (None, CANCEL_GRACE_S, 0.0)  # each stricter than the one before
 
 
+def _leave(*_: object) -> None:
+    """At once: nothing is being published."""
+    os.write(2, b"error: cancelled before anything was published\n")
+    os._exit(INTERRUPTED)
+
+
 class Interruption:
     """`with Interruption()`, inside the task that the signals are meant for.
 
-    Until there is a release to end, that task is cancelled.
+    Until there is a release to end, that task is cancelled, and the second signal ends the process.
     """
 
     def __init__(self) -> None:
@@ -35,6 +45,7 @@ class Interruption:
     def ends(self, release: ReleaseRun) -> None:
         """From now on, end `release` instead, which accounts for every package."""
         self._release = release
+        self._listen()
 
     def by_key(self) -> None:
         """What is in flight runs to its end; the second time, it is treated like a signal."""
@@ -45,20 +56,27 @@ class Interruption:
         self._interrupt(f"cancelled by {number.name}", max(self._strictness + 1, 1))
 
     def __enter__(self) -> Self:
+        self._listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.happened or self._release is not None:
+            # For SIGINT asyncio would leave the handler that raises KeyboardInterrupt.
+            self._listen_no_more(self._before)
+
+    def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         # Windows has no handlers on the loop; there Ctrl-C cancels the task, as everywhere else.
         with contextlib.suppress(NotImplementedError):
             for number in SIGNALS:
                 loop.add_signal_handler(number, self._by_signal, number)
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def _listen_no_more(self, instead: Mapping[signal.Signals, Any]) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError):
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-                # For SIGINT asyncio would leave the handler that raises KeyboardInterrupt.
-                signal.signal(number, self._before[number])
+                signal.signal(number, instead[number])
 
     def _interrupt(self, reason: str, strictness: int) -> None:
         self._strictness = min(strictness, len(GRACES_S) - 1)
@@ -66,3 +84,6 @@ class Interruption:
             self._release.stop(reason, grace_s=GRACES_S[self._strictness])
         elif self._task is not None:
             self._task.cancel(reason)
+            # Even if the loop is busy by then, or asyncio and the interpreter wait for a thread,
+            # the parser of a long manifest perhaps, which cannot be cancelled.
+            self._listen_no_more(dict.fromkeys(SIGNALS, _leave))

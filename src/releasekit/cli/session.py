@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
+from releasekit.aio import Group
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import DeadlinePassed
+from releasekit.errors import ConfigError, DeadlinePassed
+from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
@@ -22,18 +24,19 @@ from releasekit.model import Action
 from releasekit.plan import below
 from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
-from releasekit.plan.source import commit_of
+from releasekit.plan.source import commit_of, is_tracked
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.redacted import Redacted
 from releasekit.scheduler.patience import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from pathlib import Path
 
-    from releasekit.aio import Group
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
     from releasekit.model import Plan
     from releasekit.state.history import History
     from releasekit.state.seals import Seal
+
+MAX_PATH_CHARS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +126,14 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
     discoveries = await _opened(group, config, session, processes, logs=logs, patience=patience)
     dist = [place.path for place in config.dist]
     commit = await commit_of(config.root, processes, beside=dist)
-    targets = await discover(config.root, discoveries)
-    targets = await with_prebuilt(targets, config, session.ecosystems)
-    plan = await make_plan(config, targets, history, commit=commit, around=around)
+    try:
+        targets = await discover(config.root, discoveries)
+        targets = await with_prebuilt(targets, config, session.ecosystems)
+        plan = await make_plan(config, targets, history, commit=commit, around=around)
+    except OSError as error:
+        # Whatever a manifest names as a path: too long, a loop of links, in nobody's reach.
+        place = clip(str(error.filename), MAX_PATH_CHARS)
+        raise ConfigError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
@@ -141,6 +151,18 @@ def sealing(session: Session, *, make: bool) -> Seal | None:
     given = session.credentials.get(STATE_KEY.variable)
     environment = session.credentials.environment
     return seal_for(given.reveal() if given else "", environment, make=make)
+
+
+async def refuse_tracked(path: Path | None, label: str, config: Config, session: Session) -> None:
+    """Raises ConfigError where the file that is to be written is one of the sources."""
+    repository = repository_of(path.parent) if path is not None else None
+    if path is None or repository is None:
+        return
+    async with Group() as group:
+        if await is_tracked(path, repository, await _started(group, config, session, ())):
+            raise ConfigError(
+                f"{label}: {path} is a file that git tracks; write the path of another"
+            )
 
 
 async def _started(

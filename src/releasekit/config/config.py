@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
-from releasekit.config.locations import Locations, existing_directory, resolved
+from releasekit.config.locations import FILENAME, Locations, existing_directory, resolved
 from releasekit.config.values import Name, Url
 from releasekit.errors import ConfigError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from releasekit.config.values import Directory, Dist, PinMode
     from releasekit.host.sandbox import Wanted
 
-FILENAME: Final = "releasekit.toml"
 Own = TypeVar("Own")
 
 
@@ -139,7 +138,9 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         packages=inputs.packages,
         exclude_packages=inputs.exclude_packages,
         dist=locations.dist(file.dist) if inputs.mode in {"plan", "publish"} else (),
-        plan_file=locations.path("plan_file"),
+        plan_file=(
+            locations.outlet("plan_file") if inputs.mode == "plan" else locations.path("plan_file")
+        ),
         dry_run=inputs.dry_run,
         concurrency=inputs.concurrency,
         build_concurrency=inputs.build_concurrency or cpu_count(),
@@ -155,7 +156,9 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         registries=locations.registries(),
         ecosystem_inputs=locations.ecosystem_inputs(),
         state_directory=locations.state_directory(),
-        results_file=locations.path("results_file"),
+        results_file=(
+            locations.outlet("results_file") if inputs.mode in {"publish", "report"} else None
+        ),
         format=inputs.format,
         fix=inputs.fix,
         summary=inputs.summary,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ from releasekit.config import levels
 from releasekit.config.levels import Levels
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_parsed
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -45,7 +45,7 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     dependencies: Mapping[str, tuple[str, ...]] = {}
     given = Levels()
     dist: Mapping[str, tuple[str, ...]] = {}
-    document = read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
+    document = read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
             dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)

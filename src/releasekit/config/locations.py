@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.errors import ConfigError
+from releasekit.host.outlet import linked, require_free
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 # https://man7.org/linux/man-pages/man0/limits.h.0p.html
 MAX_NAME_BYTES: Final = 255
 MAX_PATH_BYTES: Final = 3_000
+FILENAME: Final = "releasekit.toml"
 
 
 def resolved(path: Path, label: str) -> Path:
@@ -55,8 +59,19 @@ def _require_place(path: Path, label: str) -> None:
             raise ConfigError(f"{label}: {there} is a file{below}; write the path of a directory")
 
 
+def require_path(path: Path, label: str) -> None:
+    """Raises ConfigError for one that is longer than any file system takes."""
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            shown = clip(str(path), 200)
+            raise ConfigError(f"{label}: {shown}: {error.strerror}; write less") from error
+
+
 def existing_directory(path: Path, label: str) -> Path:
     found = resolved(path, label)
+    require_path(found, label)
     if not found.is_dir():
         what = "is a file" if found.exists() else "does not exist"
         raise ConfigError(f"{label}: {found} {what}; write the path of a directory")
@@ -79,6 +94,34 @@ class Locations:
         text = getattr(self.inputs, attribute)
         return self._resolve(text, attribute) if text else None
 
+    def outlet(self, attribute: str) -> Path | None:
+        """Where a file is going to be put; raises ConfigError for what may not be replaced.
+
+        The directories above the workspace are those of the machine, and may be links.
+        """
+        text = getattr(self.inputs, attribute)
+        if not text:
+            return None
+        label = self._label(attribute)
+        given = Path(os.path.normpath(self._base(attribute) / text))
+        if link := linked(given, self.root):
+            raise ConfigError(
+                f"{label}: {link} is a symbolic link in the workspace; write a path without one"
+            )
+        path = resolved(given.parent, label) / given.name
+        require_free(path, label)
+        if path.name in self._read_by_name() or ".git" in path.parts:
+            raise ConfigError(
+                f"{label}: {path} is where tools look for files of their own; write another name, "
+                f"like {attribute.partition('_')[0]}.json"
+            )
+        state = self.state_directory()
+        if path.is_relative_to(state) and (path.parent != state or path.suffix != ".json"):
+            raise ConfigError(
+                f"{label}: {path} is among the files of the state directory; write a path beside it"
+            )
+        return path
+
     def state_directory(self) -> Path:
         """May lie outside the root only when a flag or an input says so.
 
@@ -87,6 +130,7 @@ class Locations:
         label = self._label("state_directory")
         given = self.inputs.state_directory
         found = self._resolve(given, "state_directory")
+        require_path(found, label)
         if self.root.is_relative_to(found):
             raise ConfigError(
                 f"{label}: {found} holds the workspace; write a directory of its own, "
@@ -247,9 +291,15 @@ class Locations:
             return 1
         return 2 if attribute in self.inputs.given else 0
 
+    def _read_by_name(self) -> set[str]:
+        manifests = [each.manifests for each in self.ecosystems.values() if each.manifests]
+        return {FILENAME, *(name for each in manifests for name in each.names)}
+
     def _resolve(self, text: str, attribute: str) -> Path:
-        base = self.cwd if self._rank(attribute) == 2 else self.root
-        return resolved(base / text, self._label(attribute))
+        return resolved(self._base(attribute) / text, self._label(attribute))
+
+    def _base(self, attribute: str) -> Path:
+        return self.cwd if self._rank(attribute) == 2 else self.root
 
     def _safe(self, url: str, attribute: str) -> str:
         # Brings httpx, which takes longer to import than everything else here together.

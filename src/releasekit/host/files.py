@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import errno
+import os
+import stat
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 from releasekit.errors import ConfigError
+from releasekit.text.bounds import bounded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 T = TypeVar("T")
+# A pipe in the place of a file must not keep us waiting; Windows has neither.
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def inside(root: Path, path: Path, *, where: str) -> Path:
     """`path` without symbolic links; raises ConfigError when that is not below `root`."""
-    resolved = path.resolve()
+    try:
+        resolved = path.resolve()
+    # A loop of links is the one before Python 3.13 and the other since.
+    except (RuntimeError, OSError) as error:
+        raise ConfigError(f"{where}: {path} cannot be followed (a loop of links?)") from error
     if not resolved.is_relative_to(root):
         raise ConfigError(
             f"{where} leads out of the workspace, to {resolved}",
@@ -33,15 +44,41 @@ def repository_of(directory: Path) -> Path | None:
 
 
 def read_file(path: Path, *, max_bytes: int) -> bytes:
-    """The whole file; raises ConfigError when it cannot be read or is longer."""
+    """The whole file; raises ConfigError when it is not a regular one, or is longer."""
     try:
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
+        with opened(path) as file:
+            # One that only seems long, a sparse one for example, is not read first.
+            longer = os.fstat(file.fileno()).st_size > max_bytes
+            data = b"" if longer else file.read(max_bytes + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    if len(data) > max_bytes:
+    if longer or len(data) > max_bytes:
         raise ConfigError(f"{path}: larger than {max_bytes} bytes")
     return data
+
+
+def read_head(path: Path, size: int) -> bytes:
+    """At most the first `size` bytes of a regular file; raises OSError."""
+    with opened(path) as file:
+        return file.read(size)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """For reading; raises OSError for what is no regular file, without waiting for anybody."""
+    with open(path, "rb", opener=_open_regular) as file:
+        yield file
+
+
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | _NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        kind = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        reason = os.strerror(kind) if stat.S_ISDIR(mode) else "it is no regular file"
+        raise OSError(kind, reason, path)
+    return descriptor
 
 
 def read_text(path: Path, *, max_bytes: int) -> str:
@@ -60,7 +97,7 @@ def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_by
     """
     text = read_text(path, max_bytes=max_bytes).removeprefix("\ufeff")
     try:
-        return parse(text)
+        return bounded(parse(text))
     except RecursionError as error:
         raise ConfigError(f"{path} {complaint}: it is nested too deeply") from error
     except ValueError as error:

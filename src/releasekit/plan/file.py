@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from releasekit.config.choice import chosen
 from releasekit.errors import ConfigError, PlanError
+from releasekit.host.files import read_file
 from releasekit.model import (
     Action,
     Dependency,
@@ -42,9 +43,9 @@ class PlanFile:
     def read(cls, path: Path) -> Self:
         """Raises ConfigError for a file that is not a plan of ours."""
         hint = "Write it with `releasekit plan --plan-file FILE`."
+        data = read_file(path, max_bytes=MAX_BYTES)
         try:
-            with path.open("rb") as file:
-                document = parse_json(file.read(MAX_BYTES), max_bytes=None)
+            document = parse_json(data, max_bytes=None)
             if document["schema"] != PLAN_SCHEMA:
                 raise ConfigError(
                     f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",
@@ -52,9 +53,7 @@ class PlanFile:
                 )
             packages = tuple(_planned(row, path.parent) for row in document["packages"])
             return cls(path, str(document["commit"]), str(document["digest"]), packages)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ConfigError(f"{path}: is not a plan file", hint=hint) from error
 
     def narrowed(self, config: Config) -> Config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from dataclasses import dataclass, replace
@@ -104,7 +105,8 @@ async def make_plan(
         for package in ordered
     )
     versions = planned_versions(public.values())
-    check_pins(planned, versions, targets)
+    # Parses whole manifests, which may be long.
+    await asyncio.to_thread(check_pins, planned, versions, targets)
     check_single_uploads(planned, targets)
     fingerprints = sorted(each.fingerprint for each in planned)
     return Plan(

@@ -73,6 +73,15 @@ async def head_of(root: Path, processes: Processes) -> str:
         return ""
 
 
+async def is_tracked(path: Path, repository: Path, processes: Processes) -> bool:
+    """Whether git has this file in its index; False where git does not say."""
+    name = path.relative_to(repository).as_posix()
+    try:
+        return bool(await _git(processes, repository, "ls-files", "--", f":(literal){name}"))
+    except CommandFailed:
+        return False
+
+
 async def _git(processes: Processes, root: Path, *arguments: str) -> str:
     completed = await processes.run(["git", *arguments], cwd=root, timeout_s=60.0)
     return completed.stdout

@@ -7,7 +7,6 @@ text as it was, and the result is parsed to check that it says what was meant.
 from __future__ import annotations
 
 import re
-import tomllib
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import tomlkit
 
 from releasekit.errors import PlanError
+from releasekit.text import bounds
 from releasekit.text.splice import spliced
 
 # The keys, and the index in an array, that lead to a value.
@@ -26,7 +26,7 @@ Edit = Callable[[str, Span], tuple[Span, str]]
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Floats stay text, because `nan` does not equal itself and documents are compared."""
-    return tomllib.loads(text.removeprefix("\ufeff"), parse_float=str)
+    return bounds.parse_toml(text.removeprefix("\ufeff"), parse_float=str)
 
 
 def value_at(document: object, where: Where) -> Any:
@@ -47,7 +47,7 @@ def changed(
     edited = spliced(text, (edits[where](text, span) for where, span in found.items()))
     try:
         said = parse_toml(edited)
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         said = {}
     if said != wanted:
         raise PlanError(

@@ -19,6 +19,10 @@ TOP = {"private": True, "workspaces": ["packages/*"]}
 ALIASES = "a0: &a0 [7]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
 )
+# Each table has all entries of the one before, three times.
+MERGES = "m0: &m0 {x: 1}\n" + "".join(
+    f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 3)}]}}\n" for level in range(1, 21)
+)
 CORE = {"name": "@acme/core", "version": "1.0.0"}
 
 
@@ -240,9 +244,15 @@ def test_bad_manifests_are_one_clear_line(tmp_path: Path, document: object, word
         ("catalog: 7", "catalog 'default' is 7"),
         ("catalogs: [7]", "catalog 'catalogs' is [7]"),
         ("catalogs: {x: 7}", "catalog 'x' is 7"),
-        (f"{ALIASES}catalog: {{a: *a9}}", "catalog 'default' is {'a': "),
-        (f"{ALIASES}catalog: *a9", "catalog 'default' is "),
-        (f"{ALIASES}packages: [*a9]", "packages is "),
+        (f"{ALIASES}catalog: {{a: *a9}}", "it stands for more than 1000000 values"),
+        (f"{ALIASES}catalog: *a9", "it stands for more than 1000000 values"),
+        (f"{ALIASES}packages: [*a9]", "it stands for more than 1000000 values"),
+        (f"{MERGES}catalog: *m20", "a table has more than 10000 entries"),
+        ("packages: &a [*a]", "it is nested more than 100 levels deep"),
+        (f"catalog: {{a: 0x{'f' * 5000}}}", "it holds a number of more than 4096 bits"),
+        ("packages: !!int ''", "is not valid YAML: "),
+        ("packages: !!bool x", "is not valid YAML: "),
+        ("packages: !!timestamp x", "is not valid YAML: "),
     ],
 )
 def test_bad_pnpm_workspaces_are_one_clear_line(tmp_path: Path, text: str, words: str) -> None:

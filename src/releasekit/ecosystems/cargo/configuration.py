@@ -6,13 +6,13 @@ https://doc.rust-lang.org/cargo/reference/config.html
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.host.files import read_parsed
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,4 +95,4 @@ def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _document(path: Path) -> Mapping[str, Any]:
-    return read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=_MAX_BYTES)
+    return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=_MAX_BYTES)

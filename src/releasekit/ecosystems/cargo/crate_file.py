@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.shared.archives import Member, opened_archive
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import PackageError
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
     """Raises PackageError for anything but the .crate of this package."""
     root = f"{name}-{version}"
     try:
-        manifest = tomllib.loads(_manifest(file, f"{root}/Cargo.toml").decode())
+        manifest = parse_toml(_manifest(file, f"{root}/Cargo.toml").decode())
         readme = text_in(_checked(manifest, name, version), "readme")
         text = _readme(file, f"{root}/{readme}") if readme else None
     except (ValueError, RecursionError) as error:

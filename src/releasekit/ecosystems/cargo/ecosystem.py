@@ -53,11 +53,15 @@ class Cargo(Resource):
 
     async def discover(self, root: Path) -> CargoWorkspace:
         found: list[Crate] = []
-        for directory in discover.directories(root, self.options.workspaces):
+        for directory in await asyncio.to_thread(
+            discover.directories, root, self.options.workspaces
+        ):
             found += await read_metadata(directory, self.services.processes)
-        crates, twins = discover.merged(root, found, self.destination)
+        crates, twins = await asyncio.to_thread(discover.merged, root, found, self.destination)
         return CargoWorkspace(
-            found=discover.packages(crates, self.destination, twins, self.config.pin),
+            found=await asyncio.to_thread(
+                discover.packages, crates, self.destination, twins, self.config.pin
+            ),
             crates=crates,
             root=root,
             cargo=self,

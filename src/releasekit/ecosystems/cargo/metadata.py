@@ -6,6 +6,7 @@ https://doc.rust-lang.org/cargo/commands/cargo-metadata.html
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -77,7 +78,7 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
         raise ConfigError(
             f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
         ) from error
-    return parse_metadata(done.stdout)
+    return await asyncio.to_thread(parse_metadata, done.stdout)
 
 
 def parse_metadata(text: str) -> list[Crate]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ from releasekit.ecosystems.cargo.discover import MANIFEST
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.globs import Glob
 from releasekit.host.files import read_parsed
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def publishable_at(directory: Path) -> bool:
 
 
 def _document(path: Path) -> Mapping[str, object]:
-    return read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
+    return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
 def _strings(value: object) -> list[str]:

@@ -243,7 +243,8 @@ def _nested(root: Path) -> Iterator[Path]:
             # A directory with a .git of its own is another repository.
             if name[0] not in "._"
             and name not in _IGNORED
-            and not Path(where, name, ".git").exists()
+            # False for a path that is too long, too.
+            and not os.path.exists(os.path.join(where, name, ".git"))  # noqa: PTH110, PTH118
         ]
         if "go.mod" in files:
             yield Path(where).resolve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,9 @@ class Npm(Resource):
         self.packer = Packer(services.processes, root=config.root, env=passed, group=self.group)
 
     async def discover(self, root: Path) -> NpmWorkspace:
+        return await asyncio.to_thread(self._discovered, root)
+
+    def _discovered(self, root: Path) -> NpmWorkspace:
         found = discover.found_below(root, self.options)
         public = [package for package in found.by_name.values() if not package.unpublishable]
         contents = {

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BYTES: Final = 1024 * 1024
+MAX_SPEC_CHARS: Final = 4_000
 # What JavaScript counts up to: https://github.com/npm/node-semver/blob/main/classes/semver.js
 _MAX_NUMBER: Final = 2**53 - 1
 Field = Literal["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"]
@@ -116,6 +117,10 @@ def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]
             if not isinstance(spec, str):
                 raise ConfigError(
                     f"{path}: {key}.{name} is {spec!r}", hint='Write a range like "^1.2.0".'
+                )
+            if len(spec) > MAX_SPEC_CHARS:
+                raise ConfigError(
+                    f"{path}: {key}.{name} is longer than {MAX_SPEC_CHARS} characters"
                 )
             found.append(Declared(key, name, spec))
     return tuple(found)

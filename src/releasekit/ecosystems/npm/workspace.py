@@ -30,7 +30,11 @@ PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
 # Any of them makes a directory the root of packages.
 FILES: Final = (MANIFEST, PNPM)
-_MAX_BYTES: Final = 1024 * 1024
+# The pure Python parser of YAML reads 100 kB a second.
+_MAX_BYTES: Final = 256 * 1024
+# With merges (`<<`) a small file stands for any number of entries.
+_MAX_MERGED: Final = 10_000
+_MAX_EXPANDED_CHARS: Final = 1_000_000
 _SEARCH: Final = globs.Search(
     marker=MANIFEST,
     skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
@@ -141,9 +145,17 @@ def _parse_yaml(text: str) -> object:
     # Only workspaces that have such a file pay for it.
     import yaml  # noqa: PLC0415
 
+    class Loader(yaml.SafeLoader):
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > _MAX_MERGED:
+                raise ValueError(f"a table has more than {_MAX_MERGED} entries")
+
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        return yaml.load(text, Loader=Loader)  # noqa: S506 (it is a SafeLoader)
+    # What its constructors raise for `!!int ""`, `!!bool x` and `!!timestamp x`:
+    # https://github.com/yaml/pyyaml/blob/main/lib/yaml/constructor.py
+    except (yaml.YAMLError, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(str(error)) from error
 
 
@@ -163,5 +175,9 @@ def _without_braces(patterns: Iterable[str], *, where: str) -> list[str]:
             plain.append(pattern)
             continue
         before, after = pattern[: found.start()], pattern[found.end() :]
-        pending += [f"{before}{text}{after}" for text in reversed(found[1].split(","))]
+        choices = found[1].split(",")
+        globs.refuse_too_many(choices, where=where)
+        if len(choices) * len(pattern) > _MAX_EXPANDED_CHARS:
+            raise ConfigError(f"{where} holds more than {_MAX_EXPANDED_CHARS} characters of globs")
+        pending += [f"{before}{text}{after}" for text in reversed(choices)]
     return plain

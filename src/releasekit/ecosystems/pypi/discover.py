@@ -169,6 +169,9 @@ def membership(top: Path, patterns: Sequence[str], exclude: Sequence[str]) -> Me
 
 
 def _exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    for pattern in patterns:
+        if len(pattern) > globs.MAX_CHARS:
+            raise ConfigError(f"exclude holds a glob of more than {globs.MAX_CHARS} characters")
     # uv matches `exclude` against the whole path, where a `*` also matches a slash.
     # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
     return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]

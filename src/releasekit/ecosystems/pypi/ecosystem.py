@@ -39,10 +39,7 @@ class PyPI(Resource):
         self._builder: Builder | None = None
 
     async def discover(self, root: Path) -> PyPIWorkspace:
-        read, twins = discover.projects(root, self._options)
-        sources.check_sources(read, root, self._options)
-        found = {name: discover.settled(project, read) for name, project in read.items()}
-        discover.check_build_order(found)
+        found, twins = await asyncio.to_thread(self._read, root)
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
 
@@ -65,6 +62,14 @@ class PyPI(Resource):
             builder=self._prepared,
             wheels=wheels,
         )
+
+    def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
+        """What the manifests say, before any build hook is asked."""
+        read, twins = discover.projects(root, self._options)
+        sources.check_sources(read, root, self._options)
+        found = {name: discover.settled(project, read) for name, project in read.items()}
+        discover.check_build_order(found)
+        return found, twins
 
     async def _prepared(self) -> Builder:
         async with self._preparing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,7 @@ from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_REQUIREMENTS: Final = 10_000
+# Files are named by both, and no file system takes more than 255 bytes for a name.
+MAX_NAME_CHARS: Final = 200
+MAX_REQUIREMENT_CHARS: Final = 4_000
 # PEP 517: what a source tree without a build system, or without a named backend, is built with.
 # https://peps.python.org/pep-0517/#source-trees
 LEGACY_REQUIRES: Final = ("setuptools>=40.8.0",)
@@ -95,7 +98,7 @@ class PyProject:
 
 def read_pyproject(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
-    return read_parsed(path, tomllib.loads, complaint="is not valid TOML", max_bytes=MAX_BYTES)
+    return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
 def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -> tuple[str, ...]:
@@ -173,16 +176,24 @@ def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
 
 
 def is_requirement(text: str) -> bool:
+    if len(text) > MAX_REQUIREMENT_CHARS:
+        return False
     try:
         Requirement(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return False
     return True
 
 
 def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
+    if len(text) > MAX_REQUIREMENT_CHARS:
+        raise ConfigError(
+            f"{path}: {where} holds one of more than {MAX_REQUIREMENT_CHARS} characters"
+        )
     try:
         return Requirement(text)
+    except RecursionError as error:
+        raise ConfigError(f"{path}: {where} holds {text!r}: it is nested too deeply") from error
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"{path}: {where} holds {text!r}: {reason}") from error
@@ -190,7 +201,7 @@ def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
 
 def canonical_version(text: str, *, path: Path) -> str:
     try:
-        return str(Version(text))
+        return str(Version(text if len(text) <= MAX_NAME_CHARS else ""))
     except InvalidVersion as error:
         raise ConfigError(
             f"{path}: project.version is {text!r}",
@@ -203,7 +214,7 @@ def _name(metadata: Mapping[str, object], path: Path) -> str:
     if not isinstance(name, str):
         raise ConfigError(f"{path}: project.name is missing", hint='Write name = "…".')
     try:
-        return canonicalize_name(name, validate=True)
+        return canonicalize_name(name if len(name) <= MAX_NAME_CHARS else "", validate=True)
     except InvalidName as error:
         raise ConfigError(
             f"{path}: project.name is {name!r}",

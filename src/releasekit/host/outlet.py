@@ -1,0 +1,64 @@
+"""Whether a plan or results may be put at a path that somebody named: where nothing is, or where an
+earlier run of ours has put the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+from releasekit.errors import ConfigError
+from releasekit.host.files import read_head
+
+# What every plan and all results begin with. A file that mktemp(1) has made is empty.
+_OURS: Final = re.compile(rb'\{\s{0,9}"schema": ?[0-9]|\Z')
+_HEAD_BYTES: Final = 32
+
+
+def trouble_at(path: Path) -> str:
+    """What stands at `path` and may not be replaced, to follow the path in a sentence; empty when
+    nothing of that kind does. Its directories are taken as they are.
+
+    Raises OSError where that cannot be told.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return ""
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link"
+    if stat.S_ISDIR(status.st_mode):
+        return "is a directory"
+    if not stat.S_ISREG(status.st_mode):
+        return "is no regular file"
+    if not _OURS.match(read_head(path, _HEAD_BYTES)):
+        return "is there, and is neither a plan nor results"
+    return ""
+
+
+def linked(path: Path, root: Path) -> Path | None:
+    """The first symbolic link on the way from `root` to the directory of `path`, where it leads
+    through `root`; links above are those of the machine.
+    """
+    lexical = Path(os.path.normpath(path))
+    inner = [each for each in lexical.parents if each.resolve() == root]
+    if not inner:
+        return None
+    steps = reversed([each for each in lexical.parents if each.is_relative_to(inner[-1])])
+    return next((each for each in steps if each != inner[-1] and each.is_symlink()), None)
+
+
+def require_free(path: Path, label: str) -> None:
+    """Raises ConfigError naming the input, the path, what is there and what to write instead."""
+    try:
+        trouble = trouble_at(path)
+    except OSError as error:
+        raise ConfigError(f"{label}: {path} cannot be written: {error.strerror}") from error
+    if trouble:
+        raise ConfigError(
+            f"{label}: {path} {trouble}; write the path of a new file, or of one that an earlier "
+            "run has written"
+        )
