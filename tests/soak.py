@@ -23,6 +23,9 @@ ROUND = {
     "kill points": ("crash/test_kill_points.py", {"SOAK": "1"}),
     "power loss": ("crash/test_power_loss.py", {"SOAK": "4"}),
     "locks": ("crash/test_lock_hammer.py", {"SOAK": "2"}),
+    "manifests with changed bytes": ("hostile/test_mutated.py", {"MUTANTS": "200"}),
+    # hypothesis draws another seed each time, and prints what fails as code.
+    "text for parsers": ("hostile/test_parsers.py", {"EXAMPLES": "400"}),
 }
 
 
@@ -36,7 +39,8 @@ def main() -> int:
             if left_s <= 0:
                 break
             start = str(first + 1_000 * rounds)
-            where = {"FIRST_RELEASE": start, "FIRST_REAL_RUN": start, "FIRST_RUN": start}
+            names = ("FIRST_RELEASE", "FIRST_REAL_RUN", "FIRST_RUN", "FIRST_MUTANT")
+            where = dict.fromkeys(names, start)
             failures += not passes(tests, {**size, **where}, name=name, left_s=left_s)
         rounds += 1
     print(f"{rounds} rounds from seed {first}, {failures} failures")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -48,6 +49,10 @@ class Folder:
     mode: int = 0o755
 
 
+# What is at a path. A function makes what is too large to keep; None removes what is there.
+Content: TypeAlias = bytes | str | Link | Fifo | Sparse | Folder | Callable[[], bytes] | None
+
+
 @dataclass(frozen=True, slots=True)
 class SignalAt:
     """`number` is sent when the function `where` ("module:name" or "module:Class.name", where it is
@@ -69,9 +74,8 @@ class Case:
     """
 
     name: str
-    # By path relative to the root; a function makes what is too large to keep. None removes what
-    # an entry before it has made.
-    files: Mapping[str, bytes | str | Link | Fifo | Sparse | Folder | Callable[[], bytes] | None]
+    # By path relative to the root.
+    files: Mapping[str, Content]
     argv: tuple[str, ...] = ("plan", "--registry", "dir:{root}/registry")
     # Added to an environment with SECRETS; None takes a variable out.
     environment: Mapping[str, str | None] = field(default_factory=dict)
@@ -81,6 +85,8 @@ class Case:
     says: tuple[str, ...] = ()
     # And none of these.
     never_says: tuple[str, ...] = ()
+    # What no file in the registry holds, packed or not.
+    unpublished: bytes = b""
     # Name of a package → its outcome in results.json of the state directory.
     outcomes: Mapping[str, str] = field(default_factory=dict)
     # Called with the root once the files are there.
@@ -100,6 +106,8 @@ class Case:
     # A process of its own, as a user starts it, where a fork of one that has imported everything
     # would not show it; its stall is not measured.
     executed: bool = False
+    # There is no stream to say a reason in.
+    silent: bool = False
     # Peak memory, in MB, and the longest time that the event loop may be deaf, in seconds of CPU.
     peak_mb: float = 300.0
     # When it is killed; a machine may be busy.
@@ -134,3 +142,7 @@ def environment_of(case: Case, root: Path) -> dict[str, str]:
         else:
             usual[name] = value
     return usual
+
+
+def cases(*tables: Callable[[], Iterator[Case]]) -> tuple[Case, ...]:
+    return tuple(case for table in tables for case in table())

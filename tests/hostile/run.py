@@ -23,7 +23,7 @@ from hostile.template import Answer, Request
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hostile.case import Case
+    from hostile.case import Case, Content
 
 _TESTS: Final = Path(__file__).parents[1]
 _PLACES: Final = ("w", "home", "tmp", "runner", "registry", "canary/inside", "streams")
@@ -135,7 +135,7 @@ def _lay_out(case: Case, root: Path, values: Mapping[str, str]) -> None:
         root.chmod(0o755)
 
 
-def _put(path: Path, content: object, values: Mapping[str, str]) -> None:
+def _put(path: Path, content: Content, values: Mapping[str, str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_symlink() or path.is_file() or content is None:
         path.unlink(missing_ok=True)
@@ -156,10 +156,8 @@ def _put(path: Path, content: object, values: Mapping[str, str]) -> None:
             path.chmod(mode)
         case None:
             pass
-        case _ if callable(content):
-            path.write_bytes(content())
         case _:
-            raise TypeError(content)
+            path.write_bytes(content())
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

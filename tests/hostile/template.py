@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import codecs
 import ctypes
 import faulthandler
 import gc
@@ -23,6 +24,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -32,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import releasekit
+from hostile.workspaces_of import CRATES, GO, MAVEN, NPM, PNPM_WORKSPACE, PYPI
 from releasekit.__main__ import main
 from releasekit.text.output import ignore_write_errors
 
@@ -81,6 +84,7 @@ def serve(descriptor: int) -> None:
         # The worker of builds is a program, not a module.
         if not module.name.endswith((".__main__", ".worker")):
             importlib.import_module(module.name)
+    _warm_up()
     gc.collect()
     gc.freeze()
     pickle.dump(_speed(), answers)
@@ -96,6 +100,23 @@ def serve(descriptor: int) -> None:
             _become(request)
         pickle.dump(_awaited(pid, request.wall_s), answers)
         answers.flush()
+
+
+def _warm_up() -> None:
+    """Import what runs import late: a fork as another user might not be allowed to read it."""
+    for encoding in ("utf-16-le", "idna"):
+        codecs.lookup(encoding)
+    workspaces = (PYPI, NPM, PNPM_WORKSPACE, CRATES, GO, MAVEN, {"w/pyproject.toml": "x = = 1"})
+    streams = sys.stdout, sys.stderr
+    for files in workspaces:
+        with tempfile.TemporaryDirectory(prefix="hostile-") as directory, io.StringIO() as said:
+            for name, text in files.items():
+                path = Path(directory, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            sys.stdout = sys.stderr = said
+            main(["plan", f"{directory}/w", "--registry", f"dir:{directory}/registry"])
+            sys.stdout, sys.stderr = streams
 
 
 def _speed() -> float:

@@ -1,0 +1,105 @@
+"""Signals at every step of a run: always sent as the same function is called."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Final
+
+from hostile.case import Case, SignalAt, cases
+from hostile.workspaces_of import BUILT, PUBLISH, PYPI
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# When, by the function that is called then.
+_PLANNING: Final = {
+    "at the start": "releasekit.cli.commands:refuse_links",
+    "as processes start": "releasekit.cli.session:_started",
+    "as directories are listed": "releasekit.cli.session:_looked_around",
+    "as ecosystems open": "releasekit.cli.session:_opened",
+    "at discovery": "releasekit.cli.session:discover",
+    "as prebuilt files are read": "releasekit.cli.session:with_prebuilt",
+    "as the plan is made": "releasekit.cli.session:make_plan",
+    "as warnings are looked for": "releasekit.cli.session:with_warnings",
+}
+_RELEASING: Final = {
+    "as the lock is taken": "releasekit.cli.commands:locks.acquire",
+    "as pins are restored": "releasekit.cli.commands:pins.recover",
+    "as the journal opens": "releasekit.cli.commands:Journal.open",
+    "as the run is put on record": "releasekit.state.journal:Journal.run_started",
+    "at the build": "releasekit.release.phases:Phases.build",
+    "at the upload": "releasekit.release.phases:Phases.upload",
+    "at the intent": "releasekit.release.phases:Phases._intend",
+    "at the delivery": "releasekit.release.phases:Phases._deliver",
+    "as the end is put on record": "releasekit.state.journal:Journal.run_ended",
+    "as results are written": "releasekit.cli.commands:tell",
+}
+_ENDED_BY: Final = {signal.SIGINT: -signal.SIGINT, signal.SIGTERM: -signal.SIGTERM}
+
+
+def _plans() -> Iterator[Case]:
+    for when, where in _PLANNING.items():
+        for number, ended in _ENDED_BY.items():
+            yield Case(
+                name=f"plan, {number.name} {when}",
+                files=PYPI,
+                signals=(SignalAt(where, number),),
+                codes=frozenset({130, ended}),
+            )
+
+
+def _publishes() -> Iterator[Case]:
+    for when, where in {**_PLANNING, **_RELEASING}.items():
+        for number in _ENDED_BY:
+            late = where.endswith((".run_ended", ":tell"))
+            yield Case(
+                name=f"publish, {number.name} {when}",
+                files=BUILT,
+                argv=PUBLISH,
+                signals=(SignalAt(where, number),),
+                # What had ended when the signal came has ended well.
+                codes=frozenset({0, 130}) if late or "Phases" in where else frozenset({130}),
+                may_write=("registry",),
+            )
+    for when, where in {**_PLANNING, **_RELEASING}.items():
+        late = where.endswith((".run_ended", ":tell"))
+        yield Case(
+            name=f"publish, both signals at once {when}",
+            files=BUILT,
+            argv=PUBLISH,
+            signals=(SignalAt(where, signal.SIGINT), SignalAt(where, signal.SIGTERM)),
+            codes=frozenset({0, 130}) if late or "Phases" in where else frozenset({130}),
+            may_write=("registry",),
+        )
+
+
+def _others() -> Iterator[Case]:
+    for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
+        for where in ("releasekit.cli.session:discover", "releasekit.release.phases:Phases.upload"):
+            codes = {
+                signal.SIGHUP: {0, 130, -signal.SIGHUP},
+                signal.SIGUSR1: {0, -signal.SIGUSR1},
+                signal.SIGUSR2: {0, -signal.SIGUSR2},
+            }
+            resumed = (SignalAt(_RELEASING["at the intent"], signal.SIGUSR2),)
+            yield Case(
+                name=f"publish, {number.name} at {where.rpartition(':')[2]}",
+                files=BUILT,
+                argv=PUBLISH,
+                signals=(SignalAt(where, number), *(resumed if "USR1" in number.name else ())),
+                codes=frozenset(codes.get(number, {0})),
+                may_write=("registry",),
+            )
+    for command in (("doctor",), ("doctor", "--fix"), ("report",)):
+        for number, ended in _ENDED_BY.items():
+            yield Case(
+                name=f"{' '.join(command)}, {number.name}",
+                files=PYPI,
+                argv=command,
+                signals=(SignalAt("releasekit.cli.commands:run", number),),
+                codes=frozenset({130, ended}),
+            )
+
+
+CASES: Final = cases(_plans, _publishes, _others)
