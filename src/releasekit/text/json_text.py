@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-# For one object that says something; lists of all there is are read by `entries`.
-MAX_BYTES: Final = 1024 * 1024
-# Of one entry. The largest manifest of a version on npmjs.com has some hundred kilobytes.
-MAX_ENTRY_BYTES: Final = 4 * 1024 * 1024
+# For one object that says something, which takes a loop 0.05 s at most. Lists of all there is are
+# read by `entries`.
+MAX_BYTES: Final = 256 * 1024
+# Of one entry, for as long as which the interpreter does nothing else: 0.1 s at most. A manifest of
+# a version, or a line of an index, has some ten kilobytes.
+MAX_ENTRY_BYTES: Final = 2 * 1024 * 1024
 MAX_DEPTH: Final = 100
 # Of names and values that are read one by one: a hundred bytes for each, in the largest of pages.
 MAX_ENTRIES: Final = 300_000

@@ -6,6 +6,7 @@ https://github.com/rust-lang/crates-io-auth-action
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from releasekit.http.identity import Minted
 
 LIFETIME_S: Final = 30 * 60.0
+# The run has ended by then.
+_REVOKED_WITHIN_S: Final = 10.0
 _REGISTER: Final = (
     "Register this repository, workflow file and environment for each crate: "
     "https://crates.io/crates/CRATE/settings/new-trusted-publisher. A crate that is not on "
@@ -94,5 +97,6 @@ class CratesIoExchange(login.Exchange):
             bearer = {"Authorization": f"Bearer {minted.token.reveal()}"}
             request = self._http.build_request("DELETE", self._url, headers=bearer)
             # Whether it works or not, the token ends by itself.
-            with contextlib.suppress(PackageError):
-                await send(self._http, request)
+            with contextlib.suppress(PackageError, TimeoutError):
+                async with asyncio.timeout(_REVOKED_WITHIN_S):
+                    await send(self._http, request)

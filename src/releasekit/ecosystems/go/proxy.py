@@ -13,8 +13,8 @@ from releasekit.ecosystems.go import edit, module_zip, paths, release
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
 from releasekit.errors import Rejected, Transient
+from releasekit.http.client import MAX_RESPONSE_BYTES
 from releasekit.http.origins import require_safe
-from releasekit.text.json_text import MAX_ENTRY_BYTES
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -25,6 +25,8 @@ OFFICIAL: Final = "https://proxy.golang.org/"
 # Has the hashes of all that the official proxy serves, so that nothing is downloaded.
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"
+# Two lines, and a signed tree. https://go.dev/ref/mod#checksum-database
+_MAX_SUMS_BYTES: Final = 64 * 1024
 # https://go.dev/ref/mod#go-sum-files
 _HASH: Final = re.compile(r"h1:[A-Za-z0-9+/]{43}=")
 ANSWERS: Final = Answers(
@@ -52,8 +54,10 @@ class Proxy:
         if self.url == OFFICIAL:
             return found | await self._from_sum_db(package)
         mod_data, zip_data = await gather_all(
-            self._get(self.address(package, name), package, max_bytes=MAX_FILE_BYTES)
-            for name in (mod, zipped)
+            (
+                self._get(self.address(package, mod), package),
+                self._get(self.address(package, zipped), package, max_bytes=MAX_FILE_BYTES),
+            )
         )
         if mod_data is not None:
             found[mod] = module_zip.hash_of_mod(mod_data.content)
@@ -71,7 +75,7 @@ class Proxy:
     async def _from_sum_db(self, package: Package) -> dict[str, str]:
         version = package.version
         url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
-        answer = await self._get(url, package)
+        answer = await self._get(url, package, max_bytes=_MAX_SUMS_BYTES)
         # As UTF-8 whatever it declares: Python knows encodings that unpack, or take long.
         text = answer.content.decode("utf-8", "replace") if answer is not None else ""
         known = edit.known_sums(text).get((package.id.name, version))
@@ -81,7 +85,7 @@ class Proxy:
         return {mod: known.mod, zipped: known.zip} if known else {}
 
     async def _get(
-        self, url: str, package: Package, *, max_bytes: int = MAX_ENTRY_BYTES
+        self, url: str, package: Package, *, max_bytes: int = MAX_RESPONSE_BYTES
     ) -> httpx.Response | None:
         """None where it has nothing there: 404 and 410 say so."""
         response = await self._server.read(httpx.URL(url), max_bytes=max_bytes)

@@ -6,6 +6,7 @@ A document type is refused, so the only entities are XML's own five: nothing is 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from xml.parsers import expat
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_DEPTH: Final = 100
 MAX_ELEMENTS: Final = 200_000
+MAX_ATTRIBUTES: Final = 20_000
+# A tag of this length may have more of them, and takes expat longer than all the rest. Between its
+# angle brackets there is no other "<". https://www.w3.org/TR/xml/#NT-AttValue
+_LONG: Final = re.compile(rb"<[^<]{65536,}+")
 
 
 @dataclass(slots=True)
@@ -60,6 +65,8 @@ def parse_document(data: bytes) -> Element:
     """The root element. Raises ValueError for what is no XML, or is more than it may be."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"more than {MAX_BYTES} bytes")
+    if any(found[0].count(b"=") > MAX_ATTRIBUTES for found in _LONG.finditer(data)):
+        raise ValueError(f"a tag with more than {MAX_ATTRIBUTES} attributes")
     return _Reader().read(data)
 
 

@@ -5,6 +5,7 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 
 from __future__ import annotations
 
+import codecs
 import html
 import re
 from dataclasses import dataclass
@@ -39,8 +40,12 @@ HEADERS: Final = {
 # No file system and no client takes half as much.
 MAX_NAME_CHARS: Final = 8 * 1024
 MAX_LINK_CHARS: Final = 16 * 1024
+# Of a page, its attributes likewise: three for a link, in the largest of pages.
+MAX_TAGS: Final = 1_000_000
 # Of one version; the most that are known are some hundred wheels.
 MAX_FILES: Final = 10_000
+
+_PIECE: Final = 1024 * 1024
 
 # A tag or a comment. What has been matched is not given back, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
@@ -129,7 +134,7 @@ def _from_json(body: bytes) -> Iterator[Listed]:
 
 
 def _from_html(body: bytes) -> Iterator[Listed]:
-    for target in _links(body.decode("utf-8", "replace")):
+    for target in _links(_text(body)):
         # The text of a link is for people: where it leads to is what a client downloads.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
@@ -137,11 +142,20 @@ def _from_html(body: bytes) -> Iterator[Listed]:
         yield Listed(filename, _digest({algorithm: value}) if separator else "")
 
 
+def _text(body: bytes) -> str:
+    """Piece by piece, for the sake of all other threads."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+    return "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
+
+
 def _links(text: str) -> Iterator[str]:
     """Where the links of a page lead, in one pass: html.parser starts over for each tag or comment
     that has no end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
-    position = 0
+    if text.count("<") > MAX_TAGS:
+        raise ValueError(f"more than {MAX_TAGS} tags")
+    position = attributes = 0
     # Found by its first character alone: a search for more would keep the interpreter to itself
     # for as long as a page goes on with what is no tag.
     while position >= 0 and (position := text.find("<", position)) >= 0:
@@ -155,6 +169,9 @@ def _links(text: str) -> Iterator[str]:
         position, target = opening.end(), ""
         while attribute := _ATTRIBUTE.match(text, position):
             position = attribute.end()
+            attributes += 1
+            if attributes > MAX_TAGS:
+                raise ValueError(f"more than {MAX_TAGS} attributes")
             if attribute["name"].lower() == "href":
                 value = attribute["double"] or attribute["single"] or attribute["bare"]
                 target = target or value or ""

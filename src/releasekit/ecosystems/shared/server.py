@@ -60,7 +60,7 @@ class Server:
         headers: Mapping[str, str] | None = None,
         *,
         method: str = "GET",
-        max_bytes: int = MAX_ENTRY_BYTES,
+        max_bytes: int = client.MAX_RESPONSE_BYTES,
     ) -> httpx.Response:
         """Retried; every answer whose status is not worth another attempt, 404 included."""
         return await client.request_with_retry(
@@ -70,9 +70,7 @@ class Server:
     async def send(self, request: httpx.Request) -> httpx.Response:
         """One attempt, for the scheduler to retry."""
         try:
-            return await client.send(
-                self.http, request, circuit=self.circuit, max_bytes=MAX_ENTRY_BYTES
-            )
+            return await client.send(self.http, request, circuit=self.circuit)
         except Rejected as error:
             if isinstance(error.__cause__, httpx.TransportError):
                 raise  # no connection stood, so nothing was sent

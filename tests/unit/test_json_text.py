@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from releasekit.text import json_text
+from releasekit.text.json_text import entries, parse_json
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(VALUES, st.booleans())
+def test_documents_are_read_as_they_are(value: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    assert parse_json(f"\ufeff {text}\n".encode()) == value
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), VALUES),
+    st.integers(1, 40),
+    st.sampled_from([None, 0, 2]),
+    st.booleans(),
+)
+def test_entries_are_those_of_the_whole_document(
+    document: dict[str, Any], first: int, indent: int | None, ascii_only: bool
+) -> None:
+    """However much of it is looked at at once."""
+    text = json.dumps(document, indent=indent, ensure_ascii=ascii_only)
+    found: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_text, "_FIRST_BYTES", first)
+        for key, name, value in entries(text.encode(), {"a", "b"}):
+            if name is None:
+                found[key] = value
+            elif isinstance(found[key], list):
+                found[key].append(value)
+            else:
+                found[key][name] = value
+    assert found == {key: value for key, value in document.items() if key in {"a", "b"}}
+
+
+HOSTILE = [
+    b"",
+    b"nul",
+    b"\xff\xfe{}",
+    b'{"a": NaN}',
+    b'{"a": -Infinity}',
+    b'{"a": ' + b"9" * 5000 + b"}",
+    b'{"a": ' + b"[" * 100_000,
+    b'{"a": ' + b'{"a":' * 100_000,
+    b'{"a": ' + b"[" * 103 + b"]" * 103 + b"}",
+    b'{"a": [1, 2] 3}',
+    b'{"a": [1,]}',
+    b'{"a": {"b" 1}}',
+    b'{"a": {1: 1}}',
+    b'{"a": 1} {',
+    b'{"a": "\xed\xa0\x80"}',
+    b'{"a": "cut',
+]
+
+
+@pytest.mark.parametrize("data", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_is_no_json_is_a_value_error_in_a_sentence(data: bytes) -> None:
+    """R40, R51"""
+    for read in (parse_json, lambda each: list(entries(each, {"a"}))):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (one of several)
+            read(data)
+        assert len(str(caught.value)) < 200
+        assert "set_int_max_str_digits" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (rb'"\ud800"', "\ufffd"),
+        (rb'{"\udc00a": ["\uD83D\uDE00", "\ud83d"]}', {"\ufffda": ["😀", "\ufffd"]}),
+        (rb'"\\ud800"', "\\ud800"),
+    ],
+)
+def test_half_a_pair_of_surrogates_is_replaced(text: bytes, value: object) -> None:
+    """R35: such text cannot be written, which came out after an upload."""
+    found = parse_json(text)
+    assert found == value
+    json.dumps(found, ensure_ascii=False).encode()
+    assert [each for *_, each in entries(b'{"a": [%s]}' % text, {"a"})][1] == value
+
+
+def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        parse_json(b'"123456789"', max_bytes=10)
+    monkeypatch.setattr(json_text, "MAX_ENTRIES", 5)
+    with pytest.raises(ValueError, match="more than 5 entries"):
+        list(entries(b'{"a": [1, 2, 3, 4, 5]}', {"a"}))
+    monkeypatch.setattr(json_text, "MAX_ENTRIES", 10_000)
+    monkeypatch.setattr(json_text, "MAX_ENTRY_BYTES", 10_000)
+    for data in (b'{"b": "%s"}', b'{"a": ["%s"]}', b'{"%s": 1}'):
+        with pytest.raises(ValueError, match="an entry of more than 10000 bytes"):
+            list(entries(data % (b"x" * 20_000), {"a"}))
+
+
+def test_only_an_object_has_entries() -> None:
+    with pytest.raises(ValueError, match="not a JSON object"):
+        list(entries(b"[]", {"a"}))
+    assert list(entries(b'{"a": 7}', {"a"})) == [("a", None, 7)]
