@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
 from releasekit.cli import command_line
@@ -16,7 +16,7 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.text.escape import log_line
+from releasekit.text.escape import clip, log_line
 from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
+
+# The names of a cycle of some hundred packages. Nothing that is longer says more.
+_MAX_MESSAGE_CHARS: Final = 16_384
 
 
 def start() -> int:
@@ -76,7 +79,7 @@ async def _command(
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
-    message = log_line(credentials.redact(str(error)))
+    message = clip(log_line(credentials.redact(str(error))), _MAX_MESSAGE_CHARS)
     print(f"error: {message}", file=sys.stderr, flush=True)
     if error.hint:
         print(f"  {log_line(credentials.redact(error.hint))}", file=sys.stderr, flush=True)

@@ -211,7 +211,7 @@ def _forged() -> Iterator[Case]:
     for what, listed in artifacts.items():
         recorded = journal(STARTED, built(artifacts=listed), intent())
         for command in ("publish", "fix"):
-            files = {f"{STATE}/journal.jsonl": recorded}
+            files: Mapping[str, Content] = {f"{STATE}/journal.jsonl": recorded}
             yield _with(files, command, f"artifacts {what}")
 
 
@@ -251,13 +251,13 @@ def _backups() -> Iterator[Case]:
         + b"[" * 100_000,
     }
     for what, content in contents.items():
-        files = {
+        pinned: Mapping[str, Content] = {
             f"{STATE}/backup/npm/{'0' * 16}.json": content,
             "w/out": Link("../canary/precious"),
             "w/outdir": Link("../canary"),
         }
         for command in ("publish", "fix"):
-            yield _with(files, command, f"a backup {what}")
+            yield _with(pinned, command, f"a backup {what}")
 
 
 def _results(**changed: object) -> dict[str, object]:

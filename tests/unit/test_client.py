@@ -35,6 +35,7 @@ from releasekit.http.client import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
+    from pathlib import Path
 
 URL = "https://registry.example/simple/acme/"
 DATE = ("Date", "Wed, 21 Oct 2026 07:28:00 GMT")
@@ -467,6 +468,17 @@ def test_a_proxy_that_cannot_be_reached_is_named(
 def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:9")
     with pytest.raises(ConfigError, match=r"HTTPS_PROXY or ALL_PROXY cannot be used: .*gopher"):
+        http_client()
+
+
+def test_certificates_that_are_none_are_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """R40"""
+    nothing = tmp_path / "nothing.pem"
+    nothing.touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(nothing))
+    with pytest.raises(ConfigError, match="SSL_CERT_FILE or SSL_CERT_DIR cannot be used"):
         http_client()
 
 

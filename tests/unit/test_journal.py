@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import threading
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -192,7 +193,9 @@ def test_fsyncs_are_bounded_and_shared(
             path = tmp_path / "dist" / "pypi" / f"p{number}" / "1.0" / "file"
             path.parent.mkdir(parents=True)
             path.touch()
-            await journal.built(package, [Artifact(path=path, size=0, digests={})])
+            await journal.built(
+                package, [Artifact(path=path, size=0, digests={"sha256": "0" * 64})]
+            )
             await journal.intent(package, registry="https://r.test/", digests={})
             journal.outcome(package, Outcome.PUBLISHED, "")
 
@@ -479,6 +482,10 @@ def built(**fields: object) -> bytes:
     )
 
 
+def _sealed(body: bytes) -> bytes:
+    return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
@@ -493,6 +500,9 @@ def built(**fields: object) -> bytes:
         (built(path="a\\..\\x.whl"), "is not inside the state directory"),
         (built(path="C:x.whl"), "is not inside the state directory"),
         (built(path=None), "line 2 is not a record"),
+        (built(digests={"md5": "0"}), "has no size or no sha256"),
+        (built(size="1"), "has no size or no sha256"),
+        (_sealed(b'{"v":' + b"[" * 100_000), "not written by releasekit"),
         (b'1,"crc":"83dcefb7"}\n', "not written by releasekit"),
         (b'{},1,"crc":"00000000"}\n', ""),
     ],
@@ -509,12 +519,9 @@ def test_what_is_no_record_is_an_error(data: bytes, problem: str, tmp_path: Path
 
 
 def test_sound_lines_that_are_no_objects_are_an_error(tmp_path: Path) -> None:
-    import zlib  # noqa: PLC0415
-
     for body in (b"[1", b'{},{"a":1', b'"a"},{"b":1'):
-        line = body + b',"crc":"%08x"}\n' % zlib.crc32(body)
         with pytest.raises(JournalError, match="not written by releasekit"):
-            fold(line, state_directory=tmp_path)
+            fold(_sealed(body), state_directory=tmp_path)
 
 
 def test_a_journal_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

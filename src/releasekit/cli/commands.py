@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
-from releasekit.aio import Group
+from releasekit.aio import Group, uncancellable
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import Session, prepared, refuse_elsewhere
 from releasekit.config.values import Directory
@@ -58,7 +58,7 @@ async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
-    history = read_history(config.state_directory)
+    history = await asyncio.to_thread(read_history, config.state_directory)
     async with Group() as group:
         ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
     made = ready.plan
@@ -113,7 +113,12 @@ async def publish(config: Config, session: Session) -> int:
             for path in pins.recover(config.state_directory, ecosystems, root=config.root):
                 _say(f"restored {path}, which a killed run had left pinned", session)
             run_logs.remove_old(config.state_directory)
-            journal = Journal.open(config.state_directory, run_id=run_id, redact=redact)
+            # Beside the loop: what somebody else put there may be long.
+            journal = await uncancellable(
+                asyncio.to_thread(
+                    Journal.open, config.state_directory, run_id=run_id, redact=redact
+                )
+            )
             await group.enter(contextlib.closing(journal))
             _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepared(
@@ -238,9 +243,11 @@ async def join(config: Config, session: Session) -> int:
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
         )
-    loaded = [report.load_results(_read(path), where=str(path)) for path in found]
+    loaded = [
+        await asyncio.to_thread(report.load_results, _read(path), where=str(path)) for path in found
+    ]
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
-    made = report.join(loaded, plan=planned)
+    made = await asyncio.to_thread(report.join, loaded, plan=planned)
     print(report.results_table(made), file=session.out, flush=True)
     tell(made, config, session)
     return report.exit_code(made)
@@ -249,10 +256,15 @@ async def join(config: Config, session: Session) -> int:
 async def examine(config: Config, session: Session) -> int:
     """Say what earlier runs left behind, and repair it where `fix` asks for that."""
     if config.fix:
-        for finding in doctor.fix(config.state_directory, root=config.root):
+        for finding in await asyncio.to_thread(
+            doctor.fix, config.state_directory, root=config.root
+        ):
             print(f"fixed: {log_line(finding.message)}", file=session.out)
-    found = doctor.examine(
-        config.state_directory, root=config.root, registries=_directories(config)
+    found = await asyncio.to_thread(
+        doctor.examine,
+        config.state_directory,
+        root=config.root,
+        registries=_directories(config),
     )
     for line in found.locks:
         print(log_line(line), file=session.out)

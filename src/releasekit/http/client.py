@@ -73,7 +73,7 @@ def http_client(
 ) -> httpx.AsyncClient:
     """A client with at most `pool_size` connections; proxies and SSL_CERT_FILE are honoured.
 
-    Raises ConfigError for a proxy that cannot be used.
+    Raises ConfigError for a proxy, or certificates, that cannot be used.
     """
     try:
         return _http_client(pool_size, transport)
@@ -81,6 +81,11 @@ def http_client(
         raise ConfigError(
             f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {one_line(str(error))}",
             hint="Write the address of an HTTP proxy: http://proxy.example:3128",
+        ) from error
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError(
+            f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {one_line(str(error))}",
+            hint="Name a file of certificates in PEM form, or unset both.",
         ) from error
 
 

@@ -152,7 +152,7 @@ def _parse(lines: Sequence[bytes], where: str) -> Iterator[Mapping[str, Any]]:
         chunk = lines[start : start + 256]
         try:
             records = json.loads(b"[" + b",".join(chunk) + b"]")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise JournalError(f"{where}: not written by releasekit: {error}") from error
         if len(records) != len(chunk) or not all(type(record) is dict for record in records):
             raise JournalError(f"{where}: not written by releasekit")
@@ -207,7 +207,7 @@ class _Fold:
             commit=record["commit"],
             tool=record["tool"],
             started_at=record["started_at"],
-            ecosystems=frozenset(record["ecosystems"]),
+            ecosystems=frozenset(map(str, record["ecosystems"])),
         )
 
     def planned(self, record: Mapping[str, Any]) -> None:
@@ -256,11 +256,10 @@ class _Fold:
         path = record["path"]
         if path.startswith("/") or ".." in path.split("/") or "\\" in path or ":" in path:
             raise ValueError(f"{path} is not inside the state directory")
-        return Artifact(
-            path=Path(f"{self._state_directory}/{path}"),
-            size=record["size"],
-            digests=record["digests"],
-        )
+        size, digests = record["size"], record["digests"]
+        if type(size) is not int or "sha256" not in digests:
+            raise ValueError(f"{path} has no size or no sha256")
+        return Artifact(path=Path(f"{self._state_directory}/{path}"), size=size, digests=digests)
 
 
 def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:

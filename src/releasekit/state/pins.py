@@ -150,7 +150,7 @@ def load(backup: Path, root: Path) -> tuple[Original, ...]:
         raise _unusable(backup, "its checksum is wrong")
     try:
         return tuple(_decode(fields, root) for fields in json.loads(body))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise _unusable(backup, str(error)) from error
 
 
