@@ -80,8 +80,7 @@ def _is_packed(response: httpx.Response, what: str) -> bool:
     if len(encodings) == 1 and encodings[0] in _GZIP:
         return True
     raise Rejected(
-        f"{what}: the answer is encoded as {clip(visible(said), 60)!r}, and only "
-        f"{ENCODING} was asked for"
+        f"{what}: the answer is encoded as {clip(visible(said), 60)!r}, and only gzip was asked for"
     )
 
 
