@@ -106,8 +106,9 @@ def version_in(info: bytes) -> str:
         version = parse_json(info)["Version"]
     except (LookupError, TypeError) as error:
         raise ValueError("it names no version") from error
-    known = isinstance(version, str) and len(version) <= _MAX_VERSION_CHARS
-    if not known or not version.isprintable():
+    if not isinstance(version, str) or len(version) > _MAX_VERSION_CHARS:
+        raise ValueError("it names no version")
+    if not version.isprintable():
         raise ValueError("it names no version")
     return version
 
