@@ -204,6 +204,7 @@ def _harms() -> list[Harm]:
         Harm(
             name="a-wheel-with-traversal",
             code=_wheel("return wheel(directory, [('../../../../../../canary/owned', 'x')])"),
+            codes=frozenset({0, 1}),
         ),
         Harm(
             name="a-wheel-with-1e5-entries",
@@ -241,6 +242,7 @@ def _harms() -> list[Harm]:
             name="deletes-the-workspace",
             code=_first("import shutil; shutil.rmtree('{root}/w/packages/app')"),
             may_write=("w/packages/app",),
+            codes=frozenset({1, 3}),
         ),
         Harm(
             name="changes-anothers-manifest",
@@ -248,6 +250,7 @@ def _harms() -> list[Harm]:
                 "Path('{root}/w/packages/app/pyproject.toml').write_text('[project]\\nname=\"x\"')"
             ),
             may_write=("w/packages/app/pyproject.toml",),
+            codes=frozenset({1, 3}),
         ),
     ]
 

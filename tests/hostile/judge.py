@@ -79,9 +79,14 @@ def _packed(content: bytes) -> bytes:
         return content
 
 
+# The last lines of a build's log, where it may say what it likes.
+_LOG: Final = re.compile(r"^ +\| .*$", re.MULTILINE)
+
+
 def _streams(case: Case, ended: Ended) -> Iterator[str]:
+    own = _LOG.sub("", ended.streams)
     for bad in ("Traceback (most recent", "Exception ignored", "Task exception was never"):
-        if bad in ended.streams:
+        if bad in own:
             yield f"prints {bad!r}"
     errors = [line for line in ended.err.split("\n") if line.startswith("error: ")]
     if ended.code in {2, 3, 4} and not case.silent and not errors and "error: " not in ended.out:

@@ -139,3 +139,14 @@ def test_a_wheel_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file.path.write_bytes(b"PK")
     with pytest.raises(PackageError, match="none-any"):
         found(package, distributions.artifact(file.path))
+
+
+@pytest.mark.parametrize("other", ["other", "acme-core 6.6.6", ""])
+def test_metadata_of_another_package_is_refused(tmp_path: Path, other: str) -> None:
+    """R17, R40: an index would file it under that name."""
+    package = distributions.package()
+    name, _, version = other.partition(" ")
+    info = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version or package.version}\n"
+    artifact = distributions.sdist(tmp_path, package, info=info.encode())
+    with pytest.raises(PackageError, match="its metadata is that of"):
+        found(package, artifact)

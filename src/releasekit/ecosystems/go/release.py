@@ -109,6 +109,8 @@ def version_in(info: bytes) -> str:
         raise ValueError("it names no version") from error
     if not isinstance(version, str) or len(version) > _MAX_VERSION_CHARS:
         raise ValueError("it names no version")
+    if not version.isprintable():
+        raise ValueError("it names no version")
     return version
 
 

@@ -88,6 +88,8 @@ class Builder:
             if not built:
                 built = [str(answer.get("wheel", ""))]
                 _check(built[0], "bdist_wheel", project)
+            for name in (sdist, *built):
+                _check_made(partial / name, project)
         return tuple(artifacts.digested(into / name, *DIGESTS) for name in (sdist, *built))
 
     async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
@@ -155,6 +157,15 @@ def _check(filename: str, kind: str, project: PyProject) -> None:
             f"{project.version} was planned",
             hint="A dynamic version has to stay the same from plan to build: commit first, and "
             "build nothing into the tree.",
+        )
+
+
+def _check_made(path: Path, project: PyProject) -> None:
+    """A backend names a file, and leaves there what it likes: to open a pipe waits for ever."""
+    if not (path.is_file() and not path.is_symlink()):
+        raise BuildFailed(
+            f"pypi:{project.name}: the build said that it had made {path.name}, and there is no "
+            "such file"
         )
 
 

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.metadata import Metadata, RawMetadata, parse_email
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from releasekit.ecosystems.pypi.discover import MANIFEST
 from releasekit.ecosystems.pypi.distribution import metadata_of, names_in, older_than_2_4
+from releasekit.errors import PackageError
 from releasekit.host import contents
+from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
 
 if TYPE_CHECKING:
@@ -39,17 +43,42 @@ def warnings_of(
 ) -> Iterator[PackageWarning]:
     """`on_pypi` says that they go to pypi.org or test.pypi.org. Blocks.
 
-    Raises PackageError for a file that cannot be read.
+    Raises PackageError for a file that cannot be read, or is that of another package.
     """
     for artifact in artifacts:
         if artifact.filename.endswith(".whl"):
             yield from _of_tags(artifact, on_pypi=on_pypi)
             yield from _of_contents(package, artifact)
+    texts = [_metadata_in(artifact) for artifact in artifacts]
+    for artifact, text in zip(artifacts, texts, strict=True):
+        _check(package, artifact, text)
     # They all say the same; the first file speaks for the release.
-    for artifact in artifacts[:1]:
-        with contents.opened(artifact) as opened, opened.raw() as file:
-            text = metadata_of(file, artifact.filename)
+    for text in texts[:1]:
         yield from of_metadata(text)
+
+
+def _metadata_in(artifact: Artifact) -> bytes:
+    with contents.opened(artifact) as opened, opened.raw() as file:
+        return metadata_of(file, artifact.filename)
+
+
+def _check(package: Package, artifact: Artifact, text: bytes) -> None:
+    """An index takes a file for what its metadata says, whatever the file is called."""
+    raw, _ = parse_email(text)
+    name, version = raw.get("name", ""), raw.get("version", "")
+    try:
+        same = (canonicalize_name(name), Version(version)) == (
+            package.id.name,
+            Version(package.version),
+        )
+    except ValueError:
+        same = False
+    if not same:
+        raise PackageError(
+            f"{artifact.filename}: its metadata is that of {one_line(f'{name} {version}', 100)!r}, "
+            f"not of {package.id.name} {package.version}",
+            hint="Have the build backend take name and version from one place.",
+        )
 
 
 def _of_tags(artifact: Artifact, *, on_pypi: bool) -> Iterator[PackageWarning]:

@@ -222,7 +222,10 @@ class Hooks:
     def build(self, kind: str, into: Path) -> Path:
         _hide(self._hidden)
         hook: Callable[[str, Any], str] = getattr(self._backend, f"build_{kind}")
-        return into / hook(str(into), self._settings)
+        name = hook(str(into), self._settings)
+        if not isinstance(name, str):
+            raise SystemExit(f"the build backend named no file, but {type(name).__name__}")
+        return into / name
 
     def metadata(self, into: Path) -> str:
         """The text of METADATA, from the wheel itself where the backend has no such hook."""
@@ -256,7 +259,9 @@ def wheel(request: Request) -> Answer:
     with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
         with tarfile.open(request["source"]) as archive:
             _extract(archive, Path(scratch).resolve())
-        (unpacked,) = Path(scratch).iterdir()
+        unpacked, *others = [*Path(scratch).iterdir(), None]
+        if unpacked is None or len(others) != 1:
+            raise SystemExit("the sdist does not hold one directory and nothing else")
         hooks = Hooks(request, unpacked)
         if missing := hooks.missing("wheel"):
             return {"requires": missing}
