@@ -79,6 +79,13 @@ def test_links_between_documents_lead_somewhere(document: str | Path) -> None:
             assert anchor in slugs, target
 
 
+def test_what_is_said_of_security_names_tests_that_are_there() -> None:
+    """R50"""
+    named = set(re.findall(r"`(test_\w+\.py)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8")))
+    assert named
+    assert named <= {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_flags_and_variables_in_documents_exist(document: str | Path) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
