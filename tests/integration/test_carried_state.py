@@ -202,6 +202,10 @@ def test_a_build_that_is_not_the_one_begun_is_refused(tmp_path: Path) -> None:
     assert len(site.shown()) == 1
 
     (member / "src" / "demo_a" / "stamp.txt").unlink(missing_ok=True)
+    _, *rest = site.argv()
+    planned = site.machine("elsewhere", KEY).run("plan", *rest)
+    assert planned.code == 0, planned.out + planned.err
+    assert "its upload was begun by an earlier run" in planned.out
     finished = site.publish("elsewhere", key=KEY)
     assert finished.code == 0, finished.out + finished.err
     assert len(site.shown()) == 2
