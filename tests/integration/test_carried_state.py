@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import zipfile
 from typing import TYPE_CHECKING
@@ -219,3 +220,41 @@ def test_a_key_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
     assert "state-key: it has 30 characters, and needs 32 at least" in run.err
     assert "secretsecret" not in run.out + run.err
     assert site.shown() == {}
+
+
+CANCELLED = """
+import os, signal, sys, time
+from pathlib import Path
+from releasekit.__main__ import main
+from releasekit.cli import commands
+from releasekit.state import locks
+
+root = sys.argv[1]
+lock = locks.lock_file(Path(root, ".releasekit"), "npm")
+
+def set_aside(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(50):
+        if locks.is_held(lock):
+            time.sleep(0.01)
+    print("held" if locks.is_held(lock) else "free", flush=True)
+    return []
+
+commands.set_aside = set_aside
+sys.exit(main(["publish", root, "--registry", f"dir:{root}/registry"]))
+"""
+
+
+def test_files_are_put_aside_under_a_lock_even_if_the_run_is_cancelled(tmp_path: Path) -> None:
+    """R21: the next run must not find them on the move."""
+    workspace = npm_workspace(tmp_path / "workspace", PACKAGES)
+    done = subprocess.run(
+        [sys.executable, "-c", CANCELLED, str(workspace)],
+        env=Program(tmp_path).full_environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 130, done.stdout + done.stderr
+    assert done.stdout == "held\n"

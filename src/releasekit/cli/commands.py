@@ -184,7 +184,10 @@ async def publish(config: Config, session: Session) -> int:
 
 async def _without_unsealed(config: Config, history: History, ecosystems: Collection[str]) -> str:
     """What is said of built files that are not trusted; they are not there any more."""
-    aside = await asyncio.to_thread(set_aside, config.state_directory, history, ecosystems)
+    # A thread cannot be cancelled, and the locks must be held until it has ended.
+    aside = await uncancellable(
+        asyncio.to_thread(set_aside, config.state_directory, history, ecosystems)
+    )
     if not aside:
         return ""
     return (
