@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import zipfile
 from typing import TYPE_CHECKING
@@ -202,6 +203,10 @@ def test_a_build_that_is_not_the_one_begun_is_refused(tmp_path: Path) -> None:
     assert len(site.shown()) == 1
 
     (member / "src" / "demo_a" / "stamp.txt").unlink(missing_ok=True)
+    _, *rest = site.argv()
+    planned = site.machine("elsewhere", KEY).run("plan", *rest)
+    assert planned.code == 0, planned.out + planned.err
+    assert "its upload was begun by an earlier run" in planned.out
     finished = site.publish("elsewhere", key=KEY)
     assert finished.code == 0, finished.out + finished.err
     assert len(site.shown()) == 2
@@ -215,3 +220,41 @@ def test_a_key_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
     assert "state-key: it has 30 characters, and needs 32 at least" in run.err
     assert "secretsecret" not in run.out + run.err
     assert site.shown() == {}
+
+
+CANCELLED = """
+import os, signal, sys, time
+from pathlib import Path
+from releasekit.__main__ import main
+from releasekit.cli import commands
+from releasekit.state import locks
+
+root = sys.argv[1]
+lock = locks.lock_file(Path(root, ".releasekit"), "npm")
+
+def set_aside(*_):
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(50):
+        if locks.is_held(lock):
+            time.sleep(0.01)
+    print("held" if locks.is_held(lock) else "free", flush=True)
+    return []
+
+commands.set_aside = set_aside
+sys.exit(main(["publish", root, "--registry", f"dir:{root}/registry"]))
+"""
+
+
+def test_files_are_put_aside_under_a_lock_even_if_the_run_is_cancelled(tmp_path: Path) -> None:
+    """R21: the next run must not find them on the move."""
+    workspace = npm_workspace(tmp_path / "workspace", PACKAGES)
+    done = subprocess.run(
+        [sys.executable, "-c", CANCELLED, str(workspace)],
+        env=Program(tmp_path).full_environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 130, done.stdout + done.stderr
+    assert done.stdout == "held\n"

@@ -7,6 +7,7 @@ import pytest
 import virtual_time
 from releasekit.errors import LeftAlone, Transient
 from releasekit.http.circuit import Circuit
+from releasekit.scheduler.patience import Patience
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:
@@ -21,6 +22,7 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
             circuit.check()
         assert caught.value.retry_after == 5.0
         assert not caught.value.ambiguous
+        assert Patience(max_wait_s=1.0).allows(caught.value)  # nobody has asked for that pause
 
     virtual_time.run(main())
 

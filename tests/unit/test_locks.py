@@ -151,7 +151,18 @@ def test_the_hint_tells_a_run_from_an_orphan(
         assert words in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "host": "", "started": ""}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"pid": "x", "host": "", "started": ""}',
+        '{"pid": 1e999}',
+        "[" * 60_000,
+    ],
+)
 def test_a_holder_that_cannot_be_read_is_nobody(tmp_path: Path, text: str) -> None:
     held = locks.acquire(tmp_path, ["pypi"])
     file = locks.lock_file(tmp_path, "pypi")

@@ -10,10 +10,11 @@ import pytest
 
 from fakes import SEAL, artifact, package
 from releasekit.errors import StateError
+from releasekit.plan.decision import intact
 from releasekit.state.directory import built_directory, make_state_directory
 from releasekit.state.journal import Journal, read_history
 from releasekit.state.seals import Seal
-from releasekit.state.unsealed import ASIDE, set_aside
+from releasekit.state.unsealed import ASIDE, as_taken_back, set_aside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +145,21 @@ def test_the_right_key_takes_back_what_was_put_aside(state: Path) -> None:
     assert files(state) == {"dist/fake/core/1.0/core-1.0.tar.gz": b"core"}
 
 
+def test_a_plan_finds_what_was_put_aside_and_moves_nothing(state: Path) -> None:
+    """R18: as the run that follows it does."""
+    build(state, CORE, b"core", seal=SEAL)
+    before = read_history(state, seal=SEAL)
+    assert as_taken_back(state, before) is before
+    assert aside(state, seal=OTHER) == ["fake:core 1.0"]
+    left = files(state)
+    (entry,) = as_taken_back(state, before).entries.values()
+    assert intact(entry)
+    assert files(state) == left
+    assert as_taken_back(state, read_history(state, seal=OTHER)) == read_history(state, seal=OTHER)
+    assert aside(state) == []
+    assert as_taken_back(state, before) == before
+
+
 def test_a_record_may_name_any_file_of_the_state_directory(state: Path) -> None:
     """R52: the journal itself, for one."""
     journal = state / "journal.jsonl"
@@ -155,8 +171,10 @@ def test_a_record_may_name_any_file_of_the_state_directory(state: Path) -> None:
         log.close()
 
     asyncio.run(record())
-    before = journal.read_bytes()
+    (state / ASIDE).mkdir()
+    before, history = journal.read_bytes(), read_history(state, seal=SEAL)
     assert aside(state) == aside(state, seal=OTHER) == []
+    assert as_taken_back(state, history) == history
     assert journal.read_bytes() == before
 
 

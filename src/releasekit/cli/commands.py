@@ -39,7 +39,7 @@ from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
 from releasekit.state.seals import Seal
-from releasekit.state.unsealed import set_aside
+from releasekit.state.unsealed import as_taken_back, set_aside
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ async def plan(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_links, config.state_directory)
     seal = sealing(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
+    history = await asyncio.to_thread(as_taken_back, config.state_directory, history)
     with Interruption():
         async with Group() as group:
             ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
@@ -183,7 +184,10 @@ async def publish(config: Config, session: Session) -> int:
 
 async def _without_unsealed(config: Config, history: History, ecosystems: Collection[str]) -> str:
     """What is said of built files that are not trusted; they are not there any more."""
-    aside = await asyncio.to_thread(set_aside, config.state_directory, history, ecosystems)
+    # A thread cannot be cancelled, and the locks must be held until it has ended.
+    aside = await uncancellable(
+        asyncio.to_thread(set_aside, config.state_directory, history, ecosystems)
+    )
     if not aside:
         return ""
     return (

@@ -36,12 +36,14 @@ class Circuit:
         now = asyncio.get_running_loop().time()
         left_s = self._open_until - now
         if left_s > 0:
-            error = LeftAlone if now - self._down_since < PATIENCE_S else Transient
-            raise error(
+            kind = LeftAlone if now - self._down_since < PATIENCE_S else Transient
+            error = kind(
                 f"{self._name} is down: {self._failures} requests in a row failed, the last with "
                 f"{self._last!r}; it is left alone for {left_s:.0f} s",
                 retry_after=left_s,
             )
+            error.asked_s = 0.0
+            raise error
 
     def failed(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()

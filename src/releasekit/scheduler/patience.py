@@ -69,7 +69,9 @@ class Patience:
             return "max-wait"
         if self.until == math.inf:
             return ""
-        over = asyncio.get_running_loop().time() + error.retry_after > self.until
+        # A place in a line of ours that lies behind the end is none's refusal: it ends with the
+        # run, and to run again is enough.
+        over = asyncio.get_running_loop().time() + asked_s > self.until
         return self.ends_by if over else ""
 
 

@@ -9,10 +9,11 @@ damage to something promised, which is an error: nothing is guessed.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.errors import JournalError, JournalNewer
 from releasekit.model import Artifact, Outcome, PackageId
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from releasekit.state.seals import Seal
 
 SCHEMA = 2  # since 2 there is `planned`
+# Separators elsewhere, and what no system call takes: NUL, and surrogates that stand for no byte.
+# https://peps.python.org/pep-0383/
+_NO_NAME: Final = re.compile(r"[\\:\x00\ud800-\udc7f\udd00-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,10 +269,10 @@ class _Fold:
 
     def _artifact(self, record: Mapping[str, Any]) -> Artifact:
         path = record["path"]
-        if path.startswith("/") or ".." in path.split("/") or "\\" in path or ":" in path:
+        if path.startswith("/") or ".." in path.split("/") or _NO_NAME.search(path):
             raise ValueError(f"{path} is not inside the state directory")
         size, digests = record["size"], record["digests"]
-        if type(size) is not int or "sha256" not in digests:
+        if type(size) is not int or type(digests.get("sha256")) is not str:
             raise ValueError(f"{path} has no size or no sha256")
         return Artifact(path=Path(f"{self._state_directory}/{path}"), size=size, digests=digests)
 

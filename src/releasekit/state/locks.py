@@ -139,7 +139,7 @@ def holder(path: Path) -> Holder | None:
         return Holder(
             pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -43,6 +44,31 @@ def set_aside(state_directory: Path, history: History, ecosystems: Collection[st
         for where in found:
             _put_aside(state_directory, where, named)
         return [named[where][0] for where in found if where in named]
+
+
+def as_taken_back(state_directory: Path, history: History) -> History:
+    """The same history, with the sealed files that an earlier run has put aside where they lie, for
+    those who change nothing.
+    """
+    with state_errors(_HINT):
+        if ASIDE not in durable.names(state_directory):
+            return history
+        entries = {
+            key: _found(state_directory, entry) if entry.sealed else entry
+            for key, entry in history.entries.items()
+        }
+        return replace(history, entries=entries)
+
+
+def _found(state_directory: Path, entry: HistoryEntry) -> HistoryEntry:
+    built = state_directory / BUILT
+    for place in {artifact.path.parent for artifact in entry.artifacts}:
+        if place.is_relative_to(built):
+            aside = state_directory / ASIDE / place.relative_to(built)
+            if _holds(aside, entry) and not _holds(place, entry):
+                lying = [replace(each, path=aside / each.filename) for each in entry.artifacts]
+                return replace(entry, artifacts=tuple(lying))
+    return entry
 
 
 def _by_directory(state_directory: Path, history: History) -> Named:

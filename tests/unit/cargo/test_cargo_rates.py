@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+
 import pytest
 
-from releasekit.ecosystems.cargo.rates import Limit, Pace, plan_note
+import virtual_time
+from releasekit.ecosystems.cargo.rates import NEW_CRATES, Limit, Pace, plan_note
+from releasekit.errors import Transient
+from releasekit.scheduler import Scheduler, Task
+from releasekit.scheduler.patience import Patience
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,61 @@ def test_once_all_turns_are_over_nobody_waits() -> None:
     pace.taken("a")
     pace.taken("b")
     assert pace.wait_s("b", 0.5) == 0.0
+
+
+class CratesIo:
+    """Lets in as many new crates as it says, and asks everybody else to wait for the next one."""
+
+    def __init__(self) -> None:
+        self._left, self._since = float(NEW_CRATES.burst), 0.0
+
+    def put(self, now: float) -> float:
+        """0, or how long it asks to wait."""
+        refilled = (now - self._since) / NEW_CRATES.interval_s
+        self._left, self._since = min(NEW_CRATES.burst, self._left + refilled), now
+        if self._left < 0.999:
+            return (1 - self._left) * NEW_CRATES.interval_s
+        self._left -= 1
+        return 0.0
+
+
+def released(count: int, *, deadline_s: float | None) -> Counter[str]:
+    """The outcomes of that many new crates, as `registry.upload` sends them."""
+
+    async def main() -> Counter[str]:
+        loop, server, pace = asyncio.get_running_loop(), CratesIo(), Pace(NEW_CRATES)
+        patience = Patience.from_now(max_wait_s=3600.0, deadline_s=deadline_s)
+
+        async def publish(name: str) -> None:
+            if wait_s := pace.wait_s(name, loop.time()):
+                early = Transient("it is not its turn yet", retry_after=wait_s)
+                early.asked_s = pace.asked_s(loop.time())
+                raise early
+            if asked_s := server.put(loop.time()):
+                error = Transient("HTTP 429", retry_after=pace.refused(name, loop.time(), asked_s))
+                error.asked_s = asked_s
+                raise error
+            pace.taken(name)
+
+        scheduler = Scheduler.from_tasks(
+            [Task(f"crate-{number}", "upload") for number in range(count)],
+            lanes={"upload": 5},
+            max_retries=3,
+            patience=patience,
+        )
+        if deadline_s is not None:
+            loop.call_at(patience.until, scheduler.cancel)
+        result = await scheduler.run(publish)
+        return Counter(map(str, result.outcomes.values()))
+
+    return virtual_time.run(main())
+
+
+def test_sixty_new_crates_go_through_one_after_the_other() -> None:
+    """R51: crates.io asks for ten minutes each time, and the line behind it is ours."""
+    assert released(60, deadline_s=None) == {"published": 60}
+
+
+def test_a_place_in_line_behind_the_deadline_is_no_failure() -> None:
+    """R51: nobody has refused those crates; running again is enough."""
+    assert released(60, deadline_s=3630.0) == {"published": 11, "cancelled": 49}

@@ -99,7 +99,9 @@ def test_a_deployment_is_found_again(root: Path) -> None:
     assert "POST /deployment/one" in paths(again)
 
 
-@pytest.mark.parametrize("record", [b"nonsense", b"[]", b"{}", b'{"deployment": "two"}'])
+@pytest.mark.parametrize(
+    "record", [b"nonsense", b"[]", b"{}", b'{"deployment": "two"}', b"[" * 60_000]
+)
 def test_any_other_record_is_no_deployment_of_ours(root: Path, record: bytes) -> None:
     artifacts = built(root)
     (root / ".releasekit" / portal.RECORD).write_bytes(record)

@@ -24,6 +24,7 @@ from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +178,7 @@ class Portal:
     def _recorded(self, digest: str) -> str:
         """The deployment an earlier call made of this release; empty when there is none."""
         try:
-            record = json.loads(durable.read_file(self._state / RECORD, max_bytes=_MAX_RECORD))
+            record = parse_json(durable.read_file(self._state / RECORD, max_bytes=_MAX_RECORD))
         except (OSError, ValueError):
             return ""
         if not isinstance(record, dict):

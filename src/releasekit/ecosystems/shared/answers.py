@@ -134,7 +134,9 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
         return next(error for error in errors if not isinstance(error, Transient))
     waits = [error.retry_after for error in transient if error.retry_after is not None]
     if all(isinstance(error, LeftAlone) for error in transient):
-        return LeftAlone(str(transient[0]), retry_after=max(waits, default=None))
+        left = LeftAlone(str(transient[0]), retry_after=max(waits, default=None))
+        left.asked_s = 0.0
+        return left
     return Transient(
         str(transient[0]),
         retry_after=max(waits, default=None),
