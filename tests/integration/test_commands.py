@@ -130,6 +130,35 @@ def test_what_is_about_to_go_wrong_is_said_and_strict_refuses_it(
     assert not (workspace.parent / "r" / "pypi" / "demo-a" / "demo_a-1.1.0.tar.gz").exists()
 
 
+def test_what_a_build_backend_tells_the_runner_during_a_plan_is_taken_out(
+    workspace: Path,
+    registry: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R50: a plan runs them too, to learn versions."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    told = tmp_path / "GITHUB_ENV"
+    told.write_text("BEFORE=1\n")
+    monkeypatch.setenv("GITHUB_ENV", str(told))
+    member = workspace / "packages" / "demo-a"
+    manifest = member / "pyproject.toml"
+    text = manifest.read_text()
+    static = next(line for line in text.splitlines() if line.startswith("version = "))
+    dynamic = '\n[tool.hatch.version]\nsource = "code"\npath = "version.py"\n'
+    manifest.write_text(text.replace(static, 'dynamic = ["version"]') + dynamic)
+    forged = f"open({str(told)!r}, 'a').write('LD_PRELOAD=/evil.so')"
+    (member / "version.py").write_text(f"{forged}\n__version__ = '1.0.0'\n")
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "A version that is computed")
+
+    assert main(["plan", str(workspace), registry, "--packages", "demo-a"]) == 1
+    assert told.read_text() == "BEFORE=1\n"
+    said = capsys.readouterr().err
+    assert f"error: {told}: written during the release, not by ReleaseKit; put back" in said
+
+
 def test_what_a_build_tells_the_runner_is_taken_out(
     workspace: Path,
     registry: str,

@@ -178,7 +178,8 @@ def test_a_build_in_the_sandbox_gains_nothing_and_is_published(
     assert run.code == 0, run.out + run.err
     assert [row["outcome"] for row in run.results["packages"]] == ["published"] * 3
     abi = require_landlock()
-    assert run.results["builds"] == f"sandboxed (Landlock {abi})"
+    # A checkout in /tmp has more to say.
+    assert run.results["builds"].startswith(f"sandboxed (Landlock {abi})")
     assert f"builds: sandboxed (Landlock {abi})" in run.out
     for name in ECOSYSTEMS:
         came_through = {what for what, number in told(workspace, name).items() if number == 0}

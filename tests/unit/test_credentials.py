@@ -270,6 +270,29 @@ def test_what_holds_no_secret_reaches_builds(name: str, value: str) -> None:
     assert masked == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Rotate token: acme-core on 401", "Read the password: twice, then\nstore no secret: ever."],
+)
+def test_a_sentence_holds_no_secret(text: str) -> None:
+    """As the title of a pull request. A mask drops every output that holds the word."""
+    masked: list[str] = []
+    assert credentials(masked, TITLE=text).redact(text) == text
+    assert masked == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("password: correcthorse", "user: me\n  api-token: correcthorse", "a secret=correcthorse"),
+        *("-H 'PRIVATE-TOKEN: correcthorse'", 'its "token": "correcthorse"', "token:correcthorse"),
+        *("its token: c0rrecthorse", "its Authorization: Bearer correcthorse"),
+    ],
+)
+def test_a_setting_does(text: str) -> None:
+    assert "rrecthorse" not in credentials(CONFIG=text).redact(text)
+
+
 def test_where_a_secret_is_is_none() -> None:
     places = {
         "AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/token",

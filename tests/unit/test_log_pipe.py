@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from releasekit.errors import CommandFailed
 from releasekit.host.log_pipe import log_pipe
 from releasekit.host.scrub import Redactor
 
@@ -96,3 +97,45 @@ def test_a_cancelled_build_leaves_nothing_behind(tmp_path: Path, temporary: Path
     asyncio.run(main())
     assert log.read_text() == "begun\n"
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("where", ["log", "directory"])
+def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path, where: str) -> None:
+    """R52: a build put it there, between its source distribution and its wheel."""
+    elsewhere, logs = tmp_path / "elsewhere", tmp_path / "logs"
+    elsewhere.mkdir()
+    (elsewhere / "log").write_text("as it was\n")
+    if where == "directory":
+        logs.symlink_to(elsewhere)
+    else:
+        logs.mkdir()
+        (logs / "log").symlink_to(elsewhere / "log")
+
+    async def main() -> None:
+        async with log_pipe(logs / "log", Redactor([])) as path:
+            path.write_text("evil\n")
+
+    with pytest.raises(CommandFailed, match="is a symbolic link"):
+        asyncio.run(main())
+    assert (elsewhere / "log").read_text() == "as it was\n"
+
+
+@pytest.mark.parametrize("instead", ["nothing", "file", "link"])
+def test_a_pipe_that_a_build_takes_away_harms_nobody(tmp_path: Path, instead: str) -> None:
+    """R51: the directory for temporary files is open to builds."""
+    log, elsewhere = tmp_path / "log", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "there").touch()
+
+    async def main() -> None:
+        async with log_pipe(log, Redactor([])) as path:
+            path.write_text("said\n")
+            path.parent.rename(tmp_path / "away")
+            if instead == "file":
+                path.parent.touch()
+            elif instead == "link":
+                path.parent.symlink_to(elsewhere)
+
+    asyncio.run(main())
+    assert log.read_text() == "said\n"
+    assert (elsewhere / "there").exists()

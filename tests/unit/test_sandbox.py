@@ -338,9 +338,10 @@ def test_of_a_state_directory_outside_only_the_places_of_builds_are_open(
     ],
 )
 def test_a_workspace_that_holds_too_much_is_told_of(
-    tmp_path: Path, environment: dict[str, str], words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], words: str
 ) -> None:
     abi = require_landlock()
+    monkeypatch.setattr(sandbox, "_OURS", (Path("/nowhere"),))
     given = {name: text.format(root=tmp_path) for name, text in environment.items()}
     said = choice(tmp_path, environment=given).words
     assert said.startswith(f"sandboxed (Landlock {abi}){words}")
@@ -412,22 +413,114 @@ def test_a_cache_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
     assert cache.places({"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}) == []
 
 
-def test_temporary_directories_of_the_child_are_open_but_not_those_of_the_runner(
-    tmp_path: Path,
-) -> None:
-    """R50: where the files lie by which a step changes those after it."""
-    (tmp_path / "_temp" / "_runner_file_commands").mkdir(parents=True)
-    within = Sandbox(words="", abi=7, places=("/a",))
+def test_temporary_directories_are_open(tmp_path: Path) -> None:
+    require_landlock()
+    (tmp_path / "root").mkdir()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as own:
+        environment = {"TMPDIR": own, "TMP": "relative", "TEMP": "/tmp/mine"}
+        places = choice(tmp_path / "root", environment=environment).places
+        assert own in places
+        assert not {"relative", "/tmp/mine"} & {*places}
 
-    def places(**environment: str) -> list[str]:
+
+def test_a_temporary_directory_that_became_a_link_opens_nothing(places: tuple[Path, Path]) -> None:
+    """R50, R52: it lies in /tmp, where a build may put a link in its place for the next one."""
+    require_landlock()
+    victim, given = places
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        own, further = Path(name, "own"), Path(name, "further")
+        environment = {**os.environ, "TMPDIR": str(own)}
+        own.mkdir()
+        further.mkdir()
+        within = choice(given, environment=environment).opened(further)
+
+        async def body() -> None:
+            async with Processes(environment=environment, sandbox=within) as processes:
+                for each in (own, further):
+                    await processes.run(["rmdir", str(each)], cwd=given)
+                    await processes.run(["ln", "-s", str(victim), str(each)], cwd=given)
+                with pytest.raises(CommandFailed, match="ended with"):
+                    await processes.run(["touch", str(victim / "file")], cwd=given)
+
+        asyncio.run(body())
+    assert not (victim / "file").exists()
+
+
+def test_what_leads_into_an_open_place_is_not_followed_a_second_time(tmp_path: Path) -> None:
+    """R52: a cache that is a link to a directory in /tmp."""
+    (tmp_path / "open" / "cache").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "open" / "cache")
+    assert outermost([tmp_path / "open", tmp_path / "link"]) == [tmp_path / "open"]
+
+
+def test_no_library_of_a_build_gets_into_what_is_not_confined_yet(tmp_path: Path) -> None:
+    """R50: an empty part of LD_LIBRARY_PATH is the working directory, where a build writes."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+    inside, through = str(tmp_path / "open" / "lib"), str(tmp_path / "link" / "lib")
+    within = Sandbox(words="", abi=7, places=(str(tmp_path / "open"),))
+    for given, kept in [
+        ("/opt/lib:", "/opt/lib"),
+        (f"lib:/opt/lib:{inside}:{through}", "/opt/lib"),
+        (f"/opt/../{inside}:/usr/lib", "/usr/lib"),
+        ("", None),
+    ]:
+        environment = {"LD_LIBRARY_PATH": given, "PATH": "/bin"}
+        trusted = within.trusted(environment)
+        assert trusted == {"PATH": "/bin"} | ({"LD_LIBRARY_PATH": kept} if kept else {})
+        assert UNCONFINED.trusted(environment) == environment
         command = within.command(["true"], environment, 9)
-        return command[6 : command.index("--")]
+        assert command[6 : command.index("--")] == [f"LD_LIBRARY_PATH={given}", *within.places]
 
-    assert places() == ["/a"]
-    own = str(tmp_path / "own")
-    assert places(TMPDIR="/b", TMP="c", RUNNER_TEMP=own) == ["/a", "/b", own]
-    assert places(RUNNER_TEMP=str(tmp_path / "_temp")) == ["/a"]
-    assert places(RUNNER_TEMP=str(Path(sys.prefix).parent)) == ["/a"]
+
+def test_a_child_has_its_own_setting_of_the_loader(tmp_path: Path) -> None:
+    require_landlock()
+    environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": ":/opt/x=y"}
+
+    async def body() -> list[str]:
+        said = []
+        async with Processes(environment=environment, sandbox=confined()) as processes:
+            for own in (None, UNCONFINED):
+                done = await processes.run(["env"], cwd=tmp_path, sandbox=own)
+                said += [line for line in done.stdout.splitlines() if line.startswith("LD_")]
+        return said
+
+    assert asyncio.run(body()) == ["LD_LIBRARY_PATH=:/opt/x=y", "LD_LIBRARY_PATH=/opt/x=y"]
+
+
+@pytest.mark.parametrize("which", ["itself", "runner", "linked"])
+def test_a_cache_that_holds_too_much_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """R50: as with `uvx releasekit`, which runs from the cache of uv, or files linked to it."""
+    require_landlock()
+    root, cache = tmp_path / "root", tmp_path / "cache"
+    for directory in (root, cache, tmp_path / "_temp" / "_runner_file_commands"):
+        directory.mkdir(parents=True)
+    program = tmp_path / "launcher.py"
+    program.touch()
+    monkeypatch.setattr(sandbox, "_LAUNCHER", program)
+    monkeypatch.setattr(sandbox, "_OURS", (cache if which == "itself" else Path("/nowhere"),))
+    monkeypatch.setattr(sandbox, "_EVERYBODYS", ())
+    if which == "linked":
+        (cache / "launcher.py").hardlink_to(program)
+    further = [tmp_path / "_temp"] if which == "runner" else [cache]
+    said = chosen(
+        "auto",
+        root=root,
+        state_directory=root / ".releasekit",
+        further=further,
+        caches=(),
+        environment={"RUNNER_TEMP": str(tmp_path / "_temp")},
+    ).words
+    assert (
+        said.partition(", but ")[2]
+        == {
+            "itself": f"{cache} holds ReleaseKit itself",
+            "runner": f"{further[0]} holds files of the runner",
+            "linked": "the files of ReleaseKit are linked to a cache or another place",
+        }[which]
+    )
 
 
 def failed(*log: str, hint: str = "") -> Result:

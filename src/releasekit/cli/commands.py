@@ -78,9 +78,11 @@ async def plan(config: Config, session: Session) -> int:
     seal = sealing(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(as_taken_back, config.state_directory, history)
+    session.actions.watch_files()  # build backends may have to tell versions
     with Interruption():
         async with Group() as group:
             ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
+    session.actions.restore_files()
     made = ready.plan
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)

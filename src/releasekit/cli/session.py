@@ -187,6 +187,7 @@ async def _started(
     if environment.get("RUNNER_TEMP"):
         own = await group.enter(scratch(environment))
         environment = {**environment, "RUNNER_TEMP": str(own)}
+        sandbox = sandbox.opened(own)
     return await group.enter(
         Processes(
             environment=environment,

@@ -1,10 +1,11 @@
 """A program of its own, which runs before a child's: it gives up rights for good, and becomes it.
 
-    python -I -S launcher.py ABI PIPE PLACE... -- PROGRAM ARGUMENT...
+    python -I -S launcher.py ABI PIPE [NAME=VALUE...] PLACE... -- PROGRAM ARGUMENT...
 
 Whatever the child may do later, it writes nowhere but below the PLACEs, cannot look into a process
-outside, and never gets more rights. One line on PIPE says why there is no child; without one, it
-has taken over. https://docs.kernel.org/userspace-api/landlock.html
+outside, and never gets more rights. The settings are for the child alone. One line on PIPE says why
+there is no child; without one, it has taken over.
+https://docs.kernel.org/userspace-api/landlock.html
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ def main() -> None:  # pragma: no cover - as above
     os.set_inheritable(pipe, False)
     step = "confine"
     try:
-        confine(abi, sys.argv[3:middle])
+        settings = [each for each in sys.argv[3:middle] if not each.startswith("/")]
+        confine(abi, sys.argv[3 + len(settings) : middle])
+        for name, _, value in (each.partition("=") for each in settings):
+            os.environ[name] = value
         step = "start"
         os.execvp(sys.argv[middle + 1], sys.argv[middle + 1 :])  # noqa: S606 - what it is for
     except OSError as error:

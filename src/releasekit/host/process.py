@@ -207,7 +207,7 @@ class Processes(Resource):
                 process = await asyncio.create_subprocess_exec(
                     *command,
                     cwd=cwd,
-                    env=environment,
+                    env=self.sandbox.trusted(environment),
                     stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
                     stdout=ends[0],
                     stderr=ends[1],

@@ -36,6 +36,8 @@ _LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 _OURS: Final = (_LAUNCHER, Path(sys.prefix))
 _SYSTEMS: Final = {"darwin": "macOS", "win32": "Windows"}
 _TEMPORARY: Final = ("TMPDIR", "TEMP", "TMP")
+# Of what children get, what the loader looks at before a launcher has given anything up: ld.so(8)
+_OF_THE_LOADER: Final = "LD_LIBRARY_PATH"
 # The JVM takes the last one whatever the variables say.
 # https://github.com/openjdk/jdk/blob/jdk-21-ga/src/java.base/unix/native/libjava/java_props_md.c
 _EVERYBODYS: Final = (
@@ -98,7 +100,7 @@ def _make(top: Path, name: str) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """`words` say what holds for builds, as plans and reports have it. With an `abi` of 0 there is
-    none; else children write below `places`, and below the temporary directories they are given.
+    none; else children write below `places`, which are without links.
     """
 
     words: str
@@ -107,16 +109,33 @@ class Sandbox:
 
     def command(self, argv: Sequence[str], environment: Mapping[str, str], pipe: int) -> list[str]:
         """What to start in the place of `argv`; `pipe` is for what a `Refusal` reads."""
-        own = [environment[name] for name in _TEMPORARY if name in environment]
-        if "RUNNER_TEMP" in environment and not _of_a_runner(Path(environment["RUNNER_TEMP"])):
-            own.append(environment["RUNNER_TEMP"])
-        places = [*self.places, *filter(os.path.isabs, own)]
+        libraries = environment.get(_OF_THE_LOADER)
+        setting = [] if libraries is None else [f"{_OF_THE_LOADER}={libraries}"]
         program = [sys.executable, "-I", "-S", str(_LAUNCHER)]
-        return [*program, str(self.abi), str(pipe), *places, "--", *argv]
+        return [*program, str(self.abi), str(pipe), *setting, *self.places, "--", *argv]
 
     def opened(self, *further: Path) -> Sandbox:
-        """The same, with more places to write to."""
-        return replace(self, places=(*self.places, *map(str, further)))
+        """The same, with more places to write to. What lies in an open one is open as it is, and a
+        build may have put a link there since.
+        """
+        new = [str(place) for place in further if not self._is_open(str(place))]
+        return replace(self, places=(*self.places, *new))
+
+    def trusted(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """`environment` for a program that is not confined, or not yet: it loads no library from
+        where a build writes, its working directory included.
+        """
+        if not self.abi or _OF_THE_LOADER not in environment:
+            return dict(environment)
+        given = environment[_OF_THE_LOADER].replace(";", ":").split(":")
+        kept = ":".join(each for each in given if each[:1] == "/" and not self._is_open(each))
+        rest = {name: value for name, value in environment.items() if name != _OF_THE_LOADER}
+        return {**rest, _OF_THE_LOADER: kept} if kept else rest
+
+    def _is_open(self, place: str) -> bool:
+        """As it is written, and where it leads."""
+        paths = Path(os.path.normpath(place)), Path(os.path.realpath(place))
+        return any(path.is_relative_to(each) for path in paths for each in self.places)
 
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""
@@ -163,10 +182,13 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
             durable.make_directory(place)
     candidates = [root, *map(Path, _EVERYBODYS), *further, *state]
     candidates += [place for cache in caches for place in cache.places(environment)]
+    temporary = (Path(environment[name]) for name in _TEMPORARY if environment.get(name))
+    candidates += [place for place in temporary if place.is_absolute()]
+    places = outermost(candidates)
     return Sandbox(
-        words=f"sandboxed (Landlock {abi}){_except_for(root, environment)}",
+        words=f"sandboxed (Landlock {abi}){_except_for(root, places, environment)}",
         abi=abi,
-        places=tuple(map(str, outermost(candidates))),
+        places=tuple(map(str, places)),
     )
 
 
@@ -192,25 +214,27 @@ def outermost(places: Sequence[Path]) -> list[Path]:
     What lies in another one is not followed: there, a build can put a link in its place.
     """
     top = [place for place in places if not any(other in place.parents for other in places)]
-    return list(dict.fromkeys(place.resolve() for place in top))
+    led = list(dict.fromkeys(place.resolve() for place in top))
+    return [place for place in led if not any(other in place.parents for other in led)]
 
 
-def _of_a_runner(temporary: Path) -> bool:
-    """Whether this directory also holds the runner's own files, or those of this very program."""
-    return (temporary / _OF_THE_RUNNER).exists() or any(
-        each.is_relative_to(temporary) for each in _OURS
-    )
-
-
-def _except_for(root: Path, environment: Mapping[str, str]) -> str:
-    """What lies in the workspace, and so open to builds, and should not."""
+def _except_for(root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> str:
+    """What lies in the workspace or another place open to builds, and should not."""
     if root == Path(root.anchor):
         return ", but the workspace is the whole file system"
     for name, what in (("HOME", "the home directory"), ("RUNNER_TEMP", "files of the runner")):
         if environment.get(name) and Path(environment[name]).resolve().is_relative_to(root):
             return f", but the workspace holds {what}"
-    if any(each.resolve().is_relative_to(root) for each in _OURS):
-        return ", but the workspace holds ReleaseKit itself"
+    runners = Path(environment.get("RUNNER_TEMP") or "/", _OF_THE_RUNNER)
+    for place in (root, *places):
+        name = "the workspace" if place == root else str(place)
+        if any(each.resolve().is_relative_to(place) for each in _OURS):
+            return f", but {name} holds ReleaseKit itself"
+        if runners.exists() and runners.resolve().is_relative_to(place):
+            return f", but {name} holds files of the runner"
+    # As `uv tool install` makes them of those in its cache, if it is not told to copy.
+    if _LAUNCHER.stat().st_nlink > 1:
+        return ", but the files of ReleaseKit are linked to a cache or another place"
     return ""
 
 

@@ -35,6 +35,10 @@ _OPTION: Final = re.compile(
     r"([\w.\-]{0,40})[\"']?\s{0,2}[=:]\s{0,2}[\"']?((?:(?:basic|bearer|token)\s+)?[^\s\"']+)",
     re.IGNORECASE,
 )
+# After a space, "token: words" is a sentence; at the start of a line, or quoted, it is a setting.
+_IN_A_SENTENCE: Final = re.compile(r"\S[^\n]*\s[\w.\-]*\Z")
+_WORD: Final = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*[.,;:!?)]?")
+_BEFORE_CHARS: Final = 60
 _PLACES: Final = ("file", "path", "dir", "url", "provider")
 
 
@@ -68,9 +72,17 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
         if is_telling(user):
             yield user
     for option in _OPTION.finditer(value):
-        before = value[max(0, option.start() - 10) : option.start()].lower()
+        before = value[max(0, option.start() - _BEFORE_CHARS) : option.start()]
         # What a trust store holds is public, and without its password no Java program reads it.
-        if not option[1].lower().endswith(_PLACES) and not before.endswith("truststore"):
+        if not (
+            option[1].lower().endswith(_PLACES)
+            or before.lower().endswith("truststore")
+            or (
+                re.fullmatch(r":\s+", value[option.end(1) : option.start(2)])
+                and _WORD.fullmatch(option[2])
+                and _IN_A_SENTENCE.search(before)
+            )
+        ):
             yield option[2]
 
 

@@ -77,7 +77,7 @@ class Stream(asyncio.Protocol):
         """The write end is whoever opens `path`; until `ours` ends, nobody need be there."""
         # In this order, and so, neither of them waits for the other.
         read_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        ours.callback(os.close, os.open(path, os.O_WRONLY))
+        ours.callback(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
         await self._read(read_end)
 
     async def _read(self, descriptor: int) -> None:

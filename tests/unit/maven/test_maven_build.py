@@ -150,7 +150,7 @@ echo "$@" >&2
 """
 SIGNS = """
 while [ "$1" != --output ]; do shift; done
-echo signature > "$2"
+if [ "$2" = - ]; then echo signature; else echo signature > "$2"; fi
 """
 
 
@@ -228,6 +228,23 @@ def test_a_workspace_pins_the_manifest_of_a_project(tmp_path: Path) -> None:
     workspace = asyncio.run(maven.discover(root))
     pinned = workspace.pin(manifest, {"g:a": "1.1"})
     assert pinned == manifest.replace("[1.0,2.0)", "1.1")
+
+
+def test_a_signature_goes_through_no_link(tmp_path: Path) -> None:
+    """R52: a build put it there, and gpg is not in the sandbox."""
+    artifacts = built(tmp_path)
+    (tmp_path / "victim").write_text("as it was")
+    for artifact in artifacts:
+        artifact.path.with_name(f"{artifact.filename}.asc").symlink_to(tmp_path / "victim")
+    program(tmp_path / "gpg", SIGNS)
+
+    async def main() -> None:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            await Signer(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
+
+    with pytest.raises(BuildFailed, match="File exists"):
+        asyncio.run(main())
+    assert (tmp_path / "victim").read_text() == "as it was"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 import json
 import zipfile
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -78,6 +78,23 @@ def test_checked_and_then_published(root: Path) -> None:
     with zipfile.ZipFile(BytesIO(data)) as found:
         assert len(found.namelist()) == 2 * 5
         assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
+
+
+def test_a_build_that_still_runs_changes_nothing_of_a_bundle(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R18, R50: it lies in the state directory, which builds may write to."""
+    write = portal.write_bundle
+
+    def spoiled(*arguments: Any) -> None:
+        write(*arguments)
+        for path in root.rglob("*.zip"):
+            path.write_bytes(b"evil")
+
+    monkeypatch.setattr(portal, "write_bundle", spoiled)
+    there = server("VALIDATED", "PUBLISHED")
+    deploy(there, root, built(root))
+    assert b"the bytes of a-1.0.jar" in there.requests[0].content
 
 
 def test_automatic_publishing_is_the_portals(root: Path) -> None:

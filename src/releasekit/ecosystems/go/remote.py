@@ -100,7 +100,7 @@ class Remote:
         try:
             if self._looked_at < 0 and self._processes.sandbox.abi:
                 # Before there was a build that could have changed it.
-                self._directory = await self._on_this_machine()
+                self._directory = await asyncio.to_thread(_resolved, await self._on_this_machine())
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
@@ -151,6 +151,10 @@ class Remote:
             sandbox=sandbox.opened(self._directory) if self._directory else sandbox,
         )
         return done.stdout
+
+
+def _resolved(place: Path | None) -> Path | None:
+    return place and place.resolve()
 
 
 def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:

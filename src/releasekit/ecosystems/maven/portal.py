@@ -11,8 +11,7 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 import httpx
 
@@ -99,22 +98,22 @@ class Portal:
                 await asyncio.sleep(next(pauses))
 
     async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
-        with tempfile.TemporaryDirectory(dir=self._state, prefix=".bundle-") as scratch:
-            path = Path(scratch) / "bundle.zip"
-            await uncancellable(asyncio.to_thread(write_bundle, path, release))
-            with path.open("rb") as file:
-                request = self._server.http.build_request(
-                    "POST",
-                    self._endpoint("upload"),
-                    params={
-                        "name": f"releasekit-{digest[:16]}",
-                        "publishingType": "AUTOMATIC" if self._automatic else "USER_MANAGED",
-                    },
-                    files={"bundle": ("bundle.zip", file, "application/octet-stream")},
-                    headers=self._login.header("Bearer"),
-                    timeout=_UPLOAD_TIMEOUT,
-                )
-                response = await self._server.send(request)
+        # A file without a name: what runs on of a build could change one between here and there.
+        with tempfile.TemporaryFile(dir=self._state) as file:
+            await uncancellable(asyncio.to_thread(write_bundle, file, release))
+            file.seek(0)
+            request = self._server.http.build_request(
+                "POST",
+                self._endpoint("upload"),
+                params={
+                    "name": f"releasekit-{digest[:16]}",
+                    "publishingType": "AUTOMATIC" if self._automatic else "USER_MANAGED",
+                },
+                files={"bundle": ("bundle.zip", file, "application/octet-stream")},
+                headers=self._login.header("Bearer"),
+                timeout=_UPLOAD_TIMEOUT,
+            )
+            response = await self._server.send(request)
         names = ", ".join(sorted(str(package.id) for package in release))
         what = f"the deployment of {one_line(names, 200)}"
         if not self._server.accept(response, what):
@@ -204,7 +203,7 @@ def release_digest(release: Mapping[Package, Sequence[Artifact]]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def write_bundle(path: Path, release: Mapping[Package, Sequence[Artifact]]) -> None:
+def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]]) -> None:
     """Put the release with its checksums into a new zip; raises PackageError when it is too large,
     or a file is not what was built. Blocks.
     """
@@ -215,7 +214,7 @@ def write_bundle(path: Path, release: Mapping[Package, Sequence[Artifact]]) -> N
             hint="Publish it in parts, with `packages`.",
         )
     # Jars are compressed as they are.
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as bundle:
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED) as bundle:
         for location, artifact in _files(release):
             with contents.opened(artifact) as file, bundle.open(_entry(location), "w") as entry:
                 while chunk := file.read(_CHUNK):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import layout
-from releasekit.ecosystems.shared.artifacts import digested
+from releasekit.ecosystems.shared.artifacts import digested, write_new
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host.sandbox import UNCONFINED
 
@@ -59,9 +59,10 @@ class Signer:
     async def _sign(self, gpg: str, path: Path) -> Artifact:
         signature = path.with_name(path.name + SUFFIX)
         user = ["--local-user", self._key] if isinstance(self._key, str) else []
-        argv = [gpg, "--batch", "--yes", "--armor", *user, "--output", str(signature)]
+        # Not to the file: it would follow a link that a build has put there.
+        argv = [gpg, "--batch", "--armor", *user, "--output", "-"]
         async with self._slots:
-            await self._processes.run(
+            done = await self._processes.run(
                 [*argv, "--detach-sign", str(path)],
                 cwd=path.parent,
                 env=self._processes.passing(["GNUPGHOME"]),
@@ -69,4 +70,5 @@ class Signer:
                 sandbox=UNCONFINED,
                 timeout_s=60,
             )
+        write_new(signature, done.stdout.encode())
         return digested(signature, *layout.ALGORITHMS)
