@@ -53,6 +53,11 @@ DECLARATION: Final = EcosystemDeclaration(
             below=("registry/", "git/", ".package-cache", ".package-cache-mutate", ".global-cache"),
         ),
         Cache("sccache", "SCCACHE_DIR", "~/.cache/sccache"),
+        # One directory for the targets of many workspaces; without them, it is in the workspace.
+        # https://doc.rust-lang.org/cargo/reference/config.html#buildtarget-dir
+        Cache("cargo", "CARGO_TARGET_DIR", ""),
+        Cache("cargo", "CARGO_BUILD_TARGET_DIR", ""),
+        Cache("cargo", "CARGO_BUILD_BUILD_DIR", ""),
     ),
     demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
     suffixes=(".crate",),
