@@ -606,6 +606,8 @@ def _trees() -> Iterator[Case]:
         name="tree: git's own settings run a command",
         files=PYPI,
         prepare=_hostile_git,
+        # `git diff` notes the times of unchanged files there.
+        may_write=("w/.git/index",),
         codes=SAID,
     )
     yield Case(name="tree: .git is a fifo", files={**PYPI, "w/.git": Fifo()}, codes=SAID)
@@ -646,11 +648,23 @@ def _trees() -> Iterator[Case]:
 
 def _hostile_git(root: Path) -> None:
     commit(root)
+    run = "touch ../canary/owned"
     (root / "w/.git/config").write_text(
-        "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch ../canary/owned\n"
-        "\tpager = touch ../canary/owned\n\thooksPath = .\n"
-        '[alias]\n\tls-files = "!touch ../canary/owned"\n'
+        f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {run}\n"
+        f"\tpager = {run}\n\thooksPath = .\n"
+        f'[alias]\n\tls-files = "!{run}"\n'
+        f"[diff]\n\texternal = {run}\n"
+        f'[diff "x"]\n\tcommand = {run}\n\ttextconv = {run}\n'
+        f"[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {run}\n"
     )
+    (root / "w/.git/info/attributes").write_text("* diff=x\n")
+    # Refreshed, the index is written anew, which a hook would hear of.
+    hook = root / "w/post-index-change"
+    hook.write_text(f"#!/bin/sh\n{run}\n")
+    hook.chmod(0o755)
+    os.utime(root / "w/pyproject.toml", (1, 1))
+    with (root / "w/packages/a/pyproject.toml").open("a") as changed:
+        changed.write("# changed\n")
 
 
 CASES: Final = tuple(
