@@ -410,7 +410,7 @@ def _yaml() -> Iterator[Case]:
         + "".join(f"x{n}: &x{n} {{<<: [{', '.join(['*x'] * 100)}]}}\n" for n in range(2000)),
         "a tag of Python": "packages: !!python/object/apply:os.system ['touch ../canary/owned']\n",
         "a tag of a class": "packages: !!python/name:os.system\n",
-        "a flow 20,000 deep": lambda: b"packages: " + b"[" * 20_000,
+        "a flow 2,000 deep": lambda: b"packages: " + b"[" * 2_000,
         "braces 20,000 deep": lambda: b"packages: " + b"{a: " * 20_000,
         "dashes 10,000 deep": lambda: b"- " * 10_000,
         "blocks 1,000 deep": "".join(" " * n + "a:\n" for n in range(1000)),

@@ -32,7 +32,7 @@ YARN: Final = ".yarnrc.yml"
 FILES: Final = (MANIFEST, PNPM)
 # The pure Python parser of YAML reads 100 kB a second.
 _MAX_BYTES: Final = 256 * 1024
-_MAX_NUMBER_CHARS: Final = 100
+_MAX_PARTS: Final = 10
 # With merges (`<<`) a small file stands for any number of entries.
 _MAX_MERGED: Final = 10_000
 _MAX_EXPANDED_CHARS: Final = 1_000_000
@@ -154,8 +154,8 @@ def _parse_yaml(text: str) -> object:
 
         def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
             # 1:1:1 is a number to the base of 60, which takes quadratic time.
-            if node.tag.endswith((":int", ":float")) and len(node.value) > _MAX_NUMBER_CHARS:
-                raise ValueError(f"a number of more than {_MAX_NUMBER_CHARS} characters")
+            if node.tag.endswith((":int", ":float")) and node.value.count(":") > _MAX_PARTS:
+                raise ValueError(f"a number has more than {_MAX_PARTS} parts")
             return super().construct_scalar(node)
 
     try:
