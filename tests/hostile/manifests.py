@@ -8,7 +8,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Final
 
-from hostile.case import Case, Content, Fifo, Folder, Link, Sparse
+from hostile.case import ALL, Case, Content, Fifo, Folder, Link, Sparse
 from hostile.workspaces_of import (
     BACKEND,
     CARGO,
@@ -101,9 +101,19 @@ _ANY: Final[Mapping[str, tuple[Content, frozenset[int]]]] = {
 }
 
 
+# What is of another format is refused at its first character.
+_ELSEWHERE: Final = {
+    "a million brackets": ("a/go.mod", "go.work", "pom.xml"),
+    "a million braces": ("a/go.mod", "package.json", "packages/a/package.json", "pom.xml"),
+    "a million tags": ("Cargo.toml", "package.json", "packages/a/pyproject.toml", "go.work"),
+}
+
+
 def _any() -> Iterator[Case]:
     for manifest in MANIFESTS:
         for name, (content, codes) in _ANY.items():
+            if not ALL and manifest.removeprefix("w/") in _ELSEWHERE.get(name, ()):
+                continue
             files = {"w/loop": Link("loop")} if "itself" in name else {}
             # git cannot commit some of these.
             case = _case(name, manifest, content, codes=codes, prepare=_repository(manifest))
@@ -178,7 +188,7 @@ _WHOLE: Final = {
 def _wrong_types_of_toml() -> Iterator[Case]:
     for manifest, keys in _TOML_KEYS.items():
         for table, key in keys:
-            for what in ("a number", "a huge number", "a table", "a list of lists"):
+            for what in _WRONG_TOML if ALL else ("a huge number", "a table", "a list of lists"):
                 text = _with_key(_WHOLE[manifest], table, key, _WRONG_TOML[what])
                 yield _case(f"{table}.{key} is {what}", manifest, text)
 
@@ -198,8 +208,8 @@ def _with_key(text: str, table: str, key: str, value: str) -> str:
 def _toml() -> Iterator[Case]:
     texts: Mapping[str, Content] = {
         "a dotted key of 100,000": lambda: b".".join([b"a"] * 100_000) + b" = 1\n",
-        "20,000 keys of 50 dots": lambda: b"".join(
-            b".".join([b"k%d" % n] + [b"a"] * 50) + b" = 1\n" for n in range(20_000)
+        "2,000 keys of 50 dots": lambda: b"".join(
+            b".".join([b"k%d" % n] + [b"a"] * 50) + b" = 1\n" for n in range(2_000)
         ),
         "a table of 100,000 dots": lambda: b"[" + b".".join([b"a"] * 100_000) + b"]\n",
         "lists 100,000 deep": lambda: b"x = " + b"[" * 100_000 + b"]" * 100_000,
@@ -218,6 +228,8 @@ def _toml() -> Iterator[Case]:
         "a comment with ESC": "# \x1b[2J\n",
     }
     for manifest, whole in _WHOLE.items():
+        if manifest == "w/pyproject.toml" and not ALL:
+            continue  # read as that of a member is
         for name, text in texts.items():
             made = f"{text}{whole}" if isinstance(text, str) else text
             yield _case(name, manifest, made)
@@ -258,8 +270,8 @@ def _pypi() -> Iterator[Case]:
     }
     for name, text in requirements.items():
         yield _case(f"dependency: {name}", member, project(dependencies=[text]), codes=SAID)
-    many = [f"dep-{n}" for n in range(50_000)]
-    yield _case("50,000 dependencies", member, project(dependencies=many), codes=SAID)
+    many = [f"dep-{n}" for n in range(10_000)]
+    yield _case("10,000 dependencies", member, project(dependencies=many), codes=SAID)
     yield _case(
         "a build backend outside",
         member,
@@ -316,8 +328,10 @@ def _globs() -> Iterator[Case]:
             "w/Cargo.toml": f"[workspace]\nmembers = [{quoted}]\n",
         }
         for manifest, text in listed.items():
-            yield _case(f"members: {name}", manifest, text)
-        config = f"packages = [{quoted}]\n"
+            # Both files of npm's are read to the same globs.
+            if ALL or manifest != "w/package.json":
+                yield _case(f"members: {name}", manifest, text)
+        config = f"[pypi]\npackages = [{quoted}]\n"
         yield Case(
             name=f"releasekit.toml: packages: {name}",
             files={**PYPI, "w/releasekit.toml": config},
@@ -396,8 +410,8 @@ def _yaml() -> Iterator[Case]:
         + "".join(f"x{n}: &x{n} {{<<: [{', '.join(['*x'] * 100)}]}}\n" for n in range(2000)),
         "a tag of Python": "packages: !!python/object/apply:os.system ['touch ../canary/owned']\n",
         "a tag of a class": "packages: !!python/name:os.system\n",
-        "a flow 100,000 deep": lambda: b"packages: " + b"[" * 100_000,
-        "braces 100,000 deep": lambda: b"packages: " + b"{a: " * 100_000,
+        "a flow 2,000 deep": lambda: b"packages: " + b"[" * 2_000,
+        "braces 20,000 deep": lambda: b"packages: " + b"{a: " * 20_000,
         "dashes 10,000 deep": lambda: b"- " * 10_000,
         "blocks 1,000 deep": "".join(" " * n + "a:\n" for n in range(1000)),
         "a huge integer": f"{PNPM}x: {HUGE}\n",
@@ -438,8 +452,15 @@ def _go() -> Iterator[Case]:
         yield _case(f"use: {name}", "w/go.work", f"go 1.22\nuse {quoted}\n")
     module = "github.com/acme/mono/a"
     mods: Mapping[str, Content] = {
-        "100,000 requirements": lambda: (
-            GOMOD.encode() + b"require (\n" + b"\texample.com/x v1.0.0\n" * 100_000 + b")\n"
+        "19,000 requirements": lambda: (
+            GOMOD.encode() + b"require (\n" + b"\texample.com/x v1.0.0\n" * 19_000 + b")\n"
+        ),
+        "as many directives as a megabyte holds": lambda: GOMOD.encode() + b"x\n" * 500_000,
+        "40,000 blocks": lambda: GOMOD.encode() + b"x (\n)\n" * 40_000,
+        "as many empty lines as a megabyte holds": lambda: GOMOD.encode() + b"\n" * 1_000_000,
+        "a NUL": f"{GOMOD}require example.com/x v0.0.0\nreplace example.com/x => ./a\0b\n",
+        "replaced by a long name": (
+            f"{GOMOD}require example.com/x v0.0.0\nreplace example.com/x => ./{'n' * 300}\n"
         ),
         "an open block": f"{GOMOD}require (\n",
         "an open string": f'{GOMOD}require "x',
@@ -462,7 +483,10 @@ def _go() -> Iterator[Case]:
     works: Mapping[str, Content] = {
         "a module outside": "go 1.22\nuse ../canary\n",
         "the root of the system": "go 1.22\nuse /\n",
+        "5,000 modules": lambda: b"go 1.22\nuse (\n" + b"\t./a\n" * 5_000 + b")\n",
         "100,000 modules": lambda: b"go 1.22\nuse (\n" + b"\t./a\n" * 100_000 + b")\n",
+        "a NUL": "go 1.22\nuse ./a\0b\n",
+        "a long name": f"go 1.22\nuse ./{'n' * 300}\n",
         "an open block": "go 1.22\nuse (\n",
         "itself": "go 1.22\nuse .\n",
     }
@@ -512,7 +536,7 @@ def _maven() -> Iterator[Case]:
         "100,000 placeholders": POM.replace(">1.0.0<", f">{'${x}' * 50_000}<"),
         "a property of the environment": POM.replace(">1.0.0<", ">${env.GITHUB_TOKEN}<"),
         "1,000 deep": with_("<a>" * 1000 + "</a>" * 1000),
-        "300,000 elements": lambda: with_("<a/>" * 300_000).encode(),
+        "100,000 elements": lambda: with_("<a/>" * 100_000).encode(),
         "5 MB of text": lambda: with_(f"<description>{'x' * 5_000_000}</description>").encode(),
         "100,000 attributes": with_("<a " + " ".join(f"a{n}='1'" for n in range(100_000)) + "/>"),
         "100,000 instructions": lambda: with_("<?x y?>" * 100_000).encode(),
@@ -533,16 +557,16 @@ def _maven() -> Iterator[Case]:
             f"<relativePath>{'../' * 5000}pom.xml</relativePath></parent>"
         ),
         "a module of itself": with_("<modules><module>.</module></modules>"),
-        "50,000 modules": with_(
-            f"<modules>{''.join(f'<module>m{n}</module>' for n in range(50_000))}</modules>"
+        "10,000 modules": with_(
+            f"<modules>{''.join(f'<module>m{n}</module>' for n in range(10_000))}</modules>"
         ),
         "a version range without end": POM.replace(">1.0.0<", f">[{',' * 100_000}<"),
         "no version": POM.replace(version, ""),
         "two projects": POM + POM,
         "another root": "<settings/>",
-        "50,000 dependencies": with_(
+        "10,000 dependencies": with_(
             "<dependencies>"
-            + "<dependency><groupId>g</groupId><artifactId>a</artifactId></dependency>" * 50_000
+            + "<dependency><groupId>g</groupId><artifactId>a</artifactId></dependency>" * 10_000
             + "</dependencies>"
         ),
         "a name without namespace": POM.replace("<project ", "<a:project ", 1),
@@ -569,8 +593,8 @@ def _trees() -> Iterator[Case]:
         codes=SAID,
     )
     yield Case(
-        name="tree: 3,000 directories",
-        files={**PYPI, **{f"w/packages/d{n}/x": "" for n in range(3_000)}},
+        name="tree: 1,000 directories",
+        files={**PYPI, **{f"w/packages/d{n}/x": "" for n in range(1_000)}},
         codes=SAID,
     )
     yield Case(
@@ -606,6 +630,8 @@ def _trees() -> Iterator[Case]:
         name="tree: git's own settings run a command",
         files=PYPI,
         prepare=_hostile_git,
+        # `git diff` notes the times of unchanged files there.
+        may_write=("w/.git/index",),
         codes=SAID,
     )
     yield Case(name="tree: .git is a fifo", files={**PYPI, "w/.git": Fifo()}, codes=SAID)
@@ -646,11 +672,23 @@ def _trees() -> Iterator[Case]:
 
 def _hostile_git(root: Path) -> None:
     commit(root)
+    run = "touch ../canary/owned"
     (root / "w/.git/config").write_text(
-        "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch ../canary/owned\n"
-        "\tpager = touch ../canary/owned\n\thooksPath = .\n"
-        '[alias]\n\tls-files = "!touch ../canary/owned"\n'
+        f"[core]\n\trepositoryformatversion = 0\n\tfsmonitor = {run}\n"
+        f"\tpager = {run}\n\thooksPath = .\n"
+        f'[alias]\n\tls-files = "!{run}"\n'
+        f"[diff]\n\texternal = {run}\n"
+        f'[diff "x"]\n\tcommand = {run}\n\ttextconv = {run}\n'
+        f"[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {run}\n"
     )
+    (root / "w/.git/info/attributes").write_text("* diff=x\n")
+    # Refreshed, the index is written anew, which a hook would hear of.
+    hook = root / "w/post-index-change"
+    hook.write_text(f"#!/bin/sh\n{run}\n")
+    hook.chmod(0o755)
+    os.utime(root / "w/pyproject.toml", (1, 1))
+    with (root / "w/packages/a/pyproject.toml").open("a") as changed:
+        changed.write("# changed\n")
 
 
 CASES: Final = tuple(

@@ -104,7 +104,7 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     "a version of semver": (Version.parse, "1 . - + a 0 99999999999999999999"),
     "a requirement of cargo": (cargo_requirement.Requirement.parse, "^ ~ = >= < , * 1 . 2 - + a"),
     "lines of a sparse index": (
-        lambda text: sparse_index.parse_lines(_bytes(text)),
+        lambda text: list(sparse_index.parse_lines(_bytes(text))),
         '{ } "name" : "vers" , \n [ ] null "1.0.0" "cksum"',
     ),
     "go.mod": (
@@ -135,11 +135,13 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
         "[ ] ( ) , 1 . 0 - alpha",
     ),
     "a page of a simple index": (
-        lambda text: simple_index.parse_page(_bytes(text), "text/html"),
+        lambda text: list(simple_index.parse_page(_bytes(text), "text/html")),
         "<a href=\" ' > </a> a-1.0.tar.gz #sha256= & &amp; < <!-- <base &#",
     ),
     "an index in JSON": (
-        lambda text: simple_index.parse_page(_bytes(text), "application/vnd.pypi.simple.v1+json"),
+        lambda text: list(
+            simple_index.parse_page(_bytes(text), "application/vnd.pypi.simple.v1+json")
+        ),
         '{ } [ ] : , "files" "filename" "hashes" "sha256" "a-1.0.tar.gz" "url" null 1',
     ),
     "a file name of Python": (

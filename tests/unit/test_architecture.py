@@ -27,7 +27,8 @@ REPORT = (
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files", "outlet"),
-    *("spellings", "scrub", "streams", "log_pipe", "launcher", "sandbox", "refusal", "process"),
+    *("spellings", "scrub", "streams", "log_pipe", "launcher", "sandbox", "refusal"),
+    *("git_settings", "process"),
     *("reexec", "command_files", "runner"),
 )
 STATE = (

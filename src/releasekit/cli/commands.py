@@ -310,17 +310,17 @@ async def join(config: Config, session: Session) -> int:
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
         )
-    loaded = [
-        await asyncio.to_thread(
-            report.load_results, read_text(path, max_bytes=MAX_RESULTS_BYTES), where=str(path)
-        )
-        for path in found
-    ]
+    loaded = [await asyncio.to_thread(_loaded, path) for path in found]
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
     made = await asyncio.to_thread(report.join, loaded, plan=planned)
-    print(report.results_table(made), file=session.out, flush=True)
-    tell(made, config, session)
+    table = await asyncio.to_thread(report.results_table, made)
+    print(table, file=session.out, flush=True)
+    await uncancellable(asyncio.to_thread(tell, made, config, session))
     return report.exit_code(made)
+
+
+def _loaded(path: Path) -> Report:
+    return report.load_results(read_text(path, max_bytes=MAX_RESULTS_BYTES), where=str(path))
 
 
 async def examine(config: Config, session: Session) -> int:

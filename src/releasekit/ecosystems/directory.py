@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import time
 from typing import TYPE_CHECKING, Final, Protocol
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # Whoever holds the lock writes a few small files: this long means that it hangs.
 PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 0.005
+# Of ten thousand versions at least.
+MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
 
 
 class Layout(Protocol):
@@ -68,7 +71,7 @@ class DirectoryRegistry:
 
     async def lookup(self, package: Package) -> Published | None:
         try:
-            return self._layout.lookup(self._root, package)
+            return await asyncio.to_thread(self._layout.lookup, self._root, package)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -89,6 +92,10 @@ class DirectoryRegistry:
         except OSError as error:
             raise Rejected(
                 f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})"
+            ) from error
+        except ValueError as error:
+            raise Rejected(
+                f"{package}: {self.url} has a page that cannot be read ({error})"
             ) from error
 
     def _add(self, package: Package, artifact: Artifact) -> None:
@@ -121,16 +128,24 @@ def misnamed(package: Package, filename: str) -> PackageError:
 
 
 def read_page(path: Path) -> bytes | None:
-    """None where there is no such page; raises OSError for a link, on the way or in its place."""
+    """As `page_there`, but None where there is no such page."""
     try:
-        return durable.read_file(path)
+        return page_there(path)
     except FileNotFoundError:
         return None
 
 
+def page_there(path: Path) -> bytes:
+    """Raises OSError for a link, on the way or in its place, and for what is no page of ours."""
+    with durable.reading(path) as file:
+        if os.fstat(file.fileno()).st_size > MAX_PAGE_BYTES:
+            raise OSError(errno.EFBIG, f"larger than {MAX_PAGE_BYTES} bytes", str(path))
+        return file.read(MAX_PAGE_BYTES)
+
+
 def _write(path: Path, page: bytes) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if durable.read_file(path) == page:  # through no link
+        if durable.read_file(path, max_bytes=len(page) + 1) == page:  # through no link
             return
     durable.make_directory(path.parent)
     durable.replace(path, page)

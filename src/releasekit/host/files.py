@@ -24,6 +24,8 @@ def inside(root: Path, path: Path, *, where: str) -> Path:
     """`path` without symbolic links; raises ConfigError when that is not below `root`."""
     try:
         resolved = path.resolve()
+    except ValueError as error:
+        raise ConfigError(f"{where}: no path has a NUL character in it") from error
     # A loop of links is the one before Python 3.13 and the other since.
     except (RuntimeError, OSError) as error:
         raise ConfigError(f"{where}: {path} cannot be followed (a loop of links?)") from error
@@ -33,6 +35,16 @@ def inside(root: Path, path: Path, *, where: str) -> Path:
             hint=f"Everything that is published has to be below {root}.",
         )
     return resolved
+
+
+def exists(path: Path) -> bool:
+    """Whether anything is at a path that a manifest names, which no file may be able to have."""
+    return os.path.exists(path)  # noqa: PTH110 (Path.exists raises for it)
+
+
+def is_file(path: Path) -> bool:
+    """As `exists`, for a file."""
+    return os.path.isfile(path)  # noqa: PTH113 (Path.is_file raises for it)
 
 
 def repository_of(directory: Path) -> Path | None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed
+from releasekit.host.git_settings import settled
 from releasekit.host.refusal import Refusal
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import Redactor, ToolVariables
@@ -195,6 +196,8 @@ class Processes(Resource):
         sandbox = sandbox or self.sandbox
         merged = {**self.environment, **(env or {})}
         environment = {k: v for k, v in merged.items() if v is not None}
+        if argv[0] == "git":
+            environment = settled(environment)
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
             refusal: Refusal | None = None

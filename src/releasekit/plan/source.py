@@ -35,7 +35,9 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
     try:
         head = (await _git(processes, root, "rev-parse", "HEAD")).strip()
         changed = await _git(
-            processes, root, "diff", "HEAD", "--no-ext-diff", "--binary", "--", "."
+            processes,
+            root,
+            *("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary", "--", "."),
         )
         others = await _git(
             processes,

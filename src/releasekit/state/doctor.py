@@ -260,7 +260,7 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
 
 
 def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
-    for artifact in entry.artifacts:
+    for artifact in {each.path: each for each in entry.artifacts}.values():
         if _size(artifact.path) != artifact.size:
             yield Finding(
                 kind="lost-artifact",

@@ -8,6 +8,7 @@ ecosystems may append to one journal at the same time.
 
 from __future__ import annotations
 
+import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
@@ -268,7 +269,10 @@ def read_with_trace(state_directory: Path) -> tuple[History, tuple[Run, Trace] |
 def _bytes_in(state_directory: Path) -> bytes:
     path = state_directory / JOURNAL
     try:
-        data = durable.read_file(path, max_bytes=MAX_BYTES + 1)
+        with durable.reading(path) as file:
+            # One that only seems long is not read first.
+            refuse_longer(os.fstat(file.fileno()).st_size, MAX_BYTES, path)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return b""
     except OSError as error:

@@ -250,6 +250,7 @@ def test_bad_manifests_are_one_clear_line(tmp_path: Path, document: object, word
         (f"{MERGES}catalog: *m20", "a table has more than 10000 entries"),
         ("packages: &a [*a]", "it is nested more than 100 levels deep"),
         (f"catalog: {{a: 0x{'f' * 5000}}}", "it holds a number of more than 4096 bits"),
+        (f"catalog: {{a: {'1:' * 11}1}}", "a number has more than 10 parts"),
         ("packages: !!int ''", "is not valid YAML: "),
         ("packages: !!bool x", "is not valid YAML: "),
         ("packages: !!timestamp x", "is not valid YAML: "),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from releasekit.ecosystems.cargo import crate_file, sparse_index
 from releasekit.ecosystems.cargo.publication import Home
-from releasekit.ecosystems.directory import read_page
+from releasekit.ecosystems.directory import page_there, read_page
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.host import durable
 
@@ -49,7 +49,7 @@ class SparseDirectory:
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / sparse_index.index_path(package.id.name)
-        return sparse_index.published(durable.read_file(page), package, url=page.as_uri())
+        return sparse_index.published(page_there(page), package, url=page.as_uri())
 
 
 def _crate(package: Package) -> PurePosixPath:

@@ -78,6 +78,8 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
         raise ConfigError(
             f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
         ) from error
+    if "\\u0000" in done.stdout:
+        raise ConfigError(f"{directory / 'Cargo.toml'}: holds a NUL character")
     return await asyncio.to_thread(parse_metadata, done.stdout)
 
 

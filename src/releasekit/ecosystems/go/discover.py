@@ -13,7 +13,7 @@ from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import rings
-from releasekit.host.files import inside
+from releasekit.host.files import inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _tied(
 def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
     """Whether Go would find the module of this path in this directory of the workspace."""
     manifest = directory / "go.mod"
-    if not (directory.is_relative_to(root) and manifest.is_file()):
+    if not (directory.is_relative_to(root) and is_file(manifest)):
         return False
     where = PurePosixPath(directory.relative_to(root).as_posix())
     if _matches(str(where), options.exclude) or not paths.is_at(path, where):
@@ -223,7 +223,7 @@ def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
 
 def _used(root: Path, work: Path, use: str) -> Path:
     directory = inside(root, root / use, where=f"{work}: use {use}")
-    if not (directory / "go.mod").is_file():
+    if not is_file(directory / "go.mod"):
         raise ConfigError(
             f"{work}: use {use}: there is no go.mod", hint=f"go work edit -dropuse={use}"
         )

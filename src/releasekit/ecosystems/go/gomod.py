@@ -15,7 +15,10 @@ from releasekit.host import files
 if TYPE_CHECKING:
     from pathlib import Path
 
-MAX_BYTES: Final = 16 * 1024 * 1024
+# The largest that are known have some hundred kilobytes, two thousand lines, and ten words in one.
+MAX_BYTES: Final = 1024 * 1024
+MAX_DIRECTIVES: Final = 20_000
+MAX_WORDS: Final = 100
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
 _INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
@@ -154,6 +157,8 @@ def _replace(line: Line, where: str) -> Replace:
 
 
 def _lines(text: str, where: str) -> list[Line]:
+    if "\0" in text:
+        raise ConfigError(f"{where}: holds a NUL character")
     found: list[Line] = []
     verb, opened = "", 0
     inside: list[Line] = []
@@ -168,6 +173,8 @@ def _lines(text: str, where: str) -> list[Line]:
         if verb and words == [")"]:
             found += [replace(line, block=(opened, end)) for line in inside]
             verb = ""
+        elif len(found) + len(inside) >= MAX_DIRECTIVES:
+            raise ConfigError(f"{where}: has more than {MAX_DIRECTIVES} directives")
         elif verb:
             inside.append(Line(verb=verb, arguments=tuple(tokens), start=start, end=end))
         elif words[1:] == ["("]:
@@ -192,5 +199,7 @@ def _tokens(physical: str, start: int, where: str) -> list[Token]:
         if match["space"] is None and not match[0].startswith("//"):
             text = match["quoted"] if match["quoted"] is not None else match["raw"]
             shown = match[0] if text is None else text
+            if len(tokens) == MAX_WORDS:
+                raise ConfigError(f"{where}: has more than {MAX_WORDS} words in one line")
             tokens.append(Token(shown, start + match.start(), start + match.end()))
     return tokens

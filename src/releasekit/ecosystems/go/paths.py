@@ -57,7 +57,7 @@ def trouble_with_version(path: str, version: str) -> str:
         return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
     major = parse_version(version).release[0]
     if gopkg := _GOPKG_IN.fullmatch(path):
-        if int(gopkg["major"]) == major:
+        if gopkg["major"] == str(major):
             return ""
         return f"{version} does not belong to {path}; write a version of v{gopkg['major']}"
     prefix, suffix = split_major(path)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.maven import settings
 from releasekit.ecosystems.maven.pom import read_pom
 from releasekit.errors import ConfigError
-from releasekit.host.files import inside
+from releasekit.host.files import inside, is_file
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +29,8 @@ MAX_PARENTS: Final = 50
 # Properties may use each other: without a bound a small file could stand for gigabytes.
 MAX_EXPRESSIONS: Final = 1_000
 MAX_VALUE_CHARS: Final = 4_096
+# Each is part of a file's name, of which file systems take so many bytes.
+MAX_COORDINATE_CHARS: Final = 255
 _EXPRESSION: Final = re.compile(r"\$\{([^${}]+)\}")
 # What coordinates may hold. They become paths, URLs and arguments.
 # https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
@@ -133,7 +136,7 @@ def _tops(root: Path, options: Options) -> list[Path]:
     for name in options.reactors:
         top = root / name / "pom.xml"
         where = f"{options.where()} reactors: {name!r}"
-        if not top.is_file():
+        if not is_file(top):
             raise ConfigError(f"{where} has no pom.xml", hint="Name the directory that has one.")
         tops.append(inside(root, top, where=where).parent)
     return tops
@@ -173,7 +176,7 @@ class _Reactor:
             pom=pom, top=self._top, overrides=self._overrides, properties=pom.properties
         )
         for module in map(own.resolve, pom.modules):
-            where = f"{pom.path}: module {module!r}"
+            where = f"{pom.path}: module {clip(module, 200)!r}"
             path = pom_at(pom.path.parent / module)
             if path is None:
                 raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
@@ -218,6 +221,12 @@ class _Reactor:
         model = project.model()
         for tag in ("groupId", "artifactId", "version"):
             value = model[tag] = project.resolve(model[tag])
+            if len(value) > MAX_COORDINATE_CHARS:
+                raise ConfigError(
+                    f"{project.pom.path}: its <{tag}> is longer than {MAX_COORDINATE_CHARS} "
+                    f"characters: {value[:60]!r}",
+                    hint="Write a shorter one: it becomes part of file names.",
+                )
             if not _COORDINATE.fullmatch(value) or ".." in value:
                 raise ConfigError(
                     f"{project.pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
@@ -233,6 +242,6 @@ class _Reactor:
 def pom_at(path: Path) -> Path | None:
     """A module or a parent may be named by its directory or by its file."""
     for candidate in (path / "pom.xml", path):
-        if candidate.is_file():
+        if is_file(candidate):
             return candidate
     return None

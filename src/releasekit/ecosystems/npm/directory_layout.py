@@ -61,7 +61,7 @@ class PackumentDirectory:
         # As npmjs does with the first version of a package: without `latest` nothing installs.
         found.setdefault(document.LATEST, package.version)
         ordered = {
-            version: self._addressed(replace(package, version=version), versions[version])
+            version: self._addressed(replace(package, version=version), table_in(versions, version))
             for version in sorted(versions, key=Version.parse)
         }
         page = {"_id": package.id.name, "name": package.id.name, "dist-tags": found}

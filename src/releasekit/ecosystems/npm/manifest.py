@@ -88,7 +88,7 @@ def parse_manifest(text: str) -> dict[str, object]:
 def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | None:
     """None for a package.json without a name: it only marks a directory."""
     name = document.get("name")
-    if name in {None, ""}:
+    if name is None or name == "":
         return None
     if not isinstance(name, str) or len(name) > 214 or not _NAME.fullmatch(name):
         raise ConfigError(

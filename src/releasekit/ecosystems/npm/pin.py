@@ -18,6 +18,7 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
+from releasekit.host.files import exists
 from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Pins:
 
 
 def _refuse_nowhere(project: NpmPackage, declared: Declared, reference: Reference) -> None:
-    if not (project.directory / reference.wanted).exists():
+    if not exists(project.directory / reference.wanted):
         raise PlanError(
             f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
             hint="Correct the path, or write a range.",

@@ -32,6 +32,7 @@ YARN: Final = ".yarnrc.yml"
 FILES: Final = (MANIFEST, PNPM)
 # The pure Python parser of YAML reads 100 kB a second.
 _MAX_BYTES: Final = 256 * 1024
+_MAX_PARTS: Final = 10
 # With merges (`<<`) a small file stands for any number of entries.
 _MAX_MERGED: Final = 10_000
 _MAX_EXPANDED_CHARS: Final = 1_000_000
@@ -150,6 +151,12 @@ def _parse_yaml(text: str) -> object:
             super().flatten_mapping(node)
             if len(node.value) > _MAX_MERGED:
                 raise ValueError(f"a table has more than {_MAX_MERGED} entries")
+
+        def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
+            # 1:1:1 is a number to the base of 60, which takes quadratic time.
+            if node.tag.endswith((":int", ":float")) and node.value.count(":") > _MAX_PARTS:
+                raise ValueError(f"a number has more than {_MAX_PARTS} parts")
+            return super().construct_scalar(node)
 
     try:
         return yaml.load(text, Loader=Loader)  # noqa: S506 (it is a SafeLoader)

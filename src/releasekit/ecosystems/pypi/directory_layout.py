@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import html
-import io
 import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +16,10 @@ from urllib.parse import quote
 from packaging.metadata import parse_email
 from packaging.version import Version
 
+from releasekit.ecosystems.directory import page_there
 from releasekit.ecosystems.pypi import simple_index
 from releasekit.ecosystems.pypi.distribution import metadata_of
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.text.json_text import parse_json
@@ -83,7 +84,7 @@ class SimpleDirectory:
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
-        listed = simple_index.parse_page(durable.read_file(page), "text/html")
+        listed = simple_index.parse_page(page_there(page), "text/html")
         return simple_index.published(listed, package, url=page.parent.as_uri() + "/")
 
 
@@ -94,29 +95,30 @@ def _files(package: Package) -> PurePosixPath:
 def _known_entries(page: Path) -> dict[str, FileEntry]:
     """The entries of the page as it is, so that no file is hashed twice."""
     try:
-        document = parse_json(durable.read_file(page), max_bytes=None)
+        document = parse_json(page_there(page), max_bytes=None)
         return {
             entry["filename"]: entry
             for entry in document["files"]
-            if isinstance(entry["hashes"]["sha256"], str)
+            if isinstance(entry["hashes"]["sha256"], str) and _link(entry)
         }
     except (FileNotFoundError, ValueError, LookupError, TypeError):
         return {}
 
 
 def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
-    data = durable.read_file(path)
-    entry: FileEntry = {
-        "filename": path.name,
-        "url": f"../../files/{path.parent.name}/{quote(path.name)}",
-        "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
-        "size": len(data),
-    }
-    try:
-        metadata = metadata_of(io.BytesIO(data), path.name)
-    except PackageError:
-        # Whoever put it there, it is served as it is.
-        return entry, b""
+    with durable.reading(path) as file:
+        entry: FileEntry = {
+            "filename": path.name,
+            "url": f"../../files/{path.parent.name}/{quote(path.name)}",
+            "hashes": digests(file, "sha256"),
+            "size": file.tell(),
+        }
+        file.seek(0)
+        try:
+            metadata = metadata_of(file, path.name)
+        except PackageError:
+            # Whoever put it there, it is served as it is.
+            return entry, b""
     if requires := parse_email(metadata)[0].get("requires_python"):
         entry["requires-python"] = requires
     if is_wheel:

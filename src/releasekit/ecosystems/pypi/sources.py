@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 from releasekit.ecosystems.pypi import discover, manifest
 from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.errors import ConfigError
+from releasekit.host.files import exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,7 +74,7 @@ def _stranger(name: str, path: Path) -> ConfigError:
 
 def _refuse_nowhere(name: str, path: Path, source: Mapping[str, object]) -> None:
     place = source.get("path")
-    if isinstance(place, str) and not (path.parent / place).exists():
+    if isinstance(place, str) and not exists(path.parent / place):
         raise ConfigError(
             f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is there",
             hint="Correct the path, or drop the source to take it from an index.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.errors import ConfigError
-from releasekit.host.files import inside
+from releasekit.host.files import inside, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ def named_roots(
     found = []
     for name in names:
         directory = inside(root, root / name, where=f"{where}: {name!r}")
-        if not any((directory / manifest).is_file() for manifest in manifests):
+        if not any(is_file(directory / manifest) for manifest in manifests):
             raise ConfigError(
                 f"{where}: {name!r} has no {' or '.join(manifests)}",
                 hint="Remove the entry, or correct the path.",
