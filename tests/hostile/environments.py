@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 NOBODY: Final = 65534
 _OK: Final = frozenset({0})
+_CACHES: Final = {
+    "a HOME that is not there": ("nowhere",),
+    "cargo with a wrapper": ("canary/x",),
+}
 _RUNNER: Final = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
 
 
@@ -75,6 +79,8 @@ def _variables() -> Iterator[Case]:
             environment=variables,
             codes=frozenset({2}) if refused else SAID,
             never_says=("owned",),
+            # Tools keep their caches there, and would make the directories themselves.
+            may_write=_CACHES.get(name, ()),
             # Where the temporary files go without one is the system's affair.
             executed=name in {"Python of the workspace", "no LANG", "LANG of nobody"},
         )
