@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hostile.case import Case, Content, Fifo, Folder, Link, cases
 from hostile.manifests import REFUSED, SAID
-from hostile.workspaces_of import CRATES, MAVEN, MEMBER, NPM, PNPM_WORKSPACE, PYPI
+from hostile.workspaces_of import BUILT, CRATES, MAVEN, MEMBER, NPM, PNPM_WORKSPACE, PUBLISH, PYPI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -139,7 +139,8 @@ def _streams() -> Iterator[Case]:
                 name=f"{name} is {what}",
                 files={**PYPI, "place": content},
                 environment={name: "{root}/place"},
-                codes=SAID,
+                codes=_OK,
+                says=("warning.*(is not set|is not written): ",),
             )
         yield Case(
             name=f"{name} is not there",
@@ -158,6 +159,7 @@ def _places() -> Iterator[Case]:
             cwd="gone",
             cwd_gone=True,
             may_write=("gone",),
+            says=("current directory",),
             codes=frozenset({2}),
         )
     yield Case(
@@ -238,6 +240,32 @@ def _users() -> Iterator[Case]:
         prepare=lambda root: (root / "home").chmod(0o555),
         codes=_OK,
     )
+    yield Case(
+        name="nobody, and the configuration cannot be reached",
+        files={**PYPI, "sealed/x.toml": ""},
+        argv=("plan", "--config-file", "../sealed/x.toml"),
+        uid=NOBODY,
+        prepare=lambda root: (root / "sealed").chmod(0),
+        codes=REFUSED if os.geteuid() == 0 else SAID,
+        says=("--config-file",) if os.geteuid() == 0 else (),
+    )
+    keyless: Mapping[str, Mapping[str, str | None]] = {
+        "no HOME": {"HOME": None},
+        "a HOME that is a file": {"HOME": "{root}/canary/precious"},
+        "a HOME that cannot be written": {},
+    }
+    for what, variables in keyless.items():
+        yield Case(
+            name=f"nobody publishes with {what}",
+            files=BUILT,
+            argv=PUBLISH,
+            environment=variables,
+            uid=NOBODY,
+            prepare=lambda root: (root / "home").chmod(0o555),
+            may_write=("registry",),
+            codes=_OK,
+            says=("warning.*sealed with a key of its own",) if os.geteuid() == 0 else (),
+        )
 
 
 CASES: Final = cases(_variables, _proxies, _streams, _places, _users)

@@ -60,7 +60,7 @@ def _require_place(path: Path, label: str) -> None:
 
 
 def require_path(path: Path, label: str) -> None:
-    """Raises ConfigError for one that is longer than any file system takes, or in nobody's reach."""
+    """Raises ConfigError for one that no file system takes, or that is not to be reached."""
     try:
         path.lstat()
     except OSError as error:
