@@ -145,14 +145,14 @@ def _harms() -> list[Harm]:
         *printed,
         Harm(name="raises-commands", code=_sdist(f"sys.exit('{raised}' * 9999)")),
         Harm(name="raises-secrets", code=_sdist(f"sys.exit(str([{_ALL_SECRETS}]))")),
-        Harm(name="never-ends", code=_sdist("time.sleep(999)"), argv=("--task-timeout", "3s")),
+        Harm(name="never-ends", code=_sdist("time.sleep(999)"), argv=("--task-timeout", "2s")),
         Harm(
             name="never-ends-and-is-deaf",
             code=_sdist(
                 "import signal\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
                 "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(999)"
             ),
-            argv=("--task-timeout", "3s"),
+            argv=("--task-timeout", "2s"),
         ),
         Harm(
             name="leaves-a-process-behind",
