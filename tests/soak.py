@@ -25,6 +25,8 @@ ROUND = {
     "locks": ("crash/test_lock_hammer.py", {"SOAK": "2"}),
     "every hostile manifest": ("hostile/test_manifests.py", {"HOSTILE": "all"}),
     "manifests with changed bytes": ("hostile/test_mutated.py", {"MUTANTS": "200"}),
+    "every hostile answer": ("hostile/test_answers.py", {"HOSTILE": "all"}),
+    "every hostile build": ("hostile/test_builds.py", {"HOSTILE": "all"}),
     # hypothesis draws another seed each time, and prints what fails as code.
     "text for parsers": ("hostile/test_parsers.py", {"EXAMPLES": "400"}),
 }

@@ -15,10 +15,10 @@ from releasekit.cli import command_line
 from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.errors import INTERRUPTED, ReleasekitError
+from releasekit.errors import INTERRUPTED, ConfigError, ReleasekitError
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
-from releasekit.http.credentials import Credentials, snapshot
+from releasekit.http.credentials import Credentials, require_text, snapshot
 from releasekit.text.escape import bare_urls, clip, log_line
 from releasekit.text.output import ignore_write_errors
 
@@ -51,12 +51,13 @@ def main(
     code = 1
     sys.excepthook = partial(_print_bug, credentials.redact)
     try:
+        require_text(taken, {each.variable for each in declared.secrets.values()})
         # The names of secrets are looked at too, for misspelt ones; their values are not.
         variables = {**taken.environment, **dict.fromkeys(taken.secrets, "")}
         inputs = command_line.parse_command_line(
             sys.argv[1:] if argv is None else argv, variables, declared
         )
-        config = load(inputs, Path.cwd(), declared)
+        config = load(inputs, _here(), declared)
         what = log_line(f"ReleaseKit {__version__}: {config.mode} {config.root}")
         print(what, file=sys.stderr, flush=True)
         code = asyncio.run(_command(config, credentials, actions, ecosystems))
@@ -70,6 +71,15 @@ def main(
     finally:
         code = _untouched(code, actions)
     return code
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the current directory: {error.strerror}; start in one that is there"
+        ) from error
 
 
 async def _command(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hostile.case import SECRETS, Case
+from hostile.case import ALL, SECRETS, Case
 
 DONE: Final = frozenset({0})
 FAILED: Final = frozenset({1})
@@ -123,9 +123,13 @@ _COMMANDS: Final = """\
 print("::error::INJECTED", "##[error]INJECTED", sep="\\n")
     print("x\\r::warning::INJECTED", "\\x1b[2J\\u202e\\u2028::error::INJECTED", sep="\\n")
 """
+# In MB: more than a log keeps.
+_MUCH: Final = 200 if ALL else 70
+_BOMB: Final = 3 * 10**8 if ALL else 10**8
+_ENTRIES: Final = 10**5 if ALL else 10**4
 _PRINTED: Final = (
-    ("200MB-of-lines", "for _ in range(2 * 10**6): print('x' * 99)"),
-    ("a-line-of-200MB", "for _ in range(200): sys.stdout.write('x' * 10**6)"),
+    (f"{_MUCH}MB-of-lines", f"for _ in range({_MUCH} * 10**4): print('x' * 99)"),
+    (f"a-line-of-{_MUCH}MB", f"for _ in range({_MUCH}): sys.stdout.write('x' * 10**6)"),
     ("no-text", "os.write(1, bytes(range(256)) * 1000)"),
     ("secrets", f"print({_ALL_SECRETS}, sep='\\n')"),
     ("secrets-in-halves", _HALVES),
@@ -141,14 +145,14 @@ def _harms() -> list[Harm]:
         *printed,
         Harm(name="raises-commands", code=_sdist(f"sys.exit('{raised}' * 9999)")),
         Harm(name="raises-secrets", code=_sdist(f"sys.exit(str([{_ALL_SECRETS}]))")),
-        Harm(name="never-ends", code=_sdist("time.sleep(999)"), argv=("--task-timeout", "3s")),
+        Harm(name="never-ends", code=_sdist("time.sleep(999)"), argv=("--task-timeout", "2s")),
         Harm(
             name="never-ends-and-is-deaf",
             code=_sdist(
                 "import signal\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
                 "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(999)"
             ),
-            argv=("--task-timeout", "3s"),
+            argv=("--task-timeout", "2s"),
         ),
         Harm(
             name="leaves-a-process-behind",
@@ -207,13 +211,13 @@ def _harms() -> list[Harm]:
             codes=frozenset({0, 1}),
         ),
         Harm(
-            name="a-wheel-with-1e5-entries",
-            code=_wheel("return wheel(directory, [(f'a/{n}', '') for n in range(10**5)])"),
+            name=f"a-wheel-with-{_ENTRIES}-entries",
+            code=_wheel(f"return wheel(directory, [(f'a/{{n}}', '') for n in range({_ENTRIES})])"),
             codes=frozenset({0, 1}),
         ),
         Harm(
             name="a-wheel-whose-metadata-is-a-bomb",
-            code=_wheel("return wheel(directory, about=ABOUT + 'X: ' + 'x' * 3 * 10**8)"),
+            code=_wheel(f"return wheel(directory, about=ABOUT + 'X: ' + 'x' * {_BOMB})"),
         ),
         Harm(
             name="an-sdist-with-traversal",
@@ -235,7 +239,7 @@ def _harms() -> list[Harm]:
         ),
         Harm(
             name="an-sdist-that-is-a-bomb",
-            code=_sdist("return sdist(directory, [('core-1.0.0/x', bytes(3 * 10**8))])"),
+            code=_sdist(f"return sdist(directory, [('core-1.0.0/x', bytes({_BOMB}))])"),
             codes=frozenset({0, 1}),
         ),
         Harm(

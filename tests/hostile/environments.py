@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from hostile.case import Case, Content, Fifo, Folder, Link, cases
 from hostile.manifests import REFUSED, SAID
-from hostile.workspaces_of import CRATES, MAVEN, MEMBER, NPM, PNPM_WORKSPACE, PYPI
+from hostile.workspaces_of import BUILT, CRATES, MAVEN, MEMBER, NPM, PNPM_WORKSPACE, PUBLISH, PYPI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NOBODY: Final = 65534
 _OK: Final = frozenset({0})
+_CACHES: Final = {
+    "a HOME that is not there": ("nowhere",),
+    "cargo with a wrapper": ("canary/x",),
+}
 _RUNNER: Final = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
 
 
@@ -75,6 +79,8 @@ def _variables() -> Iterator[Case]:
             environment=variables,
             codes=frozenset({2}) if refused else SAID,
             never_says=("owned",),
+            # Tools keep their caches there, and would make the directories themselves.
+            may_write=_CACHES.get(name, ()),
             # Where the temporary files go without one is the system's affair.
             executed=name in {"Python of the workspace", "no LANG", "LANG of nobody"},
         )
@@ -133,7 +139,8 @@ def _streams() -> Iterator[Case]:
                 name=f"{name} is {what}",
                 files={**PYPI, "place": content},
                 environment={name: "{root}/place"},
-                codes=SAID,
+                codes=_OK,
+                says=("warning.*(is not set|is not written): ",),
             )
         yield Case(
             name=f"{name} is not there",
@@ -152,6 +159,7 @@ def _places() -> Iterator[Case]:
             cwd="gone",
             cwd_gone=True,
             may_write=("gone",),
+            says=("current directory",),
             codes=frozenset({2}),
         )
     yield Case(
@@ -232,6 +240,32 @@ def _users() -> Iterator[Case]:
         prepare=lambda root: (root / "home").chmod(0o555),
         codes=_OK,
     )
+    yield Case(
+        name="nobody, and the configuration cannot be reached",
+        files={**PYPI, "sealed/x.toml": ""},
+        argv=("plan", "--config-file", "../sealed/x.toml"),
+        uid=NOBODY,
+        prepare=lambda root: (root / "sealed").chmod(0),
+        codes=REFUSED if os.geteuid() == 0 else SAID,
+        says=("--config-file",) if os.geteuid() == 0 else (),
+    )
+    keyless: Mapping[str, Mapping[str, str | None]] = {
+        "no HOME": {"HOME": None},
+        "a HOME that is a file": {"HOME": "{root}/canary/precious"},
+        "a HOME that cannot be written": {},
+    }
+    for what, variables in keyless.items():
+        yield Case(
+            name=f"nobody publishes with {what}",
+            files=BUILT,
+            argv=PUBLISH,
+            environment=variables,
+            uid=NOBODY,
+            prepare=lambda root: (root / "home").chmod(0o555),
+            may_write=("registry",),
+            codes=_OK,
+            says=("sealed with a key of its own",) if os.geteuid() == 0 else (),
+        )
 
 
 CASES: Final = cases(_variables, _proxies, _streams, _places, _users)

@@ -77,7 +77,9 @@ def _secrets() -> Iterator[Case]:
                 name=f"{name}: {what}",
                 files=PYPI,
                 environment={declaration.variable: value},
-                codes=SAID,
+                codes=frozenset({2}) if what == "invalid bytes" else SAID,
+                says=(f"{declaration.variable} is not UTF-8",) if what == "invalid bytes" else (),
+                never_says=("hunter2",),
             )
         yield Case(
             name=f"{name}: as an argument",
@@ -135,7 +137,14 @@ def _arguments() -> Iterator[Case]:
     }
     for name, argv in argvs.items():
         codes = SAID if name in {"an empty one", "the system as root"} else frozenset({2})
-        yield Case(name=f"argument: {name}", files={**PYPI, "fifo": Fifo()}, argv=argv, codes=codes)
+        yield Case(
+            name=f"argument: {name}",
+            files={**PYPI, "fifo": Fifo()},
+            argv=argv,
+            # An empty one is as good as none, like an input that a workflow leaves empty.
+            environment=_DIR,
+            codes=codes,
+        )
 
 
 def _config_files() -> Iterator[Case]:
@@ -154,6 +163,7 @@ def _config_files() -> Iterator[Case]:
         "a fifo": Fifo(),
         "a directory": Folder(),
         "a link out": Link("{root}/canary/precious"),
+        "a link to nothing": Link("nowhere"),
         "a link to the environment": Link("/proc/self/environ"),
         "a loop": Link("releasekit.toml"),
         "ten sparse gigabytes": Sparse(10 * 1024**3),

@@ -9,7 +9,8 @@ import zipfile
 from typing import TYPE_CHECKING, Final
 
 from hostile.answers import FAILED, Row, Stage
-from hostile.page_rows import COMMAND, EITHER, PATIENT, page
+from hostile.case import ALL
+from hostile.page_rows import COMMAND, EITHER, MANY, PATIENT, SHORTLY, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,10 +22,10 @@ def _zip(kind: str) -> bytes:
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         if kind == "bomb":
             with archive.open("example.com/acme/mono/core@v1.0.0/a.go", "w", force_zip64=True) as a:
-                for _ in range(1024):
+                for _ in range(1024 if ALL else 256):
                     a.write(bytes(1024 * 1024))
         elif kind == "entries":
-            for number in range(10**5):
+            for number in range(MANY):
                 archive.writestr(f"{number}", "")
         else:
             archive.writestr("../../../../../tmp/INJECTED\x1b[2J", "")
@@ -40,7 +41,7 @@ def _go() -> Iterator[Row]:
         "mod-of-50MB": (".mod", lambda: b"x" * 50_000_000),
         "zip-that-is-none": (".zip", b"PK\x05\x06"),
         "zip-bomb": (".zip", lambda: _zip("bomb")),
-        "zip-with-1e5-entries": (".zip", lambda: _zip("entries")),
+        f"zip-with-{MANY}-entries": (".zip", lambda: _zip("entries")),
         "zip-with-traversal": (".zip", lambda: _zip("traversal")),
     }
     for name, (at, body) in rows.items():
@@ -50,7 +51,7 @@ def _go() -> Iterator[Row]:
             stage=Stage.READ,
             at=at,
             protocols=("go",),
-            argv=PATIENT,
+            argv=SHORTLY,
         )
 
 
@@ -71,8 +72,8 @@ def _maven() -> Iterator[Row]:
         "open": (lambda: b"<metadata>" + b"<a>" * 10**6, FAILED),
         "attributes": (b"<metadata " + b" ".join(b"a%d=''" % n for n in range(10**5)), FAILED),
         "another-root": (b"<html/>", FAILED),
-        "1e5-versions": (
-            lambda: _xml("".join(f"<version>0.{number}</version>" for number in range(10**5))),
+        f"{MANY}-versions": (
+            lambda: _xml("".join(f"<version>0.{number}</version>" for number in range(MANY))),
             EITHER,
         ),
         "version-of-1MB": (lambda: _xml(f"<version>{'1.' * 500_000}</version>"), EITHER),
@@ -121,7 +122,7 @@ def _portal() -> Iterator[Row]:
             trick=page(identifier, "text/plain"),
             stage=Stage.UPLOAD,
             protocols=("portal",),
-            argv=PATIENT,
+            argv=SHORTLY,
         )
     wrong = {"pkg:maven/x": ["\n::error::INJECTED\x1b[2J", 7, "\ud800"], "y": {"z": "x" * 10**6}}
     for name, answer in (

@@ -104,8 +104,9 @@ def serve(descriptor: int) -> None:
 
 def _warm_up() -> None:
     """Import what runs import late: a fork as another user might not be allowed to read it."""
-    for encoding in ("utf-16-le", "idna"):
+    for encoding in ("utf-16-le", "utf-8-sig", "idna"):
         codecs.lookup(encoding)
+    importlib.import_module("importlib.readers")  # for the certificates of an HTTP client
     workspaces = (PYPI, NPM, PNPM_WORKSPACE, CRATES, GO, MAVEN, {"w/pyproject.toml": "x = = 1"})
     streams = sys.stdout, sys.stderr
     for files in workspaces:

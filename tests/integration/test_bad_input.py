@@ -277,3 +277,14 @@ def test_a_plan_file_binds_the_run(
     assert main(["publish", str(workspace), *where]) == 3
     assert "was planned at" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
+
+
+def test_a_directory_that_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40"""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["plan"]) == 2
+    assert "the current directory: No such file or directory; start in" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -231,3 +232,36 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"file/output: cannot be read: Not a directory"):
         CommandFiles({"GITHUB_OUTPUT": str(tmp_path / "file" / "output")})
+
+
+def test_a_pipe_is_written_to_as_far_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40: one that nobody reads, or nobody reads on, keeps no run waiting."""
+    monkeypatch.setattr(command_files, "_PATIENCE_S", 0.01)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    files = CommandFiles({"GITHUB_OUTPUT": str(path)})
+    with pytest.raises(OSError, match="No such device"):
+        files.append(str(path), "ours\n")
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        files.append(str(path), "ours\n")
+        assert os.read(reader, 99) == b"ours\n"
+        with pytest.raises(BlockingIOError):
+            files.append(str(path), "x" * 2_000_000)
+    finally:
+        os.close(reader)
+
+
+def test_a_pipe_that_is_read_slowly_is_given_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    kept = os.open(path, os.O_WRONLY)  # so that the reader waits for more
+    os.set_blocking(reader, True)
+    with ThreadPoolExecutor() as pool, open(reader, "rb") as file:  # noqa: PTH123
+        taken = pool.submit(file.read, 2_000_000)
+        CommandFiles({}).append(str(path), "x" * 2_000_000)
+        assert len(taken.result()) == 2_000_000
+    os.close(kept)

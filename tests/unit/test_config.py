@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ from releasekit.errors import ConfigError
 from sixth import bundle
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 @pytest.fixture
@@ -124,6 +125,20 @@ def test_a_configuration_file_outside_has_to_be_named(root: Path) -> None:
     (root / "releasekit.toml").symlink_to("../outside.toml")
     assert "leads out of the workspace" in str(refusal(root))
     assert config(root, f"--config-file={root.name}/releasekit.toml").root == root
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_a_configuration_that_is_no_file_is_not_passed_over(
+    root: Path, make: Callable[[Path], None]
+) -> None:
+    """R40"""
+    make(root / "releasekit.toml")
+    assert "is no file; write one, or remove what is there" in str(refusal(root))
+
+
+def test_a_configuration_file_with_too_long_a_name(root: Path) -> None:
+    """R40"""
+    assert "File name too long; write less" in str(refusal(root, f"--config-file={'p' * 300}"))
 
 
 def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:

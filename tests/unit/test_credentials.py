@@ -9,9 +9,10 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
 from releasekit.host.scrub import ToolVariables
-from releasekit.http.credentials import Credentials, Secret, snapshot
+from releasekit.http.credentials import Credentials, Secret, require_text, snapshot
 
 
 def credentials(masked: list[str] | None = None, **environ: str) -> Credentials:
@@ -316,3 +317,21 @@ def test_a_user_that_is_half_of_a_token_is_a_secret(user: str, shown: str) -> No
     found = credentials()
     found.adopt_user(user)
     assert found.redact(user) == shown
+
+
+def test_a_secret_that_is_no_text_is_hidden_and_refused() -> None:
+    """R34, R40: an environment may hold any bytes, and an answer in JSON half a character."""
+    masked: list[str] = []
+    odd = "hunter2\udcff/\udcfe"
+    known = credentials(masked, RELEASEKIT_PYPI_TOKEN=odd, OTHER_TOKEN="fine")
+    assert masked == [odd, "fine"]
+    for shown in (odd, "hunter2\ufffd/\ufffd", "hunter2%FF%2F%FE", "hunter2%ff/%fe", repr(odd)):
+        assert "hunter2" not in known.redact(f"x {shown} y")
+    known.adopt("correct\ud83d")
+    assert known.redact("correct\ud83d correct%ED%A0%BD") == "*** ***"
+    assert Secret(odd) == Secret(odd) != Secret("\ud83d")
+    taken = snapshot({"RELEASEKIT_PYPI_TOKEN": odd, "OTHER_TOKEN": odd})
+    with pytest.raises(ConfigError, match=r"^RELEASEKIT_PYPI_TOKEN is not UTF-8; write") as refused:
+        require_text(taken, ["RELEASEKIT_NPM_TOKEN", "RELEASEKIT_PYPI_TOKEN"])
+    assert "hunter2" not in str(refused.value)
+    require_text(taken, ["RELEASEKIT_NPM_TOKEN"])

@@ -242,3 +242,13 @@ def test_an_annotation_holds_text_only(runner: Runner, character: str) -> None:
     assert log.isprintable() or all(line.isprintable() for line in log.split("\n"))
     assert character not in log
     assert log.split("\n")[0].endswith("%0A::error::d")
+
+
+def test_bytes_that_are_no_text_are_masked_as_the_runner_reads_them(runner: Runner) -> None:
+    """R34"""
+    runner.actions.mask("hunter2\udcff\udcfe")
+    runner.actions.mask("half of \ud83d")
+    assert runner.commands == [
+        "::add-mask::hunter2\ufffd\ufffd",
+        "::add-mask::half of \ufffd\ufffd\ufffd",
+    ]

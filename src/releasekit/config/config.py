@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from releasekit.config.file import ConfigFile, read_config
-from releasekit.config.locations import FILENAME, Locations, existing_directory, resolved
+from releasekit.config.locations import (
+    FILENAME,
+    Locations,
+    existing_directory,
+    require_path,
+    resolved,
+)
 from releasekit.config.values import Name, Url
 from releasekit.errors import ConfigError
 
@@ -115,17 +121,21 @@ def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
     if inputs.config_file:
         label = inputs.given["config_file"]
         path = resolved(cwd / inputs.config_file, label)
+        require_path(path, label)
         if not path.is_file():
             raise ConfigError(f"{label}: {path} is no file; write the path of a {FILENAME}")
         return path
-    path = resolved(root / FILENAME, FILENAME)
-    if not path.is_file():
+    if not os.path.lexists(root / FILENAME):
         return None
+    path = resolved(root / FILENAME, FILENAME)
     if not path.is_relative_to(root):
         raise ConfigError(
             f"{FILENAME} leads out of the workspace, to {path}",
             hint="Give it as --config-file or as an input if that is meant.",
         )
+    require_path(path, FILENAME)
+    if not path.is_file():
+        raise ConfigError(f"{FILENAME}: {path} is no file; write one, or remove what is there")
     return path
 
 

@@ -60,13 +60,16 @@ def _require_place(path: Path, label: str) -> None:
 
 
 def require_path(path: Path, label: str) -> None:
-    """Raises ConfigError for one that is longer than any file system takes."""
+    """Raises ConfigError for one that no file system takes, or that is not to be reached."""
     try:
         path.lstat()
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
+        instead = {errno.ENAMETOOLONG: "write less", errno.EACCES: "give the run the right to it"}
+        if error.errno in instead:
             shown = clip(str(path), 200)
-            raise ConfigError(f"{label}: {shown}: {error.strerror}; write less") from error
+            raise ConfigError(
+                f"{label}: {shown}: {error.strerror}; {instead[error.errno]}"
+            ) from error
 
 
 def existing_directory(path: Path, label: str) -> Path:

@@ -9,6 +9,7 @@ https://github.com/actions/runner/blob/258d6c85/src/Runner.Worker/FileCommandMan
 from __future__ import annotations
 
 import os
+import selectors
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,13 @@ VARIABLES: Final = (
 _DIRECTORIES: Final = frozenset({"_runner_file_commands", "file_commands"})
 # More than it takes of any: a summary holds 1 MiB, all outputs together 1 MB.
 MAX_BYTES: Final = 16 * 1024 * 1024
+# A pipe that nobody reads must not keep us waiting; Windows has none of the first two.
+_FLAGS: Final[int] = (
+    (os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    | (getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
+    | getattr(os, "O_BINARY", 0)
+)
+_PATIENCE_S: Final = 2.0
 
 
 class CommandFiles:
@@ -46,8 +54,7 @@ class CommandFiles:
         data = text.encode("utf-8", "replace")
         place = _real(path)
         if place not in self._expected:
-            with open(path, "ab") as file:  # noqa: PTH123
-                file.write(data)
+            _write(path, data)
             return
         with durable.opened(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
             size = os.fstat(descriptor).st_size
@@ -74,6 +81,22 @@ class CommandFiles:
             else:
                 told.append(f"{path}: written during the release, not by ReleaseKit; put back")
         return told
+
+
+def _write(path: str, data: bytes) -> None:
+    """To whatever it is, a terminal or a pipe too; raises OSError where nobody reads that."""
+    descriptor = os.open(path, _FLAGS, 0o666)
+    try:
+        while data:
+            try:
+                data = data[os.write(descriptor, data) :]
+            except BlockingIOError:
+                with selectors.DefaultSelector() as full:
+                    full.register(descriptor, selectors.EVENT_WRITE)
+                    if not full.select(_PATIENCE_S):
+                        raise
+    finally:
+        os.close(descriptor)
 
 
 def _command_files(environment: Mapping[str, str]) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from actions_toolkit.file_command import (  # type: ignore[import-untyped]
 )
 
 from releasekit.host.command_files import CommandFiles
+from releasekit.host.spellings import encoded
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ class Actions:
             return
         # The runner reads lines as they come, so what was printed before has to be flushed first.
         self._stream.flush()
-        self._stream.write(f"{Command(name, properties, message)}\n")
+        # Bytes that are no text: as the runner reads them, with a mark for each.
+        command = encoded(str(Command(name, properties, message))).decode("utf-8", "replace")
+        self._stream.write(f"{command}\n")
         self._stream.flush()
 
     def _refused(self, name: str, value: str) -> str:

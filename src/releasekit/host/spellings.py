@@ -132,10 +132,29 @@ def _decoded(text: str) -> str:
     return whole if whole.isprintable() else ""
 
 
+def is_text(value: str) -> bool:
+    """Whether UTF-8 can say it: an environment may hold any bytes, and JSON half a character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, or the bytes that an environment had."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character, out of JSON
+        return text.encode("utf-8", "surrogatepass")
+
+
 def spellings(part: str) -> Iterator[str]:
     """All that stands for one part, which is one line or is looked for line by line."""
     yield part
-    for quoted in (quote(part, safe=""), quote(part), quote_plus(part)):
+    data = encoded(part)
+    yield data.decode("utf-8", "replace")  # as the output of children is read, and by the runner
+    for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
         yield quoted
         # Both cases mean the same: https://www.rfc-editor.org/rfc/rfc3986#section-2.1
         yield re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), quoted)
@@ -146,7 +165,7 @@ def spellings(part: str) -> Iterator[str]:
     yield repr(part)[1:-1]
     yield html.escape(part)
     if len(part) >= _BASE64_FROM_CHARS:
-        yield from _inside_base64(part.encode("utf-8", "surrogateescape"))
+        yield from _inside_base64(data)
 
 
 def _inside_base64(data: bytes) -> Iterator[str]:

@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from releasekit.errors import ConfigError
 from releasekit.host.scrub import Redactor
-from releasekit.host.spellings import is_hideable, is_telling, parts_of, secrets_in, spellings
+from releasekit.host.spellings import (
+    encoded,
+    is_hideable,
+    is_telling,
+    is_text,
+    parts_of,
+    secrets_in,
+    spellings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -45,7 +54,7 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return hmac.compare_digest(self._value.encode(), other._value.encode())
+        return hmac.compare_digest(encoded(self._value), encoded(other._value))
 
     def __hash__(self) -> int:
         return hash((Secret, self._value))
@@ -85,6 +94,15 @@ def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snap
     }
     rest = {name: value for name, value in environ.items() if name not in secrets}
     return Snapshot(MappingProxyType(rest), MappingProxyType(secrets))
+
+
+def require_text(taken: Snapshot, declared: Collection[str]) -> None:
+    """Raises ConfigError for a secret that is `declared` and no text: no server takes one, and
+    nobody could say how it is going to be shown.
+    """
+    for name in sorted(declared):
+        if (secret := taken.secrets.get(name)) and not is_text(secret.reveal()):
+            raise ConfigError(f"{name} is not UTF-8; write the secret as its registry gave it")
 
 
 def _is_secret(name: str) -> bool:
