@@ -10,7 +10,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -404,6 +404,21 @@ def test_a_cache_may_be_named_among_other_options(tmp_path: Path, value: str, na
     cache = Cache("tool", "TOOL_OPTS", "~/.tool", option="-Dat=")
     places = cache.places({**here, "TOOL_OPTS": value.format(tmp_path)})
     assert places == ([tmp_path / name] if name else [])
+
+
+def test_a_jvm_has_its_home_from_the_list_of_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R50: in a job in a container, HOME is another one, and Maven could not write."""
+    (tmp_path / "tool").touch(mode=0o700)
+    here = {"PATH": str(tmp_path), "HOME": str(tmp_path / "home"), "TOOL": str(tmp_path / "own")}
+    theirs = SimpleNamespace(pw_dir=str(tmp_path / "theirs"))
+    monkeypatch.setattr("pwd.getpwuid", {os.getuid(): theirs}.__getitem__)
+    cache = Cache("tool", "TOOL", "~/.tool", of_the_user=True)
+    assert cache.places({**here, "TOOL": ""}) == [tmp_path / "theirs/.tool"]
+    assert cache.places(here) == [tmp_path / "own"]
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    assert cache.places({**here, "TOOL": ""}) == [tmp_path / "home/.tool"]
 
 
 def test_a_cache_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:

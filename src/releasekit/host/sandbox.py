@@ -61,7 +61,8 @@ HINT: Final = (
 class Cache:
     """Where `tool` keeps what it has downloaded: in `default`, unless a variable of this name says
     otherwise, by this `option` among others if there is one; of that directory only what lies
-    `below`, directories with a slash at the end.
+    `below`, directories with a slash at the end. For a JVM, ~ is the home directory `of_the_user`,
+    whatever HOME says, as it does in a job in a container.
 
     What others run, such as ~/.cargo/bin, is no cache.
     """
@@ -71,6 +72,7 @@ class Cache:
     default: str
     below: tuple[str, ...] = ("",)
     option: str = ""
+    of_the_user: bool = False
 
     def places(self, environment: Mapping[str, str]) -> list[Path]:
         """Those that are there, and where the tool is, those that it would make."""
@@ -79,6 +81,8 @@ class Cache:
             # The last one counts; quotes are the business of a shell, and of those who need one.
             found = [each for each in text.split() if each.startswith(self.option)]
             text = found[-1].removeprefix(self.option) if found else ""
+        if self.of_the_user and not text:
+            environment = {**environment, "HOME": _home_of_the_user(environment)}
         top = _expanded(text or self.default, environment)
         if not top.is_absolute():
             return []
@@ -236,6 +240,19 @@ def _except_for(root: Path, places: Sequence[Path], environment: Mapping[str, st
     if _LAUNCHER.stat().st_nlink > 1:
         return ", but the files of ReleaseKit are linked to a cache or another place"
     return ""
+
+
+def _home_of_the_user(environment: Mapping[str, str]) -> str:
+    """What a JVM takes for it.
+
+    https://github.com/openjdk/jdk/blob/jdk-21-ga/src/java.base/unix/native/libjava/java_props_md.c
+    """
+    import pwd  # noqa: PLC0415 (there is none on Windows)
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return environment.get("HOME", "")
 
 
 def _expanded(text: str, environment: Mapping[str, str]) -> Path:

@@ -93,8 +93,9 @@ DECLARATION: Final = EcosystemDeclaration(
     caches=(
         # Also that of a wrapper, which brings its own mvn.
         Cache("java", "MAVEN_USER_HOME", "~/.m2", below=("repository/", "wrapper/")),
-        Cache("java", "MAVEN_OPTS", "~/.m2/repository", option="-Dmaven.repo.local="),
-        Cache("java", "MAVEN_ARGS", "~/.m2/repository", option="-Dmaven.repo.local="),
+        Cache("java", "", "~/.m2", below=("repository/",), of_the_user=True),
+        Cache("java", "MAVEN_OPTS", "", option="-Dmaven.repo.local="),
+        Cache("java", "MAVEN_ARGS", "", option="-Dmaven.repo.local="),
     ),
     demo=Demo(tool="mvn", version="3"),
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
