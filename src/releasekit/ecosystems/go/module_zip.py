@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import paths
+from releasekit.ecosystems.shared.archives import BAD_ZIP
 from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
 MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
 _SHOWN: Final = 3
 _LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
 
@@ -129,9 +131,11 @@ def _fold(text: str) -> str:
 
 def hash1(contents: Mapping[str, bytes]) -> str:
     """The `h1:` hash over these files, full names."""
-    summary = "".join(
-        f"{hashlib.sha256(contents[name]).hexdigest()}  {name}\n" for name in sorted(contents)
-    )
+    return _summed({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()})
+
+
+def _summed(digests: Mapping[str, str]) -> str:
+    summary = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return f"h1:{base64.b64encode(hashlib.sha256(summary.encode()).digest()).decode()}"
 
 
@@ -146,9 +150,20 @@ def hash_of_zip(data: bytes) -> str:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_ZIP_BYTES:
                 raise ValueError("its files are larger than a module may be")
-            return hash1({entry.filename: archive.read(entry) for entry in archive.infolist()})
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            return _summed(
+                {entry.filename: _digest(archive, entry) for entry in archive.infolist()}
+            )
+    except BAD_ZIP as error:
         raise ValueError(f"not a zip file ({error})") from error
+
+
+def _digest(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
+    # In pieces: a zip of a megabyte may hold a file of half a gigabyte.
+    digest = hashlib.sha256()
+    with archive.open(entry) as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def top_file(data: bytes, filename: str) -> bytes | None:
