@@ -17,7 +17,7 @@ from simulation.test_properties import (
 SEEDS = 1_000
 # Who judges need not find the smallest example.
 FEW = settings(
-    max_examples=40,
+    max_examples=160,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import URL, artifact
+from fakes import URL, artifact, package
 from releasekit.model import Action, Artifact, Published
 from releasekit.plan.decision import compare, decide
+from releasekit.plan.make import plan_package
 from releasekit.state.journal import HistoryEntry, Intent
 
 if TYPE_CHECKING:
@@ -98,6 +99,18 @@ def test_other_bytes_are_refused_with_both_digests(
 def test_a_build_that_was_never_sent_is_not_compared(built: tuple[Artifact, ...]) -> None:
     other = artifact(built[0].path, b"published by somebody else")
     assert decided(shown(other), entry(built, begun=False)) is Action.KEEP
+
+
+def test_what_was_never_sent_is_not_reported_of_what_others_published(
+    built: tuple[Artifact, ...], tmp_path: Path
+) -> None:
+    """R19"""
+    (tmp_path / "a.toml").write_text("")
+    ours = replace(package("a"), manifest=tmp_path / "a.toml")
+    theirs = shown(artifact(built[0].path, b"published by somebody else"))
+    for published, reported in ((theirs, ()), (shown(*built), built)):
+        planned = plan_package(ours, published, entry(built, begun=False), commit=COMMIT, url=URL)
+        assert (planned.action, planned.artifacts) == (Action.KEEP, reported)
 
 
 def test_an_upload_begun_elsewhere_does_not_bind(built: tuple[Artifact, ...]) -> None:

@@ -81,6 +81,8 @@ def launched(argv: list[str], *places: Path | str, user: int | None, python: str
     whose = {} if user is None else {"user": user, "group": user, "extra_groups": []}
     done = subprocess.run(  # type: ignore[call-overload]
         [*program, *given, *argv],
+        # A child that is measured could not write down of what lines it consists.
+        env={name: text for name, text in os.environ.items() if not name.startswith("COV")},
         pass_fds=[write_end],
         capture_output=True,
         text=True,

@@ -102,7 +102,8 @@ def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]
 def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[PackageId]:
     ids = {package for package in public if matches(package, [pattern])}
     if not ids:
-        near = get_close_matches(pattern, [i.name for i in public], n=1)
+        # The comparison takes quadratic time.
+        near = get_close_matches(pattern[:100], [i.name for i in public], n=1)
         raise ConfigError(
             f"{key}: {pattern!r} matches no package that can be published",
             hint=f"Did you mean {near[0]!r}?" if near else "`releasekit plan` lists them.",
