@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
 
+# A file of the workspace may hold longer ones, and a pattern takes its time to compile.
+_MAX_PATTERN_CHARS: Final = 1_000
+
 
 def matches(package: PackageId, patterns: Iterable[str]) -> bool:
-    """Whether any glob fits NAME or ECOSYSTEM:NAME."""
+    """Whether any glob fits NAME or ECOSYSTEM:NAME; one that is longer than any name fits none."""
     return any(
         fnmatchcase(package.name, pattern) or fnmatchcase(str(package), pattern)
         for pattern in patterns
+        if len(pattern) <= _MAX_PATTERN_CHARS
     )
 
 
