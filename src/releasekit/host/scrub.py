@@ -35,6 +35,8 @@ _SECRET_NAME: Final = re.compile(
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 # Of a secret, in characters: what is looked for at first, and from where on that pays off.
 _PIECE: Final = 4
+# So a secret of a megabyte has no more pieces than a short one.
+_MAX_STEP: Final = 256
 _LONG: Final = 12
 
 
@@ -130,10 +132,12 @@ class Redactor:
         self._longest = max(map(len, secrets), default=0)
         self._long = [each for each in secrets if len(each) >= _LONG]
         self._short = [each for each in secrets if len(each) < _LONG]
+        # However long a secret is, the first of these places that lies in it is near its start.
+        shortest = min(map(len, self._long), default=_MAX_STEP)
+        self._step = min(shortest - _PIECE + 1, _MAX_STEP)
         self._pieces = frozenset(
-            each[at : at + _PIECE] for each in self._long for at in range(len(each) - _PIECE + 1)
+            each[at : at + _PIECE] for each in self._long for at in range(self._step)
         )
-        self._step = max(1, min(map(len, self._long), default=1 << 16) - _PIECE + 1)
 
 
 NOTHING_SECRET: Final = Redactor(())
