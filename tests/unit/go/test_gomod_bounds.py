@@ -14,6 +14,7 @@ MOD = "module example.com/a\n"
     ("text", "complaint"),
     [
         (MOD + "(" * 200, "go.mod:2: has more than 100 words in one line"),
+        (MOD + "/*" * 40_000, "go.mod:2: has a line of more than 65536 characters"),
         (MOD + "x y\n" * 20_001, "go.mod: has more than 20000 directives"),
         (MOD + "require (\n" + "\ta.b/c v1.0.0\n" * 20_001 + ")\n", "more than 20000 directives"),
         (MOD + "replace a.b/c => ./\0\n", "go.mod: holds a NUL character"),

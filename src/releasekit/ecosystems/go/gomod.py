@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1024 * 1024
 MAX_DIRECTIVES: Final = 20_000
 MAX_WORDS: Final = 100
+MAX_LINE_CHARS: Final = 64 * 1024
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
 _INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
@@ -191,6 +192,8 @@ def _tokens(physical: str, start: int, where: str) -> list[Token]:
     tokens: list[Token] = []
     position = 0
     line = physical.rstrip("\n")
+    if len(line) > MAX_LINE_CHARS:
+        raise ConfigError(f"{where}: has a line of more than {MAX_LINE_CHARS} characters")
     while position < len(line):
         match = _TOKEN.match(line, position)
         if match is None:
