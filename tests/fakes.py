@@ -119,7 +119,7 @@ def config(root: Path, **changes: object) -> Config:
         "max_retries": 2,
         "retry_base_delay_s": 0.001,
         "max_wait_s": 3600.0,
-        "task_timeout_s": 600.0,
+        "task_timeout_s": 60.0,
         "deadline_s": None,
         "failure_policy": "skip-dependents",
         "gate": "visible",

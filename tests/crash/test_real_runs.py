@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-RUNS = int(os.environ.get("REAL_RUNS", "50"))
+RUNS = int(os.environ.get("REAL_RUNS", "30"))
 FIRST = int(os.environ.get("FIRST_REAL_RUN", "0"))
 CHUNKS = 5
 
@@ -95,7 +95,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     workspace = uv_workspace(tmp_path / "a workspace", PACKAGES)
     with servers.pypiserver(tmp_path / "server") as server:
         server.recorder.lag_s = 0.05
-        program = Program(tmp_path / "home", server.environment)
+        # Its own environments for builds are made ten times as fast by uv as by pip.
+        path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
+        program = Program(tmp_path / "home", {**server.environment, "PATH": path})
         yield Scene(workspace, server, tmp_path / "server" / "packages", program)
 
 

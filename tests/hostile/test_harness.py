@@ -41,8 +41,9 @@ _BREAKS = {
     "print('x\\r::stop-commands::y')": "a workflow command",
     r"print('\x1b[2J')": r"prints '\x1b'",
     "bytearray(400_000_000)": "MB",
-    "sum(range(60_000_000))": "deaf for",
-    "threading.Thread(target=lambda: 10 ** 2_000_000).start()": "deaf for",
+    # Seconds each: the limit grows with how slow the machine is, and under coverage.
+    "sum(range(200_000_000))": "deaf for",
+    "threading.Thread(target=lambda: 10 ** 7_000_000).start()": "deaf for",
     "subprocess.Popen(['sleep', '600'])": "left running: sleep",
     "sys.exit(7)": "exit code 7",
     "time.sleep(600)": "not over after",
