@@ -8,13 +8,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message: `, did you mean 'x'?`, or nothing when nothing comes close."""
+def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """The one of `known` that was probably meant; nothing when none comes close."""
     from difflib import get_close_matches  # noqa: PLC0415 (only mistakes pay for it)
 
     # Of a longer one the end is left out, because the comparison takes quadratic time.
-    near = get_close_matches(word[:100], list(known), n=1, cutoff=0.5)
-    return f", did you mean {near[0]!r}?" if near else ""
+    near = get_close_matches(word[:100], list(known), n=1, cutoff=cutoff)
+    return near[0] if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message: `, did you mean 'x'?`, or nothing when nothing comes close."""
+    near = closest(word, known, cutoff=0.5)
+    return f", did you mean {near!r}?" if near else ""
 
 
 # The exit code of a run that was cancelled, which is no error of the tree below.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError, PlanError
+from releasekit.errors import ConfigError, PlanError, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -78,8 +77,8 @@ def with_extra(
 
 
 def _unknown(name: str, known: Collection[str]) -> PlanError:
-    near = get_close_matches(name, known, n=1)
-    instead = f"did you mean {near[0]!r}?" if near else "use ECOSYSTEM:NAME."
+    near = closest(name, known)
+    instead = f"did you mean {near!r}?" if near else "use ECOSYSTEM:NAME."
     return PlanError(
         f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
         hint=f"{instead[0].upper()}{instead[1:]} `releasekit plan` lists them.",
@@ -106,10 +105,9 @@ def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]
 def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[PackageId]:
     ids = {package for package in public if matches(package, [pattern])}
     if not ids:
-        # The comparison takes quadratic time.
-        near = get_close_matches(pattern[:100], [i.name for i in public], n=1)
+        near = closest(pattern, [each.name for each in public])
         raise ConfigError(
             f"{key}: {pattern!r} matches no package that can be published",
-            hint=f"Did you mean {near[0]!r}?" if near else "`releasekit plan` lists them.",
+            hint=f"Did you mean {near!r}?" if near else "`releasekit plan` lists them.",
         )
     return ids

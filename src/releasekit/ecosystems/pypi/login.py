@@ -31,8 +31,6 @@ _PUBLISHERS: Final = frozenset({"upload.pypi.org", "test.pypi.org"})
 # https://pypi.org/help/#apitoken
 _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
-# A number beyond may be too large to reckon with.
-_LATEST_S: Final = 1e12
 
 _REUSABLE: Final = (
     "PyPI does not support reusable workflows as trusted publishers. Move the publishing job out "
