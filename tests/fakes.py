@@ -123,6 +123,8 @@ def config(root: Path, **changes: object) -> Config:
         "deadline_s": None,
         "failure_policy": "skip-dependents",
         "gate": "visible",
+        "stage": "auto",
+        "wait_for_approval_s": 0.0,
         "pin": "auto",
         "trusted_publishing": "auto",
         "registries": {},

@@ -111,6 +111,10 @@ class Denied(Rejected):
     """401 or 403: the registry does not accept our credentials for this."""
 
 
+class StageOnly(Denied):
+    """This identity may not publish; it may stage, for a person to approve."""
+
+
 class DigestMismatch(PackageError):
     """The registry holds other bytes under this version: final, never retried."""
 

@@ -138,6 +138,19 @@ class Published:
     url: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What a registry has accepted and shows to nobody before a person approves it.
+
+    `id` is the registry's own name for it, empty where the identity of this run may not ask for
+    it; `url` is where a person reviews it, and `tag` what it will be found under (a dist-tag).
+    """
+
+    id: str = ""
+    url: str = ""
+    tag: str = ""
+
+
 class WarningName(StrEnum):
     """What a warning is about; docs/warnings.md has a section for each."""
 
@@ -170,6 +183,7 @@ class Action(StrEnum):
     PUBLISH = "publish"  # build, upload, confirm
     UPLOAD = "upload"  # the bytes of an earlier run are at hand: upload what is missing, confirm
     KEEP = "keep"  # there already
+    AWAIT = "await"  # an earlier run has staged it: see whether it was approved
     REFUSE = "refuse"  # other bytes are there under this version: final
 
 
@@ -181,7 +195,7 @@ class PlannedPackage:
     nobody knows whether a run of ours has built them; `begun` says that it may have sent some of
     them. `published` is what the registry showed while planning. `fingerprint`
     is the sha256 (hex) of everything that makes this package what it is: version, dependencies,
-    manifest, registry.
+    manifest, registry. `staged` is where an earlier run has left it, to be approved.
     """
 
     package: Package
@@ -192,6 +206,7 @@ class PlannedPackage:
     published: Published | None = None
     begun: bool = False
     claimed: tuple[Artifact, ...] = ()
+    staged: Staged | None = None
     warnings: tuple[PackageWarning, ...] = ()
 
 
@@ -238,6 +253,7 @@ class Outcome(StrEnum):
 
     PUBLISHED = "published"
     ALREADY_PUBLISHED = "already-published"
+    STAGED = "staged"
     FAILED = "failed"
     UNKNOWN = "unknown"
     BLOCKED = "blocked"
@@ -293,7 +309,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one package. `log` holds the last lines of a failed build, redacted."""
+    """What became of one package. `log` holds the last lines of a failed build, redacted; `staged`
+    is where it waits for a person's approval.
+    """
 
     package: Package
     outcome: Outcome
@@ -306,6 +324,7 @@ class Result:
     artifacts: tuple[Artifact, ...] = ()
     spans: tuple[Span, ...] = ()
     warnings: tuple[PackageWarning, ...] = ()
+    staged: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

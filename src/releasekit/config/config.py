@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
     from releasekit.config.levels import Levels
-    from releasekit.config.values import Directory, Dist, PinMode
+    from releasekit.config.values import Directory, Dist, PinMode, StageMode
     from releasekit.host.sandbox import Wanted
 
 Own = TypeVar("Own")
@@ -59,6 +59,8 @@ class Config:
     deadline_s: float | None
     failure_policy: Literal["skip-dependents", "stop"]
     gate: Literal["visible", "accepted"]
+    stage: StageMode
+    wait_for_approval_s: float
     pin: PinMode
     trusted_publishing: Literal["auto", "always", "never"]
     registries: Mapping[str, Directory | Url | Name]
@@ -161,6 +163,8 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         deadline_s=inputs.deadline,
         failure_policy=inputs.failure_policy,
         gate=inputs.gate,
+        stage=inputs.stage,
+        wait_for_approval_s=inputs.wait_for_approval,
         pin=inputs.pin,
         trusted_publishing=inputs.trusted_publishing,
         registries=locations.registries(),

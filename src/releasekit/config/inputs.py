@@ -17,7 +17,7 @@ from releasekit.config.declaration import (
     Command,
     Declaration,
 )
-from releasekit.config.values import Directory, PinMode, Url
+from releasekit.config.values import Directory, PinMode, StageMode, Url
 from releasekit.host.sandbox import Wanted
 
 STATE_KEY = Declaration.secret(
@@ -192,6 +192,26 @@ class Inputs:
             "choice",
         ),
     ] = "visible"
+    stage: Annotated[
+        StageMode,
+        Declaration(
+            "Versions that nobody can install before a person approves them: `always`, `never`, or "
+            "`auto` where the registry lets this identity do nothing else. A key of `[npm]` and "
+            "`[maven]` too.",
+            "choice",
+        ),
+    ] = "auto"
+    wait_for_approval: Annotated[
+        float,
+        Declaration(
+            "How long to wait for the approval of what was staged, and then go on with what needs "
+            "it. Default: not at all, a later run does.",
+            "duration",
+            minimum=0,
+            maximum=7 * 86_400,
+            commands=PUBLISH,
+        ),
+    ] = 0.0
     pin: Annotated[
         PinMode,
         Declaration(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # What happens to requirements on packages of the same workspace.
 PinMode = Literal["auto", "exact", "none"]
+# Whether versions wait, out of everybody's reach, until a person approves them.
+StageMode = Literal["auto", "always", "never"]
 # An input longer than this is a mistake; releasekit.toml as a whole has its own limit.
 MAX_CHARS: Final = 64 * 1024
 MAX_ITEMS: Final = 1000

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.aio import Group
+    from releasekit.config.values import StageMode
     from releasekit.errors import BuildFailed
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         PackageWarning,
         PlannedPackage,
         Published,
+        Staged,
     )
     from releasekit.state.run_logs import Logs
 
@@ -150,6 +152,31 @@ class Deployment(Protocol):
         ...
 
 
+class Staging(Protocol):
+    """How a registry takes what it shows nobody before a person approves it."""
+
+    @property
+    def mode(self) -> StageMode:
+        """With `auto`, `Registry.upload` raises StageOnly for an identity that may only stage."""
+        ...
+
+    async def stage(
+        self, release: Mapping[Package, Sequence[Artifact]]
+    ) -> Mapping[PackageId, Staged]:
+        """As `Registry.upload` and `Deployment.deploy`, and nobody can install any of it yet; in
+        any order, whatever depends on what. What waits there already counts as accepted. Raises
+        DigestMismatch where that is known to be other bytes than these.
+        """
+        ...
+
+    async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
+        """What waits under this version; None when surely nothing does, as after a rejection.
+
+        Raises Denied for an identity that may stage and not look, DigestMismatch for other bytes.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contained:
     """What a built file says of itself: `name`, canonical, and `version` of its package, and what
@@ -212,7 +239,8 @@ class Target:
     comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
     package, which blocks, for what its users would regret. `is_new` says of one that was looked up
     whether its registry has no package of that name; None where that tells nobody anything. Without
-    `prebuilt`, it has no files that could have been built elsewhere.
+    `prebuilt`, it has no files that could have been built elsewhere; without `staging`, its registry
+    shows at once what it accepts.
     """
 
     workspace: Workspace
@@ -224,6 +252,7 @@ class Target:
     warnings_of: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]] | None = None
     is_new: Callable[[PackageId], bool] | None = None
     prebuilt: Prebuilt | None = None
+    staging: Staging | None = None
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

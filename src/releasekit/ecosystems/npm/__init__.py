@@ -35,7 +35,8 @@ class Options(OptionTable):
     """`packages` and `exclude` are globs of directories on top of what the workspace's own files
     say; `workspaces` are the roots of further workspaces. `ignore_scripts` leaves out lifecycle
     scripts; `pass_env` names environment variables that they may see besides the ones they always
-    do. `directory_url` is where a `dir:` registry will be served: tarball addresses are absolute.
+    do. `stage` is what the input of that
+    name is, for npm alone. `directory_url` is where a `dir:` registry will be served: tarball addresses are absolute.
     """
 
     ECOSYSTEM: ClassVar[str] = "npm"
@@ -45,6 +46,7 @@ class Options(OptionTable):
     exclude: tuple[str, ...] = ()
     ignore_scripts: bool = False
     pass_env: tuple[str, ...] = ()
+    stage: Literal["", "auto", "always", "never"] = ""
     directory_url: str = ""
 
 
