@@ -112,7 +112,7 @@ class Denied(Rejected):
 
 
 class StageOnly(Denied):
-    """This identity may not publish; it may stage, for a person to approve."""
+    """Whoever asks may not publish, but may stage, for a person to approve."""
 
 
 class DigestMismatch(PackageError):

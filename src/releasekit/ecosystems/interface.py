@@ -239,8 +239,8 @@ class Target:
     comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
     package, which blocks, for what its users would regret. `is_new` says of one that was looked up
     whether its registry has no package of that name; None where that tells nobody anything. Without
-    `prebuilt`, it has no files that could have been built elsewhere; without `staging`, its registry
-    shows at once what it accepts.
+    `prebuilt`, it has no files that could have been built elsewhere; without `staging`, its
+    registry shows at once what it accepts.
     """
 
     workspace: Workspace

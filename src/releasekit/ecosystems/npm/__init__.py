@@ -35,8 +35,8 @@ class Options(OptionTable):
     """`packages` and `exclude` are globs of directories on top of what the workspace's own files
     say; `workspaces` are the roots of further workspaces. `ignore_scripts` leaves out lifecycle
     scripts; `pass_env` names environment variables that they may see besides the ones they always
-    do. `stage` is what the input of that
-    name is, for npm alone. `directory_url` is where a `dir:` registry will be served: tarball addresses are absolute.
+    do. `stage` is the input of that name, for npm alone. `directory_url` is where a `dir:` registry
+    will be served: tarball addresses are absolute.
     """
 
     ECOSYSTEM: ClassVar[str] = "npm"
