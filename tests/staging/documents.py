@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -93,12 +94,12 @@ class Release:
 def pack(manifest: Mapping[str, object], files: Mapping[str, str] | None = None) -> bytes:
     """A tarball of npm's, the same one each time."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, text in {"package.json": json.dumps(manifest), **(files or {})}.items():
             entry = tarfile.TarInfo(f"package/{name}")
             entry.size = len(text.encode())
             archive.addfile(entry, io.BytesIO(text.encode()))
-    return buffer.getvalue()
+    return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 def release_of(tarball: bytes, tag: str) -> Release:
@@ -133,7 +134,7 @@ def parsed(name: str, body: bytes) -> Release | Answer:
         tag=tag,
         manifest=manifest,
         tarball=tarball,
-        access=document.get("access") or "public",
+        access="private" if document.get("access") in {"private", "restricted"} else "public",
         provenance=files.get(f"{name}-{version}.sigstore", {}).get("data", ""),
     )
 
@@ -143,8 +144,10 @@ def _dist(tarball: bytes) -> dict[str, str]:
     return {"integrity": f"sha512-{sha512}", "shasum": hashlib.sha1(tarball).hexdigest()}
 
 
-def as_json(status: int, document: object) -> Answer:
-    return Answer(status, json.dumps(document).encode())
+def as_json(status: int, document: object, *headers: tuple[str, str]) -> Answer:
+    return Answer(
+        status, json.dumps(document).encode(), (("Content-Type", "application/json"), *headers)
+    )
 
 
 def error(status: int, words: str) -> Answer:

@@ -1,60 +1,36 @@
 """npmjs.com with staged publishing, as far as its clients see it, and without a network.
 
 https://docs.npmjs.com/staged-publishing, https://docs.npmjs.com/cli/v11/commands/npm-stage and
-https://github.com/npm/cli/tree/latest/lib/commands/stage; what these leave open is as users met it,
-and says where.
+https://github.com/npm/api-documentation/tree/main/api/registry.npmjs.com (stage,
+package-version-status). The words of refusals are as users met them.
 """
 
 from __future__ import annotations
 
-import itertools
-import uuid
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from staging.accounts import Accounts
 from staging.documents import Answer, Release, Request, as_json, error, pack, parsed, release_of
-from trusted_index import TrustedIndex
 
-Kind = Literal["oidc", "stage-only", "bypass", "session"]
 PLACEHOLDER = "0.0.0-stage"
-# Of an account; trusted publishing makes those of kind "oidc".
-TOKENS: dict[str, Kind] = {
-    "npm_stage-only": "stage-only",
-    "npm_bypass": "bypass",
-    "npm_session": "session",
-}
-_MAY: dict[Kind, frozenset[str]] = {
-    "stage-only": frozenset({"stage", "look"}),
-    "bypass": frozenset({"stage", "look", "publish"}),
-    "session": frozenset({"stage", "look", "publish", "decide"}),
-}
-_NO_CODE = (
-    "You must provide a one-time pass. Upgrade your client to npm@latest in order to use 2FA."
-)
 
 
 @dataclass
 class Npmjs:
-    """What is staged and published, and who may do what. Tests look at all of it and change it.
+    """What is staged and published. Tests look at all of it, and change it.
 
-    `codes` are the one-time codes that are good now; `allowed` what a trusted publisher may do;
-    `unknown` how staging a package ends that does not exist: npm's pages say both. With `reviewing`
-    what is staged can only be approved after `review`; with `scanning` what is approved is shown
-    after `show` only. `agrees_after` is how often a client may ask whether the person has signed in
-    on the web before that is so; None for never.
+    `unknown` is how staging a package ends that does not exist, of which npm's pages say all three:
+    refused, taken beside a public placeholder, taken. With `reviewing` what is staged can only be
+    approved after `review`; with `scanning` what is approved is shown after `show` only.
     """
 
     origin: str = ""
-    tokens: dict[str, Kind] = field(default_factory=lambda: dict(TOKENS))
-    codes: set[str] = field(default_factory=lambda: {"123456"})
-    allowed: frozenset[str] = frozenset({"stage"})
-    unknown: Literal["refuse", "placeholder"] = "refuse"
+    accounts: Accounts = field(default_factory=Accounts)
+    unknown: Literal["refuse", "placeholder", "create"] = "refuse"
     reviewing: bool = False
     scanning: bool = False
-    agrees_after: int | None = None
-    retry_after_s: int = 1
     page_limit: int = 100
-    # A program may count on no order of these.
     staged: dict[str, Release] = field(default_factory=dict)
     published: dict[tuple[str, str], Release] = field(default_factory=dict)
     tags: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -64,10 +40,6 @@ class Npmjs:
     publishings: list[str] = field(default_factory=list)
     approvals: list[str] = field(default_factory=list)
     rejections: list[str] = field(default_factory=list)
-    logins: dict[str, int] = field(default_factory=dict)
-    github: TrustedIndex = field(default_factory=TrustedIndex)
-    _packages: dict[str, str] = field(default_factory=dict)
-    _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     # What a test does past the wire.
 
@@ -113,9 +85,7 @@ class Npmjs:
             case _, ["-", *rest]:
                 return self._service(request, rest)
             case "GET", ["idtoken"]:
-                authorization = request.headers.get("authorization", "")
-                status, body, _ = self.github.answer("GET", request.target, authorization, b"")
-                return Answer(status, body)
+                return self.accounts.id_token(request)
             case "GET", ["auth", "cli", _]:
                 return Answer(200, b"sign in", (("Content-Type", "text/html"),))
             case "PUT", [name]:
@@ -128,94 +98,44 @@ class Npmjs:
     def _service(self, request: Request, path: list[str]) -> Answer:
         match request.method, path:
             case "POST", ["npm", "v1", "oidc", "token", "exchange", "package", name]:
-                return self._exchange(name, request)
+                return self.accounts.exchange(request, name, exists=name in self.tags)
             case "GET", ["v1", "done"]:
-                return self._done(request.query.get("authId", ""))
+                return self.accounts.done(request.query.get("authId", ""))
             case "GET", ["whoami"]:
-                return self._denied(request, "look") or as_json(200, {"username": "releaser"})
+                refusal = self.accounts.denied(request, "look")
+                return refusal or as_json(200, {"username": "releaser"})
+            case "GET", ["package", name, "version", version, "status"]:
+                return self._status(request, name, version)
             case _:
                 return error(404, "Not found")
 
     def _staging(self, request: Request, path: list[str]) -> Answer:
         match request.method, path:
             case "POST", ["package", name]:
-                return self._denied(request, "stage", name) or self._stage(name, request)
+                return self._stage(name, request)
             case "GET", []:
-                return self._denied(request, "look") or self._list(request)
+                return self._list(request)
             case "GET", [stage_id, *rest]:
-                return self._denied(request, "look") or self._look(stage_id, rest)
+                return self._look(request, stage_id, rest)
             case "POST", [stage_id, "approve"]:
-                return self._not_present(request, "decide") or self._approve(stage_id)
+                return self._absent(request, "decide") or self._approve(stage_id)
             case "DELETE", [stage_id]:
-                return self._not_present(request, "decide") or self._reject(stage_id)
+                return self._absent(request, "decide") or self._reject(stage_id)
             case _:
                 return error(404, "Not found")
 
-    # Who may do what.
-
-    def _exchange(self, name: str, request: Request) -> Answer:
-        if request.token not in self.github.id_tokens:
-            return as_json(401, {"message": "Invalid or expired identity token"})
-        if name not in self.tags:
-            return as_json(404, {"message": "OIDC token exchange error - package not found"})
-        token = f"npm_oidc-{next(self._numbers)}"
-        self.tokens[token] = "oidc"
-        self._packages[token] = name
-        return as_json(201, {"token": token})
-
-    def _denied(self, request: Request, action: str, name: str = "") -> Answer | None:
-        kind = self.tokens.get(request.token)
-        if kind is None:
-            return error(401, "You must be logged in to publish packages.")
-        if kind == "oidc":
-            if action in self.allowed and name == self._packages[request.token]:
-                return None
-            # https://github.com/software-mansion/pulsar/pull/288
-            return error(403, "OIDC permission denied for this action")
-        if action not in _MAY[kind]:
-            return error(403, "You may not perform that action with these credentials.")
-        return None
-
-    def _not_present(self, request: Request, action: str, name: str = "") -> Answer | None:
-        """Whatever else is wrong, without a code it is that: npm asks for one first."""
-        denied = self._denied(request, action, name)
-        skips = self.tokens.get(request.token) in {"oidc", "bypass"}
-        if denied or skips or request.headers.get("npm-otp") in self.codes:
-            return denied
-        words: dict[str, str] = {"error": _NO_CODE}
-        headers = request.headers
-        if (
-            headers.get("npm-auth-type") == "web"
-            and "npm-command" in headers
-            and headers.get("user-agent", "").startswith("npm/")
-        ):
-            login = str(uuid.uuid4())
-            self.logins[login] = 0
-            words["authUrl"] = f"{self.origin}/auth/cli/{login}"
-            words["doneUrl"] = f"{self.origin}/-/v1/done?authId={login}"
-        refusal = as_json(401, words)
-        return Answer(401, refusal.body, (*refusal.headers, ("WWW-Authenticate", "OTP")))
-
-    def _done(self, login: str) -> Answer:
-        if login not in self.logins:
-            return error(404, "Not found")
-        if self.agrees_after is None or self.logins[login] < self.agrees_after:
-            self.logins[login] += 1
-            pending = as_json(202, {})
-            return Answer(
-                202, pending.body, (*pending.headers, ("Retry-After", str(self.retry_after_s)))
-            )
-        code = f"web-{login}"
-        self.codes.add(code)
-        return as_json(200, {"token": code})
+    def _absent(self, request: Request, action: str, name: str = "") -> Answer | None:
+        return self.accounts.absent(request, action, self.origin, name)
 
     # What is staged.
 
     def _stage(self, name: str, request: Request) -> Answer:
         release = parsed(name, request.body)
+        if refusal := self.accounts.denied(request, "stage", name):
+            return refusal
         if isinstance(release, Answer):
             return release
-        if self.tokens[request.token] == "oidc":
+        if self.accounts.kind(request) == "oidc":
             release.actor, release.actor_type = "GitHub Actions", "trusted automation"
         key = (name, release.version)
         if key in self.published or key in self.burnt or self._waiting(key):
@@ -224,25 +144,31 @@ class Npmjs:
         if name not in self.tags:
             if self.unknown == "refuse":
                 return error(404, f'Package "{name}" not found')
-            self.publish(pack({"name": name, "version": PLACEHOLDER}))
+            if self.unknown == "placeholder":
+                self.publish(pack({"name": name, "version": PLACEHOLDER}))
         release.status = "validating" if self.reviewing else "staged"
         self.staged[release.id] = release
         self.stagings.append(str(release))
-        return as_json(201, {"stageId": release.id})
+        words = "Package version staged successfully."
+        return as_json(201, {"message": words, "stageId": release.id})
 
     def _waiting(self, key: tuple[str, str]) -> bool:
         return any((release.name, release.version) == key for release in self.staged.values())
 
     def _list(self, request: Request) -> Answer:
+        if refusal := self.accounts.denied(request, "look"):
+            return refusal
         wanted = request.query.get("package")
         page = int(request.query.get("page", "0"))
         size = min(int(request.query.get("perPage", "10")), self.page_limit)
         rows = [item.row() for item in self.staged.values() if wanted in {None, item.name}]
-        rows.reverse()
+        rows.reverse()  # the latest first
         items = rows[page * size : (page + 1) * size]
         return as_json(200, {"items": items, "page": page, "perPage": size, "total": len(rows)})
 
-    def _look(self, stage_id: str, rest: list[str]) -> Answer:
+    def _look(self, request: Request, stage_id: str, rest: list[str]) -> Answer:
+        if refusal := self.accounts.denied(request, "look"):
+            return refusal
         release = self.staged.get(stage_id)
         if release is None or rest not in ([], ["tarball"]):
             return _gone(stage_id)
@@ -259,7 +185,7 @@ class Npmjs:
             return error(409, f"{release} {words} Try again in a few minutes.")
         self.approve(release)
         self.approvals.append(str(release))
-        return as_json(200, {"ok": True})
+        return as_json(201, {"message": "Package version approved and published successfully."})
 
     def _reject(self, stage_id: str) -> Answer:
         if stage_id not in self.staged:
@@ -267,11 +193,22 @@ class Npmjs:
         self.rejections.append(str(self.staged.pop(stage_id)))
         return Answer(204)
 
+    def _status(self, request: Request, name: str, version: str) -> Answer:
+        if self.accounts.kind(request) is None:
+            return error(401, "Unauthorized")
+        found = "blocked" if (name, version) in self.burnt else ""
+        for release in (*self.staged.values(), *self.published.values()):
+            if (release.name, release.version) == (name, version):
+                found = "validating" if release.status == "approved" else release.status
+        if not found or self.accounts.denied(request, "look"):
+            return error(404, "Not found")
+        return as_json(200, {"packageName": name, "version": version, "status": found})
+
     # What is public.
 
     def _publish(self, name: str, request: Request) -> Answer:
         release = parsed(name, request.body)
-        if refusal := self._not_present(request, "publish", name):
+        if refusal := self._absent(request, "publish", name):
             return refusal
         if isinstance(release, Answer):
             return release
@@ -297,7 +234,9 @@ class Npmjs:
     def _show(self, release: Release) -> None:
         if release.status != "published":
             release.status = "published"
-            self.tags[release.name][release.tag] = release.version
+            tags = self.tags[release.name]
+            tags[release.tag] = release.version
+            tags.setdefault("latest", release.version)  # no package is without
 
     def _shown(self, name: str) -> dict[str, Release]:
         return {
@@ -344,4 +283,4 @@ class Npmjs:
 
 
 def _gone(stage_id: str) -> Answer:
-    return error(404, f"staged version with id {stage_id} not found")
+    return error(404, f"staged version {stage_id} not found")

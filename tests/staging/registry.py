@@ -56,7 +56,7 @@ class Registry:
     @property
     def runner(self) -> dict[str, str]:
         """The environment of a job on GitHub that may identify itself."""
-        return self.npm.github.environment(self.npm.origin)
+        return self.npm.accounts.github.environment(self.npm.origin)
 
     def seen(self, method: str, path: str = ".*") -> list[Exchange]:
         """In order of arrival; `path`, a regular expression, is of the whole target."""
