@@ -73,10 +73,15 @@ class Verdaccio:
 
 def tools() -> Path:
     """The node_modules with verdaccio, a node that it runs on, and pnpm."""
+    return installed("verdaccio", _INSTALLED)
+
+
+def installed(name: str, wanted: Mapping[str, object]) -> Path:
+    """The node_modules of a package.json, kept in the cache under `name`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = cache / "releasekit-tests" / "verdaccio"
+    directory = cache / "releasekit-tests" / name
     directory.mkdir(parents=True, exist_ok=True)
-    manifest = json.dumps(_INSTALLED)
+    manifest = json.dumps(wanted)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may want it at once
         done = directory / "installed.json"
