@@ -60,6 +60,8 @@ def awaiting_approval(
     """What is staged, and what is blocked by nothing else; dependencies come first in `results`."""
     found: set[PackageId] = set()
     absent: set[PackageId] = set()
+    alone: set[PackageId] = set()
+    held: set[str] = set()
     for result in results:
         package, outcome = result.package.id, result.outcome
         missing = absent.intersection(edges.get(package, ()))
@@ -67,9 +69,13 @@ def awaiting_approval(
             outcome is Outcome.BLOCKED and missing and missing <= found
         ):
             found.add(package)
+            held |= {package.ecosystem} if outcome is Outcome.BLOCKED else set()
+        elif outcome is Outcome.BLOCKED and not missing:
+            alone.add(package)
         if not outcome.done:
             absent.add(package)
-    return frozenset(found)
+    # What lacks nothing itself goes out in one upload with what does.
+    return frozenset(found | {package for package in alone if package.ecosystem in held})
 
 
 def exit_code(report: Report) -> int:
