@@ -141,6 +141,9 @@ def test_nothing_is_decided_without_a_good_code(
             refused = npm.run("stage", verb, stage_id, *arguments)
             assert refused.returncode != 0
             assert "EOTP" in refused.stderr
+    registry.npm.accounts.second_factor = False
+    assert "Please enable 2fa" in npm.run("stage", "approve", stage_id).stderr
+    registry.npm.accounts.second_factor = True
     registry.npm.accounts.codes.remove(CODE)
     assert "EOTP" in npm.run("stage", "approve", stage_id, "--otp", CODE).stderr
     assert list(registry.npm.staged) == [stage_id]
