@@ -115,6 +115,19 @@ class StageOnly(Denied):
     """Whoever asks may not publish, but may stage, for a person to approve."""
 
 
+class CodeWanted(Denied):
+    """A person has to be there: no code was given, or one that the registry takes no longer.
+
+    `page` is where that person can say so instead of typing a code, and `answer` where the registry
+    then tells a code; both are empty where it has no such page.
+    """
+
+    def __init__(self, message: str, *, page: str = "", answer: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.page = page
+        self.answer = answer
+
+
 class DigestMismatch(PackageError):
     """The registry holds other bytes under this version: final, never retried."""
 
@@ -154,6 +167,10 @@ class LeftAlone(Transient):
     """Nothing was asked: the registry is down, and gets a rest for `retry_after`. To wait for the
     end of that is no attempt.
     """
+
+
+class UnderReview(Transient):
+    """The registry still looks at what waits there, and takes no approval before it has done so."""
 
 
 class JournalError(ReleasekitError):

@@ -23,7 +23,17 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
     *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
-    *("warnings", "summary", "plans", "results", "joined", "live", "progress", "redacted"),
+    *(
+        "warnings",
+        "notices",
+        "summary",
+        "plans",
+        "results",
+        "joined",
+        "live",
+        "progress",
+        "redacted",
+    ),
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files", "outlet"),
@@ -83,6 +93,7 @@ HOUSE = (
     (
         "ecosystems",
         "interface",
+        "approval",
         "directory",
         "folders",
         "shared",
@@ -184,7 +195,7 @@ def test_ecosystems_do_not_know_each_other() -> None:
         own = module.split(".")[1]
         for other in imports(tree):
             if other.startswith("ecosystems."):
-                shared = {"interface", "directory", "shared"}
+                shared = {"interface", "approval", "directory", "shared"}
                 shared |= {"dist_files"} if own == "prebuilt" else set()
                 assert other.split(".")[1] in {own, *shared}, (module, other)
 

@@ -50,7 +50,8 @@ class Manifests:
 class EcosystemDeclaration:
     """`folder` is the package that declares it. Its module `target` has `layout`, how its `dir:`
     registries lie in files, and `target`, which does the work (`ecosystems.folders`). With
-    `manifests`, its module `roots` tells workspaces and packages from one another.
+    `manifests`, its module `roots` tells workspaces and packages from one another. Where a registry
+    of it `approves` what waits, its module `approval` has `approval`, which makes that happen.
 
     The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
     dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there. `suffixes`
@@ -70,6 +71,7 @@ class EcosystemDeclaration:
     demo: Demo | None = None
     suffixes: tuple[str, ...] = ()
     manifests: Manifests | None = None
+    approves: bool = False
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:

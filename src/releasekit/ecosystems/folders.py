@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.config.tables import OptionTable
+    from releasekit.ecosystems.approval import Approval
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Discovery, Registry, Roots, Services
 
@@ -48,3 +49,11 @@ def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Service
             return target(config, options, services, registry)
         case _:
             return target(config, options, services, None)
+
+
+def approval(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Approval:
+    """Of an ecosystem that `approves`. Raises ConfigError for a registry that cannot be used."""
+    module = import_module(f"{ecosystem.folder}.approval")
+    approval_of: Callable[[Config, OptionTable, Services], Approval] = module.approval
+    options = ecosystem.options.from_table(config.ecosystem_tables.get(ecosystem.name, {}))
+    return approval_of(config, options, services)

@@ -153,7 +153,9 @@ class Deployment(Protocol):
 
 
 class Staging(Protocol):
-    """How a registry takes what it shows nobody before a person approves it."""
+    """How a registry takes what it shows nobody before a person approves it; how that person does
+    so is an `approval.Approval`.
+    """
 
     @property
     def mode(self) -> StageMode:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import Options, portal
+from releasekit.ecosystems.maven import Options, deployment_record, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Package, PackageId
@@ -121,7 +121,7 @@ def test_a_deployment_is_found_again(root: Path) -> None:
 )
 def test_any_other_record_is_no_deployment_of_ours(root: Path, record: bytes) -> None:
     artifacts = built(root)
-    (root / ".releasekit" / portal.RECORD).write_bytes(record)
+    (root / ".releasekit" / deployment_record.NAME).write_bytes(record)
     there = server("PUBLISHED")
     deploy(there, root, artifacts)
     assert "POST /upload" in paths(there)
@@ -136,8 +136,8 @@ def test_one_that_is_gone_or_failed_is_made_again(root: Path, answer: httpx.Resp
     there.answer("POST", f"{API}/upload", httpx.Response(201, text="two"))
     there.answer("POST", f"{API}/status", *status("PUBLISHED"))
     deploy(there, root, artifacts)
-    record = json.loads((root / ".releasekit" / portal.RECORD).read_bytes())
-    assert record["deployment"] == "two"
+    record = json.loads((root / ".releasekit" / deployment_record.NAME).read_bytes())
+    assert [each["deployment"] for each in record["deployments"]] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
