@@ -17,6 +17,7 @@ from staging.registry import HangUp
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from integration.verdaccio import Verdaccio
     from staging.registry import Registry
 
 CODE = "123456"
@@ -32,7 +33,18 @@ def sources(tmp_path: Path) -> Path:
     return javascript.write(tmp_path / "core", files)
 
 
-def client(registry: Registry, home: Path, token: str = "npm_session", **more: str) -> Client:
+@pytest.fixture(params=["double", "verdaccio"])
+def npm(request: pytest.FixtureRequest, tmp_path: Path) -> Client:
+    """npm's client of an empty registry: what is no peculiarity of npmjs.com holds for both."""
+    if request.param == "double":
+        return client(request.getfixturevalue("registry"), tmp_path / "home")
+    server: Verdaccio = request.getfixturevalue("staging_verdaccio")
+    return client(server, tmp_path / "home", server.token)
+
+
+def client(
+    registry: Registry | Verdaccio, home: Path, token: str = "npm_session", **more: str
+) -> Client:
     home.mkdir(exist_ok=True)
     return Client(home=home, url=registry.url, token=token, environment=more)
 
@@ -45,22 +57,34 @@ def staged_by(npm: Client, sources: Path, *arguments: str) -> str:
     return found[1]
 
 
+def publish_old(npm: Client, tmp_path: Path) -> None:
+    (tmp_path / "old.tgz").write_bytes(OLD)
+    npm.out("publish", str(tmp_path / "old.tgz"), "--otp", CODE)
+
+
 def test_what_is_staged_is_seen_downloaded_and_approved(
-    registry: Registry, sources: Path, tmp_path: Path
+    npm: Client, sources: Path, tmp_path: Path
 ) -> None:
-    registry.npm.publish(OLD)
-    npm = client(registry, tmp_path / "home")
+    publish_old(npm, tmp_path)
     stage_id = staged_by(npm, sources, "--tag", "next")
-    assert not registry.npm.approvals
 
     (row,) = json.loads(npm.out("stage", "list", "--json"))
     assert json.loads(npm.out("stage", "view", stage_id, "--json")) == row
-    assert (row["id"], row["packageName"], row["version"]) == (stage_id, "@acme/core", "1.1.0")
-    assert (row["tag"], row["status"], row["actorType"]) == ("next", "staged", "user")
+    assert {**row, "status": "staged", "createdAt": "", "shasum": ""} == {
+        "id": stage_id,
+        "packageName": "@acme/core",
+        "version": "1.1.0",
+        "tag": "next",
+        "createdAt": "",
+        "actor": "releaser",
+        "actorType": "user",
+        "access": "public",
+        "shasum": "",
+        "status": "staged",
+    }
     assert "staged by: releaser (user)" in npm.out("stage", "view", stage_id)
-    assert npm.out("stage", "list", "@acme/none") == (
-        'No staged versions of package name "@acme/none".\n'
-    )
+    nothing = 'No staged versions of package name "@acme/none".\n'
+    assert npm.out("stage", "list", "@acme/none") == nothing
 
     npm.out("stage", "download", stage_id)
     downloaded = (npm.home / f"acme-core-1.1.0-{stage_id}.tgz").read_bytes()
@@ -68,32 +92,42 @@ def test_what_is_staged_is_seen_downloaded_and_approved(
     assert npm.run("view", "@acme/core@1.1.0", "version").stdout == ""
 
     npm.out("stage", "approve", stage_id, "--otp", CODE)
-    assert registry.npm.approvals == ["@acme/core@1.1.0"]
     tags = json.loads(npm.out("view", "@acme/core", "dist-tags", "--json"))
     assert tags == {"latest": "1.0.0", "next": "1.1.0"}
     npm.out("pack", "@acme/core@1.1.0")
     assert (npm.home / "acme-core-1.1.0.tgz").read_bytes() == downloaded
-    gone = npm.run("stage", "approve", stage_id, "--otp", CODE)
-    assert gone.returncode != 0
-    assert "E404" in gone.stderr
+    for verb in (["view"], ["download"], ["approve", "--otp", CODE], ["reject", "--otp", CODE]):
+        gone = npm.run("stage", *verb, stage_id)
+        assert gone.returncode != 0
+        assert "E404" in gone.stderr
+    assert "409 Conflict" in npm.run("stage", "publish", "--force", cwd=sources).stderr
 
 
-def test_a_rejected_version_can_be_staged_again(
+def test_a_rejected_version_can_be_staged_again(npm: Client, sources: Path, tmp_path: Path) -> None:
+    publish_old(npm, tmp_path)
+    stage_id = staged_by(npm, sources)
+    again = npm.run("stage", "publish", cwd=sources)
+    assert again.returncode != 0
+    assert "409 Conflict" in again.stderr
+    npm.out("stage", "reject", stage_id, "--otp", CODE)
+    assert json.loads(npm.out("stage", "list", "--json")) == []
+    assert staged_by(npm, sources) != stage_id
+
+
+def test_what_is_staged_cannot_be_published_past_it(
     registry: Registry, sources: Path, tmp_path: Path
 ) -> None:
+    """Verdaccio lets it."""
     registry.npm.publish(OLD)
     npm = client(registry, tmp_path / "home")
     stage_id = staged_by(npm, sources)
-    for command in ("stage", "publish"):
-        verb = ["stage", "publish"] if command == "stage" else ["publish", "--otp", CODE]
-        again = npm.run(*verb, cwd=sources)
-        assert again.returncode != 0
-        assert "409 Conflict" in again.stderr
-        assert "Cannot" in again.stderr
-    npm.out("stage", "reject", stage_id, "--otp", CODE)
-    assert registry.npm.rejections == ["@acme/core@1.1.0"]
-    assert json.loads(npm.out("stage", "list", "--json")) == []
-    assert staged_by(npm, sources) != stage_id
+    refused = npm.run("publish", "--otp", CODE, cwd=sources)
+    assert 'Cannot publish over previously staged version "1.1.0".' in refused.stderr
+    registry.npm.drop(registry.npm.staged[stage_id])
+    assert registry.npm.stagings == ["@acme/core@1.1.0"]
+    for command in (["publish", "--otp", CODE], ["stage", "publish"]):
+        assert "409 Conflict" in npm.run(*command, cwd=sources).stderr
+    assert not registry.npm.publishings
 
 
 def test_nothing_is_decided_without_a_good_code(
@@ -107,6 +141,9 @@ def test_nothing_is_decided_without_a_good_code(
             refused = npm.run("stage", verb, stage_id, *arguments)
             assert refused.returncode != 0
             assert "EOTP" in refused.stderr
+    registry.npm.accounts.second_factor = False
+    assert "Please enable 2fa" in npm.run("stage", "approve", stage_id).stderr
+    registry.npm.accounts.second_factor = True
     registry.npm.accounts.codes.remove(CODE)
     assert "EOTP" in npm.run("stage", "approve", stage_id, "--otp", CODE).stderr
     assert list(registry.npm.staged) == [stage_id]
