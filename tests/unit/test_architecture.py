@@ -77,7 +77,7 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "body", "client", "credentials", "identity"),
+    ("http", "origins", "circuit", "body", "client", "download", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
+from releasekit.cli.approve import decide
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import (
     Session,
@@ -64,6 +65,8 @@ async def run(config: Config, session: Session) -> int:
             return await plan(config, session)
         case "publish":
             return await publish(config, session)
+        case "approve" | "reject":
+            return await decide(config, session)
         case "report":
             return await join(config, session)
         case "doctor":
