@@ -38,8 +38,8 @@ class Examined:
 async def examine(
     recorded: Result, approval: Approval, into: Path, *, compare: bool = True
 ) -> Examined:
-    """What has become of one package, and, to `compare`, whether it is what was built. Nothing that cannot be told
-    is approved: what a registry's answer raises is a refusal, too.
+    """What has become of one package, and, to `compare`, whether it is what was built. Nothing
+    that cannot be told is approved: what a registry's answer raises is a refusal, too.
     """
     found = Examined(recorded=recorded, place=into)
     try:
