@@ -67,11 +67,13 @@ class Npm:
         publish: httpx.Response | None = None,
         stage: httpx.Response | None = None,
         listed: object = (),
+        status: object = None,
         shown: Mapping[str, Any] | None = None,
     ) -> None:
         self.publish = publish or httpx.Response(200, json={"success": True})
         self.stage = stage or httpx.Response(201, json={"stageId": ID})
         self.listed = listed
+        self.status = status
         self.shown = shown or {}
         self.requests: list[httpx.Request] = []
 
@@ -88,6 +90,10 @@ class Npm:
             return self.stage
         if "/-/stage?" in path:
             return self._list(request)
+        if path == "/-/package/@acme%2fcore/version/1.0.0/status":
+            if isinstance(self.status, httpx.Response):
+                return self.status
+            return httpx.Response(200 if self.status else 404, json={"status": self.status})
         shown = (
             self.shown.get("versions", {}).get("1.0.0") if path.endswith("/1.0.0") else self.shown
         )
@@ -401,6 +407,50 @@ def test_what_npm_still_looks_through_is_accepted(tmp_path: Path, artifact: Arti
     upload(Npm(publish=HELD), tmp_path, artifact, environ=ACTIONS)
     dist = {"integrity": document.integrity("ab" * 64)}
     upload(Npm(publish=HELD, shown={"versions": {"1.0.0": {"dist": dist}}}), tmp_path, artifact)
+
+
+@pytest.mark.parametrize(
+    "status", ["validating", "published", "unheard-of", 7, httpx.Response(403), httpx.Response(401)]
+)
+def test_what_is_on_its_way_is_neither_staged_nor_gone(
+    tmp_path: Path, artifact: Artifact, status: object
+) -> None:
+    """R16: between the approval and the end of npm's scan it is listed nowhere."""
+    upload(Npm(publish=HELD, status=status), tmp_path, artifact)
+    found = staged(Npm(stage=HELD, status=status), tmp_path, artifact)
+    assert found == Staged(id="", url=REVIEW, tag="latest")
+    seen = using(
+        Npm(status=status), tmp_path, lambda it: staging_of(it).staged(PACKAGE, [artifact])
+    )
+    known = status in {"validating", "published"} if isinstance(status, str) else False
+    assert seen == (Staged(id="", url=REVIEW, tag="") if known else None)
+
+
+@pytest.mark.parametrize("status", ["blocked", "deleted"])
+def test_what_npm_has_dropped_is_told_as_that(
+    tmp_path: Path, artifact: Artifact, status: str
+) -> None:
+    server = Npm(publish=HELD, stage=STAGED_ALREADY, status=status)
+    for use in (upload, staged):
+        with pytest.raises(Rejected, match=f"it is {status}: ") as caught:
+            use(server, tmp_path, artifact)
+        assert "Bump the version" in caught.value.hint
+    ask = using(server, tmp_path, lambda it: staging_of(it).staged(PACKAGE, [artifact]))
+    assert ask is None
+
+
+def test_what_is_staged_and_not_listed_is_staged(tmp_path: Path, artifact: Artifact) -> None:
+    with pytest.raises(StageOnly):
+        upload(Npm(publish=HELD, status="staged"), tmp_path, artifact)
+
+
+def test_a_status_that_nobody_can_tell_is_no_rejection(tmp_path: Path, artifact: Artifact) -> None:
+    with pytest.raises(Transient):
+        using(
+            Npm(status=httpx.Response(503)),
+            tmp_path,
+            lambda it: staging_of(it).staged(PACKAGE, [artifact]),
+        )
 
 
 def test_a_version_that_is_held_and_cannot_be_told_of_is_no_failure(

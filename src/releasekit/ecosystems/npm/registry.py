@@ -171,7 +171,7 @@ class NpmRegistry:
 
     async def _held(self, package: Package, artifact: Artifact, words: str) -> None:
         """The registry has bytes of this version. Those that are published and still looked through
-        are listed nowhere, and become visible by themselves: they are accepted.
+        are not staged, and become visible by themselves: they are accepted.
         """
         if await self.lookup(package) is not None:
             return
@@ -180,8 +180,10 @@ class NpmRegistry:
         except Denied:
             return
         if found is not None:
+            found.refuse_dropped(package, self.url)
             found.held_against(package, [artifact])
-            raise StageOnly(f"{package}: {words}", hint=WAITS)
+            if found.status == "staged":
+                raise StageOnly(f"{package}: {words}", hint=WAITS)
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
         given = document.given_tag(self._config.own(Inputs).tag, manifest, where=str(package))

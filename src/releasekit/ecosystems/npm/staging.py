@@ -48,7 +48,7 @@ class NpmStaging:
 
     async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
         found = await self._registry.waiting(package)
-        if found is None:
+        if found is None or found.is_dropped:
             return None
         found.held_against(package, artifacts)
         return self._at(found)
@@ -96,15 +96,16 @@ class NpmStaging:
         except Denied:
             found = None
         if found is not None:
+            found.refuse_dropped(package, self._registry.url)
             found.held_against(package, [artifact])
-            return self._at(found)
+            return self._at(found, tag)
         if response.status_code == 409 and "previously" not in words.lower():
             # Something else of the package was being saved.
             raise Transient(f"{package}: {words}")
         return Staged(url=self._url(""), tag=tag)
 
-    def _at(self, found: Waiting) -> Staged:
-        return Staged(id=found.id, url=self._url(found.id), tag=found.tag)
+    def _at(self, found: Waiting, tag: str = "") -> Staged:
+        return Staged(id=found.id, url=self._url(found.id), tag=found.tag or tag)
 
     def _url(self, identifier: str) -> str:
         if self._registry.is_npmjs:

@@ -1,6 +1,7 @@
 """What waits on an npm registry for a person's approval, as far as an identity may ask.
 
-https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/stage.yaml
+https://github.com/npm/api-documentation/tree/main/api/registry.npmjs.com: stage.yaml and
+package-version-status.yaml
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.npm.submission import escaped
 from releasekit.ecosystems.shared.documents import known_digest, text_in
-from releasekit.errors import DigestMismatch, Transient
+from releasekit.errors import DigestMismatch, Rejected, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from releasekit.ecosystems.shared.server import Server
@@ -22,16 +24,39 @@ if TYPE_CHECKING:
 
 _PER_PAGE: Final = 100
 _MAX_PAGES: Final = 50
+_DROPPED: Final = {
+    "blocked": "it did not pass the registry's automated validation",
+    "deleted": "it was published, and removed",
+}
+_VISIBLE_LATER: Final = ("validating", "published")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """`digest` is empty where the registry shows none."""
+    """A version that the registry has and does not show; what is empty, it does not say.
 
-    id: str
-    tag: str
-    digest: str
+    `status` is "staged" of what waits for a person. Of what is listed nowhere it may be
+    "validating" and "published", which becomes visible by itself, "blocked" and "deleted".
+    """
+
+    id: str = ""
+    tag: str = ""
+    digest: str = ""
+    status: str = "staged"
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.status in _DROPPED
+
+    def refuse_dropped(self, package: Package, url: str) -> None:
+        """Raises Rejected."""
+        if self.is_dropped:
+            raise Rejected(
+                f"{package}: {url} has this version, and it is {self.status}: "
+                f"{_DROPPED[self.status]}",
+                hint="Bump the version: the registry takes none twice.",
+            )
 
     def held_against(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         """Raises DigestMismatch where it is known to be other bytes than these."""
@@ -54,8 +79,8 @@ def stage_id(document: object, key: str) -> str:
 
 
 async def waiting(server: Server, token: Secret, package: Package) -> Waiting | None:
-    """None when the registry surely lists nothing under this version. Raises Denied where whoever
-    has this token may not ask.
+    """None when the registry knows of nothing under this version. Raises Denied where whoever has
+    this token may not ask.
     """
     url = server.at("-/stage").copy_merge_params({"package": package.id.name})
     headers = {"Authorization": f"Bearer {token.reveal()}", "Accept": "application/json"}
@@ -71,8 +96,21 @@ async def waiting(server: Server, token: Secret, package: Package) -> Waiting | 
             if found := _of(package, item):
                 return found
         if len(items) < _PER_PAGE:
-            return None
+            return await _unlisted(server, headers, package)
     raise Transient(f"{package}: {server.at('-/stage')} lists more than {_MAX_PAGES} pages")
+
+
+async def _unlisted(server: Server, headers: Mapping[str, str], package: Package) -> Waiting | None:
+    """As what was approved, or published directly, and is still being looked through."""
+    name = escaped(package.id.name)
+    url = server.at(f"-/package/{name}/version/{package.version}/status")
+    response = await server.read(url, headers)
+    # 403 is for a package that it is not enabled for, 404 also where a registry cannot be asked.
+    if response.status_code != 200:
+        return None
+    status = text_in(await server.document(response, f"{package}: {url}"), "status")
+    known = {"staged", *_VISIBLE_LATER, *_DROPPED}
+    return Waiting(status=status) if status in known else None
 
 
 def _of(package: Package, item: Any) -> Waiting | None:
