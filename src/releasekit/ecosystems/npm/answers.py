@@ -68,17 +68,17 @@ _HINTS: Final = {
     # package's publishing access keeps out: https://github.com/kg86/visstr/pull/40,
     # https://github.com/gtrabanco/agentic-workflow/issues/39,
     # https://github.com/webarkit/jsartoolkitNFT/issues/620
-    "oidc permission denied": _PUBLISHER,
+    "OIDC permission denied": _PUBLISHER,
     # https://github.com/npm/documentation/pull/2036
-    "e_stage_required": STAGES_ONLY,
+    "E_STAGE_REQUIRED": STAGES_ONLY,
     "npm stage publish": STAGES_ONLY,
     # Where npm's own client sends those who make a token that bypasses the second factor:
     # https://github.com/npm/cli/blob/latest/lib/commands/token.js
     "bypass-2fa-tokens": STAGES_ONLY,
     "one-time pass": _BYPASS,
-    "two-factor": _BYPASS,
+    "Two-factor": _BYPASS,
     "dual-use": _DUAL_USE,
-    "contentpolicy": _DUAL_USE,
+    "contentPolicy": _DUAL_USE,
     # https://github.com/npm/documentation/pull/2029
     "security hold": _HELD,
     "72 hours": _HELD,
@@ -87,7 +87,7 @@ _HINTS: Final = {
     "spam detection": "npm takes the name for spam: ask its support to allow it, then run again. "
     "https://npmjs.com/support",
     # https://github.com/npm/cli/issues/8860
-    "until 24 hours": "A name that was unpublished is blocked for 24 hours: run again afterwards.",
+    "republished until 24 hours": "The name was unpublished: run again a day later.",
 }
 _BY_STATUS: Final = {
     401: f"{_TOKEN}: the registry does not know it, or it has expired.",
@@ -115,7 +115,7 @@ _NOT_STAGED: Final = (
 )
 STAGE_ANSWERS: Final = Answers(
     exists=_EXISTS,
-    hints={**_HINTS, "e_stage_required": _TOKEN, "npm stage publish": _TOKEN},
+    hints={**_HINTS, "E_STAGE_REQUIRED": _TOKEN, "npm stage publish": _TOKEN},
     by_status={
         **_BY_STATUS,
         403: f"{_TOKEN}: its owner may not stage this package; a trusted publisher needs `npm "
@@ -126,11 +126,11 @@ STAGE_ANSWERS: Final = Answers(
 )
 
 # Of the token, whatever the package.
-_TOKEN_STAGES: Final = ("e_stage_required", "bypass-2fa-tokens")
-_PACKAGE_STAGES: Final = ("oidc permission denied", "npm stage publish", "dual-use")
+_TOKEN_STAGES: Final = ("E_STAGE_REQUIRED", "bypass-2fa-tokens")
+_PACKAGE_STAGES: Final = ("OIDC permission denied", "npm stage publish", "dual-use")
 # Of what nobody can enter in a job, and staging does not ask for:
 # https://docs.npmjs.com/cli/v11/commands/npm-stage
-_SECOND_FACTOR: Final = ("one-time pass", "two-factor")
+_SECOND_FACTOR: Final = ("one-time pass", "Two-factor")
 _LOOKED_AT_BYTES: Final = 64 * 1024
 
 
@@ -161,7 +161,7 @@ def is_held_already(words: str) -> bool:
     https://github.com/githits-com/githits-cli/pull/367. A staging hears `previously published
     version` of one that is staged: https://github.com/npm/cli/issues/9519
     """
-    return "previously staged" in words.lower()
+    return "previously staged version" in words.lower()
 
 
 @contextlib.contextmanager
@@ -177,4 +177,4 @@ def stored_perhaps() -> Iterator[None]:
 def _says(response: httpx.Response, texts: tuple[str, ...]) -> bool:
     # The code stands beside the message that people are shown.
     said = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace").lower()
-    return any(text in said for text in texts)
+    return any(text.lower() in said for text in texts)
