@@ -164,8 +164,7 @@ def test_verdict_exit_code_and_headline_tell_the_same(
     [
         ({"p1": ("p0",), "p2": ("p1",)}, "staged"),
         ({"p1": ("p0", "p3"), "p2": ("p1",)}, "staged"),
-        ({"p1": ("p0",)}, "staged"),  # p2 goes out in one upload with p1
-        ({}, "partial"),
+        ({"p1": ("p0",)}, "partial"),
         ({"p1": ("p0", "p4"), "p2": ("p1",)}, "partial"),
         ({"p1": ("p0",), "p2": ("p1", "p4")}, "partial"),
     ],

@@ -34,7 +34,7 @@ async def deliver(target: Target, release: Release, runs: Sequence[PackageRun]) 
         if staging is None or staging.mode != "auto":
             raise
         for run in runs:
-            run.stages, run.note = True, str(only)
+            run.stages, run.may_only_stage = True, str(only)
         return await staging.stage(release)
     return {}
 

@@ -40,9 +40,9 @@ class PackageRun:
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
     has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it. `rests`
     are those `attempts` that ended because the registry was left alone. `note` goes behind the
-    reason of its outcome. It `stages` where it is not going to be published directly; `staged` is
-    where it waits for a person, who may have approved it since. What it needs and what waits so is
-    in `held_by`, if nothing of it was sent because of that.
+    reason of its outcome. It `stages` where it is not going to be published directly;
+    `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
+    may have approved it since. `held_by` is what waits so, and kept it from being sent.
     """
 
     planned: PlannedPackage
@@ -60,6 +60,7 @@ class PackageRun:
     warnings: tuple[PackageWarning, ...] = ()
     note: str = ""
     stages: bool = False
+    may_only_stage: str = ""
     staged: Staged | None = None
     held_by: frozenset[PackageId] = frozenset()
 
@@ -187,7 +188,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     if run.error is not None and (run.conflict or run.planned.action is Action.REFUSE):
         return Outcome.FAILED, str(run.error)
     if run.staged is not None:
-        return Outcome.STAGED, run.planned.reason if run.planned.staged else _ACCEPTED
+        return Outcome.STAGED, _why_staged(run)
     if run.unconfirmed:
         reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
         return Outcome.UNKNOWN, str(run.error) if run.error else reason
@@ -211,6 +212,12 @@ def _seen(run: PackageRun) -> Ending:
     return Outcome.ALREADY_PUBLISHED, "approved, and on the registry"
 
 
+def _why_staged(run: PackageRun) -> str:
+    if run.planned.staged is not None:
+        return run.planned.reason
+    return f"{_ACCEPTED}{run.may_only_stage and f'; {run.may_only_stage}'}"
+
+
 def _left_out(run: PackageRun) -> Ending:
     if run.postponed and not run.artifacts:
         return Outcome.REMOVED, run.postponed
@@ -231,7 +238,7 @@ def results_of(
             + [(on, Outcome.STAGED) for on in run.held_by]
         )
         ended[package] = result_of(run, blockers, ending)
-    waiting = awaiting_approval(ended.values(), edges)
+    waiting = awaiting_approval(tuple(ended.values()), edges)
     return tuple(
         replace(result, hint=_APPROVE)
         if result.outcome is Outcome.BLOCKED and package in waiting
