@@ -31,6 +31,8 @@ _MAY: dict[Kind, frozenset[str]] = {
 _NO_CODE = (
     "You must provide a one-time pass. Upgrade your client to npm@latest in order to use 2FA."
 )
+# The code is npm's, the rest is not known: https://github.com/npm/documentation/pull/2036
+_STAGES = "E_STAGE_REQUIRED: run `npm stage publish`, and have the version approved"
 
 
 @dataclass
@@ -82,6 +84,8 @@ class Accounts:
                 return None
             # https://github.com/software-mansion/pulsar/pull/288
             return error(403, "OIDC permission denied for this action")
+        if (kind, action) == ("stage-only", "publish"):
+            return error(403, _STAGES)
         if action not in _MAY[kind]:
             return error(403, "Insufficient permissions to access this resource")
         return None
