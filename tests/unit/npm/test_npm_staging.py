@@ -353,8 +353,6 @@ def test_a_staging_that_nobody_can_tell_of_is_tried_again(
 @pytest.mark.parametrize(
     ("answer", "error", "hint"),
     [
-        (httpx.Response(404, json={"error": 'Package "x" not found'}), Rejected, "first version"),
-        (httpx.Response(405), Rejected, "`stage: never`"),
         (OIDC_DENIED, Denied, "allowed actions"),
         (httpx.Response(403, json={"error": "no"}), Denied, "`npm stage publish`"),
         (httpx.Response(401, json={"message": "Unauthorized"}), Denied, "RELEASEKIT_NPM_TOKEN"),
@@ -378,6 +376,32 @@ def test_a_staging_that_is_refused_says_what_to_change(
     assert hint in caught.value.hint
     assert server.sent == ["POST /-/stage/package/@acme%2fcore"]
     assert not isinstance(caught.value, StageOnly)
+
+
+@pytest.mark.parametrize(
+    ("place", "known", "status", "hint"),
+    [
+        (NPMJS, False, 404, "Publish the first one by hand"),
+        (OTHER, False, 404, "Publish the first one by hand"),
+        (NPMJS, True, 404, "npm answers 404 to those who may not"),
+        (OTHER, True, 404, "set `stage: never`"),
+        (OTHER, True, 405, "set `stage: never`"),
+    ],
+)
+def test_what_cannot_be_staged_says_whether_the_name_is_new(
+    tmp_path: Path, artifact: Artifact, place: str, known: bool, status: int, hint: str
+) -> None:
+    stage = httpx.Response(status, json={"error": 'Package "@acme/core" not found'})
+    dist = {"integrity": document.integrity("ab" * 64)}
+    server = Npm(stage=stage, shown={"versions": {"0.9.0": {"dist": dist}}} if known else {})
+
+    async def use(target: Target) -> None:
+        assert await target.registry.lookup(PACKAGE) is None
+        await staging_of(target).stage({PACKAGE: [artifact]})
+
+    with pytest.raises(Rejected, match=f"HTTP {status} Package") as caught:
+        using(server, tmp_path, use, place=place)
+    assert hint in caught.value.hint
 
 
 @pytest.mark.parametrize(

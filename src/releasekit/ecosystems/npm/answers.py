@@ -105,13 +105,15 @@ ANSWERS: Final = Answers(
     moved="npm-registry",
 )
 
-# https://github.com/ffflorian/schemastore-updater/pull/1571 of a name without any version. Others
-# saw npm make a placeholder, 0.0.0-stage, for it.
-_NOT_STAGED: Final = (
-    "A package's first version cannot be staged where npm says so: publish it by hand, or with "
-    "`stage: never` and a token that may publish, then add the trusted publisher. If the package "
-    f"exists: {_TOKEN}, npm answers 404 to those who may not write. If `npm-registry` is not "
-    "npmjs.com, it may know no staging: set `stage: never`."
+# https://github.com/ffflorian/schemastore-updater/pull/1571. Others saw npm make a placeholder,
+# 0.0.0-stage, for a new name.
+FIRST_VERSION: Final = (
+    "npm stages no version of a package that it does not know. Publish the first one by hand, or "
+    "with `stage: never` and a token that may publish; then add the trusted publisher."
+)
+NO_STAGING: Final = (
+    "This registry may know no staging: set `stage: never`. If it does, it answers 404 to those "
+    "who may not write."
 )
 STAGE_ANSWERS: Final = Answers(
     exists=_EXISTS,
@@ -120,7 +122,6 @@ STAGE_ANSWERS: Final = Answers(
         **_BY_STATUS,
         403: f"{_TOKEN}: its owner may not stage this package; a trusted publisher needs `npm "
         "stage publish` among its allowed actions.",
-        **dict.fromkeys((404, 405), _NOT_STAGED),
     },
     moved="npm-registry",
 )

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm.answers import STAGE_ANSWERS, stored_perhaps
+from releasekit.ecosystems.npm.answers import (
+    FIRST_VERSION,
+    NO_STAGING,
+    STAGE_ANSWERS,
+    stored_perhaps,
+)
 from releasekit.ecosystems.npm.waiting import stage_id
-from releasekit.errors import Denied, Transient
+from releasekit.errors import Denied, Rejected, Transient
 from releasekit.model import Action, Staged
 from releasekit.text.json_text import parse_json
 
@@ -74,7 +79,12 @@ class NpmStaging:
     async def _stage(self, package: Package, artifact: Artifact) -> Staged:
         server = self._registry.server
         response, tag = await self._registry.send(package, artifact, "stage")
-        if not STAGE_ANSWERS.accept(response, str(package), redact=server.redact):
+        try:
+            accepted = STAGE_ANSWERS.accept(response, str(package), redact=server.redact)
+        except Rejected as error:
+            error.hint = self._hint(package, response) or error.hint
+            raise
+        if not accepted:
             with stored_perhaps():
                 return await self._there_already(package, artifact, response, tag)
         try:
@@ -103,6 +113,14 @@ class NpmStaging:
             # Something else of the package was being saved.
             raise Transient(f"{package}: {words}")
         return Staged(url=self._url(""), tag=tag)
+
+    def _hint(self, package: Package, response: httpx.Response) -> str:
+        """Of a 404, which has several causes; empty where there is nothing to add."""
+        if response.status_code not in {404, 405}:
+            return ""
+        if self._registry.is_new(package.id):
+            return FIRST_VERSION
+        return "" if self._registry.is_npmjs else NO_STAGING
 
     def _at(self, found: Waiting, tag: str = "") -> Staged:
         return Staged(id=found.id, url=self._url(found.id), tag=found.tag or tag)
