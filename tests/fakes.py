@@ -133,6 +133,7 @@ def config(root: Path, **changes: object) -> Config:
         "results_file": None,
         "format": "table",
         "fix": False,
+        "yes": False,
         "summary": True,
         "annotations": True,
         "build_sandbox": "off",

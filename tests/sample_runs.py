@@ -20,6 +20,7 @@ from releasekit.model import (
     Report,
     Result,
     Span,
+    Staged,
 )
 
 ROOT = Path("/work space/repository")
@@ -78,6 +79,7 @@ def result(
     url: str = "",
     artifacts: tuple[Artifact, ...] = (),
     spans: tuple[Span, ...] = (),
+    staged: Staged | None = None,
 ) -> Result:
     return Result(
         package=package(name, version),
@@ -90,6 +92,7 @@ def result(
         url=url,
         artifacts=artifacts,
         spans=spans,
+        staged=staged,
     )
 
 
@@ -123,6 +126,23 @@ def report(
 
 def outcomes(*kinds: Outcome, dry_run: bool = False) -> Report:
     return report(*(result(f"p{n}", kind) for n, kind in enumerate(kinds)), dry_run=dry_run)
+
+
+def staged_report() -> Report:
+    """One published, two staged, one of another kind blocked by one of them."""
+    return report(
+        result("core"),
+        result(
+            "http",
+            Outcome.STAGED,
+            reason="accepted; it waits for a person's approval",
+            staged=Staged(id="5f0c", url="https://registry.example/staged/5f0c", tag="next"),
+            artifacts=(artifact("http-1.0.0.tgz"),),
+        ),
+        result("extras", Outcome.STAGED, staged=Staged()),
+        result("app", Outcome.BLOCKED, reason="needs pypi:http, which is staged"),
+        edges={"http": ("core",), "app": ("http", "core")},
+    )
 
 
 def partial_report() -> Report:

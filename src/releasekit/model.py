@@ -332,7 +332,8 @@ class Report:
     """A finished run; `results` holds every planned package once, in publish order.
 
     `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the
-    packages that are never published.
+    packages that are never published. `registries` maps each ecosystem to the URL its packages go
+    to.
     """
 
     run_id: str
@@ -345,3 +346,4 @@ class Report:
     results: tuple[Result, ...] = ()
     private: tuple[Package, ...] = ()
     edges: Mapping[PackageId, frozenset[PackageId]] = field(default_factory=dict)
+    registries: Mapping[str, str] = field(default_factory=dict)

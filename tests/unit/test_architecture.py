@@ -23,7 +23,17 @@ TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
     *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
-    *("warnings", "summary", "plans", "results", "joined", "live", "progress", "redacted"),
+    *(
+        "warnings",
+        "notices",
+        "summary",
+        "plans",
+        "results",
+        "joined",
+        "live",
+        "progress",
+        "redacted",
+    ),
 )
 HOST = (
     *("folder", "durable", "flock", "contents", "files", "outlet"),
@@ -77,7 +87,7 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "body", "client", "credentials", "identity"),
+    ("http", "origins", "circuit", "body", "client", "download", "credentials", "identity"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

@@ -114,6 +114,10 @@ def test_versions_that_were_followed_are_left_out() -> None:
         ([outcome("two", "1", Outcome.ALREADY_PUBLISHED)], False),
         ([outcome("one", "1", Outcome.PUBLISHED), intent("two", "1")], True),
         ([outcome("one", "1", Outcome.PUBLISHED), built("two", "1")], False),
+        ([outcome("one", "1", Outcome.STAGED)], True),
+        ([outcome("one", "1", Outcome.STAGED), outcome("two", "1", Outcome.CANCELLED)], True),
+        ([outcome("one", "1", Outcome.STAGED), outcome("one", "1", Outcome.FAILED)], True),
+        ([outcome("one", "1", Outcome.STAGED), outcome("two", "1", Outcome.PUBLISHED)], False),
     ],
 )
 def test_an_upload_that_nobody_knows_the_end_of_stays(

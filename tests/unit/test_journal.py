@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
-from releasekit.model import Artifact, Outcome, Package, PackageId
+from releasekit.host.scrub import Redactor
+from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
 from releasekit.state.history import encode, fold
 from releasekit.state.journal import History, HistoryEntry, Intent, Journal, Run, read_history
 
@@ -274,6 +275,64 @@ def test_an_upload_is_uncertain_until_somebody_has_asked(
     assert entry.uncertain is uncertain
 
 
+STAGED = Staged(id="5f0c", url="https://r.test/staged/5f0c", tag="latest")
+
+
+@pytest.mark.parametrize(
+    ("then", "staged", "uncertain"),
+    [
+        (Outcome.STAGED, STAGED, False),
+        (Outcome.CANCELLED, STAGED, False),
+        (Outcome.FAILED, STAGED, False),  # rejected: no later run stages it again
+        (Outcome.REMOVED, STAGED, False),
+        (Outcome.PUBLISHED, None, False),
+        (Outcome.ALREADY_PUBLISHED, None, False),
+        (None, None, True),
+    ],
+)
+def test_what_is_staged_stays_so_until_it_is_seen_or_sent_again(
+    tmp_path: Path, then: Outcome | None, staged: Staged | None, uncertain: bool
+) -> None:
+    """R16, R17"""
+    for run_id in ("first", "second"):
+        journal = Journal.open(tmp_path, run_id=run_id)
+        start(journal)
+        if run_id == "first":
+            asyncio.run(journal.intent(CORE, registry="https://r.test/", digests=DIGESTS))
+            journal.outcome(CORE, Outcome.STAGED, "accepted", staged=STAGED)
+        elif then is None:
+            asyncio.run(journal.intent(CORE, registry="https://r.test/", digests=DIGESTS))
+        else:
+            where = STAGED if then is Outcome.STAGED else None
+            journal.outcome(CORE, then, "why", staged=where)
+        journal.close()
+    entry = read_history(tmp_path).entry(CORE)
+    assert entry is not None
+    assert (entry.staged, entry.uncertain, entry.outcome) == (staged, uncertain, then)
+
+
+def test_where_something_is_staged_holds_no_secret(tmp_path: Path) -> None:
+    """R34"""
+    redact = Redactor(["hunter2"])
+    journal = Journal.open(tmp_path, run_id="run", redact=redact)
+    start(journal)
+    journal.outcome(CORE, Outcome.STAGED, "", staged=Staged(url="https://r.test/hunter2"))
+    entry = read_history(tmp_path).entry(CORE)
+    assert entry is not None
+    assert entry.staged == Staged(url="https://r.test/***")
+    journal.close()
+
+
+@pytest.mark.parametrize("staged", [[], "id", {"id": 1}, {"url": None}])
+def test_a_staged_outcome_of_another_shape_is_an_error(tmp_path: Path, staged: object) -> None:
+    """R32"""
+    line = record(event="outcome", package="pypi:a", version="1", outcome="staged", reason="")
+    fields = {**json.loads(line), "staged": staged}
+    fields.pop("crc")
+    with pytest.raises(JournalError, match="line 1 is not a record"):
+        fold(encode(fields), state_directory=tmp_path)
+
+
 def test_a_rebuild_does_not_forget_an_upload_nobody_knows_about(
     journal: Journal, tmp_path: Path
 ) -> None:
@@ -531,9 +590,9 @@ def test_sound_lines_that_are_no_objects_are_an_error(tmp_path: Path) -> None:
 
 def test_a_journal_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     """R33"""
-    data = record(v=3, event="something new")
+    data = record(v=4, event="something new")
     (tmp_path / "journal.jsonl").write_bytes(data)
-    with pytest.raises(JournalNewer, match="schema 3; this version knows 2 at most"):
+    with pytest.raises(JournalNewer, match="schema 4; this version knows 3 at most"):
         Journal.open(tmp_path, run_id="run")
     assert (tmp_path / "journal.jsonl").read_bytes() == data
 
@@ -550,7 +609,13 @@ def test_journals_of_older_versions_replay(path: Path) -> None:
 
 
 def _summary(history: History) -> Mapping[str, object]:
+    staged = {
+        f"{package} {version}": [entry.staged.id, entry.staged.url, entry.staged.tag]
+        for (package, version), entry in history.entries.items()
+        if entry.staged
+    }
     return {
+        **({"staged": staged} if staged else {}),
         "runs": [[run.id, run.commit, run.result] for run in history.runs],
         "entries": {
             f"{package} {version}": [

@@ -11,19 +11,30 @@ from releasekit.report import (
     checksums,
     exit_code,
     headline,
+    notices,
     outputs,
     plan_outputs,
     verdict_of,
 )
 from releasekit.report.text import columns, seconds
-from sample_runs import artifact, mixed_plan, outcomes, partial_report, plan, report, result, step
+from sample_runs import (
+    artifact,
+    mixed_plan,
+    outcomes,
+    partial_report,
+    plan,
+    report,
+    result,
+    staged_report,
+    step,
+)
 
 if TYPE_CHECKING:
     from releasekit.model import Report
 
 PUBLISHED, ALREADY, FAILED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome.FAILED
 UNKNOWN, BLOCKED = Outcome.UNKNOWN, Outcome.BLOCKED
-REMOVED, CANCELLED = Outcome.REMOVED, Outcome.CANCELLED
+REMOVED, CANCELLED, STAGED = Outcome.REMOVED, Outcome.CANCELLED, Outcome.STAGED
 
 
 @pytest.mark.parametrize(
@@ -95,6 +106,50 @@ REMOVED, CANCELLED = Outcome.REMOVED, Outcome.CANCELLED
             130,
             "Dry run: 0 of 1 package would be published, 1 cancelled",
         ),
+        (outcomes(STAGED), "staged", 0, "The package is staged, for a person to approve"),
+        (
+            outcomes(STAGED, STAGED),
+            "staged",
+            0,
+            "All 2 packages are staged, for a person to approve",
+        ),
+        (
+            outcomes(*[PUBLISHED] * 12, *[STAGED] * 8),
+            "staged",
+            0,
+            "12 of 20 packages published, 8 staged",
+        ),
+        (
+            outcomes(ALREADY, STAGED),
+            "staged",
+            0,
+            "0 of 2 packages published, 1 already there, 1 staged",
+        ),
+        (staged_report(), "staged", 0, "1 of 4 packages published, 2 staged, 1 blocked"),
+        (
+            outcomes(PUBLISHED, STAGED, FAILED),
+            "partial",
+            1,
+            "1 of 3 packages published, 1 staged, 1 failed",
+        ),
+        (
+            outcomes(STAGED, UNKNOWN),
+            "failure",
+            1,
+            "0 of 2 packages published, 1 staged, 1 unknown",
+        ),
+        (
+            outcomes(STAGED, CANCELLED),
+            "cancelled",
+            130,
+            "0 of 2 packages published, 1 staged, 1 cancelled",
+        ),
+        (
+            outcomes(STAGED, REMOVED, dry_run=True),
+            "staged",
+            0,
+            "Dry run: 1 of 2 packages would be published, 1 staged",
+        ),
     ],
 )
 def test_verdict_exit_code_and_headline_tell_the_same(
@@ -104,7 +159,27 @@ def test_verdict_exit_code_and_headline_tell_the_same(
     assert (verdict_of(run), exit_code(run), headline(run)) == (word, code, sentence)
 
 
-@pytest.mark.parametrize("outcome", [kind for kind in Outcome if not kind.done])
+@pytest.mark.parametrize(
+    ("edges", "word"),
+    [
+        ({"p1": ("p0",), "p2": ("p1",)}, "staged"),
+        ({"p1": ("p0", "p3"), "p2": ("p1",)}, "staged"),
+        ({"p1": ("p0",)}, "partial"),
+        ({"p1": ("p0", "p4"), "p2": ("p1",)}, "partial"),
+        ({"p1": ("p0",), "p2": ("p1", "p4")}, "partial"),
+    ],
+)
+def test_what_is_blocked_waits_for_approval_where_nothing_else_blocks_it(
+    edges: dict[str, tuple[str, ...]], word: Verdict
+) -> None:
+    """R4"""
+    kinds = {"p0": STAGED, "p3": PUBLISHED, "p4": FAILED, "p1": BLOCKED, "p2": BLOCKED}
+    needed = {"p0", "p1", "p2", "p3"} | {need for needs in edges.values() for need in needs}
+    results = [result(name, kind) for name, kind in kinds.items() if name in needed]
+    assert verdict_of(report(*results, edges=edges)) == word
+
+
+@pytest.mark.parametrize("outcome", {kind for kind in Outcome if not kind.done} - {STAGED})
 def test_an_incomplete_release_never_exits_with_0(outcome: Outcome) -> None:
     """R4"""
     assert exit_code(outcomes(PUBLISHED, outcome)) != 0
@@ -121,6 +196,7 @@ def test_outputs_list_every_package_under_its_outcome() -> None:
     assert lists == {
         "published": ["core", "http"],
         "already-published": ["extras"],
+        "staged": [],
         "failed": ["broken"],
         "unknown": [],
         "blocked": ["app"],
@@ -144,8 +220,42 @@ def test_outputs_describe_a_package() -> None:
     }
 
 
+def test_outputs_say_where_what_is_staged_is_approved() -> None:
+    """Of a large release, too, its name is left."""
+    rows = json.loads(outputs(staged_report())["staged-packages"])
+    assert [(row["name"], row["stage-id"], row["url"]) for row in rows] == [
+        ("http", "5f0c", "https://registry.example/staged/5f0c"),
+        ("extras", "", ""),
+    ]
+    assert "stage-id" not in json.loads(outputs(staged_report())["published-packages"])[0]
+
+
+def test_notices_say_what_waits() -> None:
+    found = [(level, notes) for level, notes in notices(staged_report()) if notes]
+    assert found == [
+        (
+            "notice",
+            [
+                (
+                    "2 packages wait for approval",
+                    "pypi:http, pypi:extras: approve with `releasekit approve`",
+                )
+            ],
+        )
+    ]
+    (_, notes), *_ = (each for each in notices(outcomes(STAGED)) if each[1])
+    assert notes[0][0] == "1 package waits for approval"
+
+
 @pytest.mark.parametrize(
-    "run", [outcomes(ALREADY), outcomes(FAILED), outcomes(REMOVED, dry_run=True), outcomes()]
+    "run",
+    [
+        outcomes(ALREADY),
+        outcomes(FAILED),
+        outcomes(STAGED),
+        outcomes(REMOVED, dry_run=True),
+        outcomes(),
+    ],
 )
 def test_published_is_false_when_this_run_published_nothing(run: Report) -> None:
     assert outputs(run)["published"] == "false"

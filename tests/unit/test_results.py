@@ -14,7 +14,17 @@ from releasekit.errors import ConfigError
 from releasekit.model import Action, Outcome, PackageId, Span
 from releasekit.report import join, load_results, results_json, results_table, summary
 from releasekit.report.record import Record
-from sample_runs import hostile_text, outcomes, package, partial_report, plan, report, result, step
+from sample_runs import (
+    hostile_text,
+    outcomes,
+    package,
+    partial_report,
+    plan,
+    report,
+    result,
+    staged_report,
+    step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +43,14 @@ def test_the_schema_is_one() -> None:
 
 @pytest.mark.parametrize(
     "run",
-    [partial_report(), outcomes(), outcomes(*Outcome), outcomes(Outcome.REMOVED, dry_run=True)],
+    [
+        partial_report(),
+        staged_report(),
+        outcomes(),
+        outcomes(*Outcome),
+        outcomes(Outcome.REMOVED, dry_run=True),
+        replace(outcomes(), registries={"npm": "https://registry.npmjs.org/"}),
+    ],
 )
 def test_results_are_valid_by_the_published_schema(run: Report) -> None:
     Draft202012Validator(SCHEMA).validate(json.loads(results_json(run)))
@@ -58,10 +75,15 @@ def test_results_hold_every_package_once_in_publish_order() -> None:
     }
 
 
-def test_loaded_results_tell_the_same() -> None:
-    loaded = load_results(results_json(partial_report()))
-    assert results_json(loaded) == results_json(partial_report())
-    assert summary(loaded) == summary(partial_report())
+@pytest.mark.parametrize(
+    "run", [partial_report(), replace(staged_report(), registries={"pypi": "https://x.example/"})]
+)
+def test_loaded_results_tell_the_same(run: Report) -> None:
+    loaded = load_results(results_json(run))
+    assert results_json(loaded) == results_json(run)
+    assert summary(loaded) == summary(run)
+    assert loaded.registries == run.registries
+    assert [each.staged for each in loaded.results] == [each.staged for each in run.results]
 
 
 @given(hostile_text)
@@ -101,6 +123,10 @@ def first(document: dict[str, object]) -> dict[str, object]:
         ("{}", "a.json: 'schema' is missing"),
         (broken(lambda d: d.update(schema=2)), "a.json: schema 2 is not known"),
         (broken(lambda d: d.update(schema=True)), "a.json: 'schema' must be a whole number"),
+        (broken(lambda d: d.update(registries=[])), "a.json: registries: must be an object, not"),
+        (broken(lambda d: d.update(registries={"npm": 1})), "registries: 'npm' must be text"),
+        (broken(lambda d: first(d).update(staged="")), "packages[0]: staged: must be an object"),
+        (broken(lambda d: first(d).update(staged={"id": ""})), "staged: 'url' is missing"),
         (broken(lambda d: d.update(run_id=1)), "a.json: 'run_id' must be text, not 1"),
         (broken(lambda d: d.update(dry_run=0)), "a.json: 'dry_run' must be true or false, not 0"),
         (broken(lambda d: d.update(duration_s=-1)), "a.json: 'duration_s' must be a number of sec"),
@@ -113,7 +139,7 @@ def first(document: dict[str, object]) -> dict[str, object]:
         (broken(lambda d: d.update(packages=[first(d)] * 2)), "a.json: pypi:core is listed more"),
         (
             broken(lambda d: first(d).update(outcome="fine")),
-            "a.json: packages[0]: 'outcome' must be one of published, already-published, failed, ",
+            "a.json: packages[0]: 'outcome' must be one of published, already-published, staged, ",
         ),
         (
             broken(lambda d: first(d).update(log=["a", 1])),
@@ -147,7 +173,8 @@ def test_join_puts_the_parts_of_a_release_together() -> None:
         started_at="2026-11-20T12:00:30+00:00",
     )
     late = report(result("core"), run_id="a", private=(package("tools"),))
-    joined = join([early, late])
+    joined = join([replace(early, registries={"pypi": "https://x.example/"}), late])
+    assert joined.registries == {"pypi": "https://x.example/"}
     assert [row.package.id for row in joined.results] == [CORE, HTTP]
     assert joined.run_id == "a+b"
     assert joined.started_at == "2026-11-20T12:00:00+00:00"
@@ -166,6 +193,8 @@ def test_join_puts_the_parts_of_a_release_together() -> None:
         (Outcome.ALREADY_PUBLISHED, Outcome.UNKNOWN, Outcome.ALREADY_PUBLISHED),
         (Outcome.FAILED, Outcome.UNKNOWN, Outcome.UNKNOWN),
         (Outcome.BLOCKED, Outcome.FAILED, Outcome.FAILED),
+        (Outcome.STAGED, Outcome.PUBLISHED, Outcome.PUBLISHED),
+        (Outcome.BLOCKED, Outcome.STAGED, Outcome.STAGED),
         (Outcome.REMOVED, Outcome.CANCELLED, Outcome.CANCELLED),
     ],
 )
@@ -236,6 +265,7 @@ def test_what_builds_were_kept_from_is_told_everywhere() -> None:
 
 
 def test_earlier_versions_did_not_tell_it() -> None:
-    document = json.loads(results_json(outcomes()))
-    del document["builds"]
-    assert load_results(json.dumps(document)).builds == ""
+    document = json.loads(results_json(outcomes(Outcome.PUBLISHED)))
+    del document["builds"], document["registries"], document["packages"][0]["staged"]
+    loaded = load_results(json.dumps(document))
+    assert (loaded.builds, loaded.registries, loaded.results[0].staged) == ("", {}, None)

@@ -75,6 +75,7 @@ def test_summary_names_private_packages_and_why() -> None:
     [
         (partial_report(), "Fix what is named below first. Then run it again to finish"),
         (outcomes(Outcome.CANCELLED), "The run was cancelled. Then run it again to finish"),
+        (outcomes(Outcome.STAGED), "(`releasekit approve`). Then run it again to finish"),
     ],
 )
 def test_summary_of_an_unfinished_release_says_how_to_finish(run: Report, words: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
-from releasekit.config.declaration import COMMANDS, Command
+from releasekit.config.declaration import COMMANDS, DECIDE, Command
 from releasekit.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ exit codes:
   130  cancelled
 """
 _HELP: Final = """\
-usage: releasekit COMMAND [ROOT] [--FLAG ...]
+usage: releasekit COMMAND [ROOT | RESULTS] [--FLAG ...]
 
 {about}
 
@@ -43,6 +43,7 @@ examples:
   releasekit plan --format mermaid               the same as a graph
   releasekit publish --registry dir:./registry   into a directory that pip can install from
   RELEASEKIT_PYPI_TOKEN=... releasekit publish   to pypi.org
+  releasekit approve results.json                what a run has staged, as its maintainer
 
 Every flag is an input of the action and a variable, --max-retries and RELEASEKIT_MAX_RETRIES;
 most are keys of releasekit.toml too. Secrets are variables only. A flag beats a variable, which
@@ -67,11 +68,12 @@ def parse_command_line(
         raise _not_understood(unknown, command, declared, argv)
     texts = dict(_texts(vars(found)))
     labels = {name: f"--{name}" for name in texts}
-    if found.root:
-        if "working-directory" in texts:
-            raise ConfigError("ROOT and --working-directory are the same input; write one of them")
-        texts["working-directory"] = found.root
-        labels["working-directory"] = "ROOT"
+    if found.place:
+        name, metavar, _ = _positional(command)
+        if name in texts:
+            raise ConfigError(f"{metavar} and --{name} are the same input; write one of them")
+        texts[name] = found.place
+        labels[name] = metavar
     inputs = declared.from_environment(environment)
     return replace(declared.adding(inputs, texts, labels), mode=command)
 
@@ -118,7 +120,8 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("root", nargs="?", metavar="ROOT", help="the workspace; default: here")
+    _, metavar, about = _positional(command)
+    parser.add_argument("place", nargs="?", metavar=metavar, help=about)
     add: dict[str, Callable[..., object]] = {}
     for ecosystem in declared.ecosystems.values():
         group = parser.add_argument_group(ecosystem.title)
@@ -127,6 +130,14 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         if command in declaration.commands:
             _add_flag(add.get(declaration.name, parser.add_argument), declaration)
     return parser
+
+
+def _positional(command: Command) -> tuple[str, str, str]:
+    """The input that needs no flag: its name, how it is called, and what it is."""
+    if command in DECIDE:
+        about = "results.json of the run that staged; default: the one in the state directory"
+        return "results-file", "RESULTS", about
+    return "working-directory", "ROOT", "the workspace; default: here"
 
 
 def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
@@ -161,7 +172,7 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         match value:
             case bool():
                 yield name, str(value).lower()
-            case str() if name != "root":
+            case str() if name != "place":
                 yield name, value
             case list():
                 yield name, "\n".join(value)
@@ -180,8 +191,9 @@ def _not_understood(
     flag = word.partition("=")[0]
     position = [*argv, word].index(word) + 1
     if not word.startswith("-"):
+        what = "file of results" if command in DECIDE else "workspace"
         return ConfigError(
-            f"argument {position} is one too many: releasekit {command} takes one workspace, "
+            f"argument {position} is one too many: releasekit {command} takes one {what}, "
             "and flags",
             hint=hint,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
+from releasekit.cli.approve import decide
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import (
     Session,
@@ -26,7 +27,7 @@ from releasekit.host import durable
 from releasekit.host.files import read_text
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
-from releasekit.model import Action, Outcome, Report
+from releasekit.model import Action, Report
 from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
 from releasekit.plan.warnings import refuse_errors
@@ -43,13 +44,13 @@ from releasekit.state.unsealed import as_taken_back, set_aside
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
-    from releasekit.model import Plan, Result
+    from releasekit.model import Plan
     from releasekit.scheduler.patience import Patience
     from releasekit.state.history import History
 
@@ -64,6 +65,8 @@ async def run(config: Config, session: Session) -> int:
             return await plan(config, session)
         case "publish":
             return await publish(config, session)
+        case "approve" | "reject":
+            return await decide(config, session)
         case "report":
             return await join(config, session)
         case "doctor":
@@ -288,6 +291,7 @@ class _Run:
                 results=self.sandbox.explained(release.results()),
                 private=self.plan.private,
                 edges=self.plan.edges(),
+                registries=self.plan.registries,
             )
             made = redacted.report(made)
             progress.end(made)
@@ -373,19 +377,8 @@ def tell(made: Report, config: Config, session: Session) -> None:
     if config.summary:
         actions.summary(report.summary(made))
     if config.annotations:
-        failed = [
-            result for result in made.results if result.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
-        ]
-        actions.annotate("error", _annotations(failed))
-        # It is published, but what should have followed did not.
-        owing = [result for result in made.results if result.outcome.done and result.hint]
-        actions.annotate("warning", _annotations(owing))
-        warned = [(result.package, result.warnings) for result in made.results]
-        actions.annotate("warning", report.warning_annotations(warned))
-
-
-def _annotations(results: Iterable[Result]) -> list[tuple[str, str]]:
-    return [(f"{result.package} {result.outcome}", result.reason) for result in results]
+        for level, notes in report.notices(made):
+            actions.annotate(level, notes)
 
 
 def _now() -> str:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from releasekit.config.declaration import DECIDE
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import (
     FILENAME,
@@ -69,6 +70,7 @@ class Config:
     results_file: Path | None
     format: Literal["table", "json", "mermaid"]
     fix: bool
+    yes: bool
     summary: bool
     annotations: bool
     build_sandbox: Wanted
@@ -170,11 +172,10 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         registries=locations.registries(),
         ecosystem_inputs=locations.ecosystem_inputs(),
         state_directory=locations.state_directory(),
-        results_file=(
-            locations.outlet("results_file") if inputs.mode in {"publish", "report"} else None
-        ),
+        results_file=_results_file(inputs, locations),
         format=inputs.format,
         fix=inputs.fix,
+        yes=inputs.yes,
         summary=inputs.summary,
         annotations=inputs.annotations,
         build_sandbox=inputs.build_sandbox,
@@ -186,6 +187,13 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         extra_dependencies=file.dependencies,
         levels=replace(file.levels, strict=inputs.strict),
     )
+
+
+def _results_file(inputs: Inputs, locations: Locations) -> Path | None:
+    """Where results are written, or, for what is decided about them, read."""
+    if inputs.mode in DECIDE:
+        return locations.path("results_file")
+    return locations.outlet("results_file") if inputs.mode in {"publish", "report"} else None
 
 
 def cpu_count() -> int:

@@ -32,17 +32,22 @@ Kind = Literal[
     "index",
     "secret",
 ]
-Command = Literal["plan", "publish", "report", "doctor"]
+Command = Literal["plan", "publish", "approve", "reject", "report", "doctor"]
 Place = Literal["action", "flag", "file"]
 
 COMMANDS: Final[Mapping[Command, str]] = {
     "plan": "Show what would be published, and in which order. Changes nothing.",
     "publish": "Publish every package that is not published yet, dependencies first.",
+    "approve": "Review what a release has staged, and let it out, dependencies first.",
+    "reject": "Take back what a release has staged.",
     "report": "Join the results of several jobs into one summary.",
     "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
 }
 ALL: Final = frozenset(COMMANDS)
 PUBLISH: Final = frozenset[Command]({"publish"})
+# What a person does with what a run has left, on a machine of theirs.
+DECIDE: Final = frozenset[Command]({"approve", "reject"})
+RUNS: Final = DECIDE | {"plan", "publish"}
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
 
 NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
@@ -86,6 +91,11 @@ class Declaration:
         """
         places = frozenset[Place]({"action"})
         return cls(help, "secret", name=name, commands=PUBLISH, places=places)
+
+    @classmethod
+    def personal_secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
+        """As `secret`, of the person who decides, so that no workflow is given it."""
+        return cls(help, "secret", name=name, commands=DECIDE, places=frozenset())
 
     @property
     def variable(self) -> str:

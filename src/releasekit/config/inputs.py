@@ -10,10 +10,12 @@ from typing import Annotated, Literal
 
 from releasekit.config.declaration import (
     ALL,
+    DECIDE,
     FLAG_ONLY,
     NOT_IN_FILE,
     PUBLISH,
     REPORTS,
+    RUNS,
     Command,
     Declaration,
 )
@@ -127,6 +129,7 @@ class Inputs:
             "int",
             minimum=0,
             maximum=20,
+            commands=RUNS,
         ),
     ] = 3
     retry_base_delay: Annotated[
@@ -136,6 +139,7 @@ class Inputs:
             "duration",
             minimum=0,
             maximum=60,
+            commands=RUNS,
         ),
     ] = 1.0
     max_wait: Annotated[
@@ -146,6 +150,7 @@ class Inputs:
             "duration",
             minimum=0,
             maximum=7 * 86_400,
+            commands=RUNS,
         ),
     ] = 3600.0
     task_timeout: Annotated[
@@ -156,6 +161,7 @@ class Inputs:
             "duration",
             minimum=1,
             maximum=86_400,
+            commands=RUNS,
         ),
     ] = 600.0
     deadline: Annotated[
@@ -190,6 +196,7 @@ class Inputs:
             "What a dependent waits for: its dependency is `visible` on the registry, or only "
             "`accepted` by it.",
             "choice",
+            commands=RUNS - {"reject"},
         ),
     ] = "visible"
     stage: Annotated[
@@ -322,6 +329,10 @@ class Inputs:
         Declaration(
             "Repair what was found.", "bool", commands=frozenset({"doctor"}), places=FLAG_ONLY
         ),
+    ] = False
+    yes: Annotated[
+        bool,
+        Declaration("Decide without being asked.", "bool", commands=DECIDE, places=FLAG_ONLY),
     ] = False
     own: Mapping[str, object] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)

@@ -68,8 +68,10 @@ class Approval(Protocol):
         """
         ...
 
-    async def is_visible(self, recorded: Result) -> bool:
-        """Whether everybody can install it; raises DigestMismatch where that is other bytes."""
+    async def is_visible(self, recorded: Result, into: Path) -> bool:
+        """Whether everybody can install it; raises DigestMismatch where that is other bytes. What
+        has to be downloaded for that goes to `into`, as below.
+        """
         ...
 
     async def last_published(self, recorded: Result, into: Path) -> Contents | None:

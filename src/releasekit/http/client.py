@@ -215,7 +215,7 @@ async def send(
     except httpx.TransportError as error:
         if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
             circuit.failed(_describe(error))
-        raise _broken(request, error) from error
+        raise broken(request, error) from error
     whole = with_body(response, body)
     if circuit is not None:
         circuit.reached = True
@@ -250,7 +250,7 @@ async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
                 check(response, describe_request(request), redact=policy.redact)
             if response.next_request is None:
                 return response
-            request = _redirected(request, response.next_request)
+            request = redirected(request, response.next_request)
         raise Rejected(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
 
     return await retry(attempt, policy)
@@ -349,7 +349,7 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
-def _redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
+def redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     if not is_safe(target.url):
         raise Rejected(
             f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https"
@@ -366,7 +366,7 @@ def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
     return request.method in _LOOKS and isinstance(error, _NEVER_SENT)
 
 
-def _broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
+def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
     reason = f"{describe_request(request)}: {_describe(error)}"
     proxy = proxy_of(request.url) if isinstance(error, _NEVER_SENT) else None
     hint = ""

@@ -71,7 +71,7 @@ class Events:
         if package.id in self._ended:
             return
         self._ended.add(package.id)
-        self._journal.outcome(package, result.outcome, result.reason)
+        self._journal.outcome(package, result.outcome, result.reason, staged=result.staged)
         self._watch(
             Event(
                 package=package.id,

@@ -6,6 +6,7 @@ Everything here is a pure function of a `Report` or a `Plan`; writing is the cal
 from __future__ import annotations
 
 from releasekit.report.joined import join
+from releasekit.report.notices import notices
 from releasekit.report.outputs import checksums, outputs, plan_outputs
 from releasekit.report.plans import (
     plan_headline,
@@ -26,6 +27,7 @@ __all__ = [
     "headline",
     "join",
     "load_results",
+    "notices",
     "outputs",
     "plan_headline",
     "plan_json",

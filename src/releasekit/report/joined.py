@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from releasekit.model import Plan
 
-# What holds when jobs disagree about a package. One that saw it on the registry is right, "unknown"
-# must not become "failed", and a job that had no part in it does not count.
+# What holds when jobs disagree about a package. One that saw it on the registry is right, as is one
+# that the registry told that it is staged, "unknown" must not become "failed", and a job that had
+# no part in it does not count.
 _RANK = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
+    Outcome.STAGED,
     Outcome.UNKNOWN,
     Outcome.FAILED,
     Outcome.BLOCKED,
@@ -56,6 +58,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         results=tuple(results[name] for name in _publish_order(edges)),
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
+        registries={name: url for run in runs for name, url in run.registries.items()},
     )
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _STYLES: Final = {
     Outcome.PUBLISHED: "green",
     Outcome.ALREADY_PUBLISHED: "dim",
+    Outcome.STAGED: "cyan",
     Outcome.FAILED: "bold red",
     Outcome.UNKNOWN: "bold yellow",
     Outcome.BLOCKED: "yellow",

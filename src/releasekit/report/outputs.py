@@ -22,6 +22,7 @@ _BUDGET: Final = 450_000
 _LISTED: Final = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
+    Outcome.STAGED,
     Outcome.FAILED,
     Outcome.UNKNOWN,
     Outcome.BLOCKED,
@@ -81,6 +82,7 @@ def _row(result: Result, *, brief: bool) -> dict[str, object]:
         "reason": clip(visible(result.reason), 500),
         "attempts": result.attempts,
         "duration_s": round(result.duration_s, 3),
+        **({"url": result.staged.url, "stage-id": result.staged.id} if result.staged else {}),
     }
 
 

@@ -33,12 +33,14 @@ _WORDS: Final = {
     Action.PUBLISH: "to build and publish",
     Action.UPLOAD: "to upload as built before",
     Action.KEEP: "already published",
+    Action.AWAIT: "waiting for approval",
     Action.REFUSE: "refused",
 }
 _STYLES: Final = {
     Action.PUBLISH: "done",
     Action.UPLOAD: "done",
     Action.KEEP: "kept",
+    Action.AWAIT: "doubt",
     Action.REFUSE: "failed",
 }
 _FEW: Final = 3

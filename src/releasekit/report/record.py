@@ -75,6 +75,14 @@ class Record:
             return self._wrong(key, "a list of texts")
         return tuple(cast("list[str]", values))
 
+    def record(self, key: str) -> Self:
+        return self._of(self._get(key), f"{self.where}: {key}")
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """Names to texts."""
+        inner = self.record(key)
+        return {name: inner.text(name) for name in inner.values}
+
     def records(self, key: str) -> tuple[Self, ...]:
         return tuple(
             self._of(value, f"{self.where}: {key}[{index}]")

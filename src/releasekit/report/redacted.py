@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from releasekit.model import Staged
 from releasekit.text.escape import bare_urls
 
 if TYPE_CHECKING:
@@ -49,8 +50,16 @@ class Redacted:
             hint=self.redact(result.hint),  # it may link to a section of a page
             log=tuple(map(self.redact, result.log)),
             url=self.text(result.url),
+            staged=self._staged(result.staged),
             warnings=self._warnings(result.warnings),
         )
+
+    def _staged(self, staged: Staged | None) -> Staged | None:
+        if staged is None:
+            return None
+        # The link is where a person has to go: it stays whole.
+        id_, url, tag = map(self.redact, (staged.id, staged.url, staged.tag))
+        return Staged(id=id_, url=url, tag=tag)
 
     def _warnings(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         return tuple(replace(each, message=self.text(each.message)) for each in warnings)

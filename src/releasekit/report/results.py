@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, get_args
@@ -22,6 +23,7 @@ from releasekit.model import (
     Report,
     Result,
     Span,
+    Staged,
     WarningName,
 )
 from releasekit.report.record import Record
@@ -45,6 +47,7 @@ def results_json(report: Report) -> str:
         "duration_s": round(report.duration_s, 3),
         "dry_run": report.dry_run,
         "builds": report.builds,
+        "registries": dict(sorted(report.registries.items())),
         "result": verdict_of(report),
         "packages": [
             _row(result, report.edges.get(result.package.id, frozenset()))
@@ -74,6 +77,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
         "attempts": result.attempts,
         "duration_s": round(result.duration_s, 3),
         "url": result.url,
+        "staged": asdict(result.staged) if result.staged else None,
         "dependencies": [str(package) for package in sorted(dependencies)],
         "artifacts": [
             {"filename": artifact.filename, "sha256": artifact.sha256, "size": artifact.size}
@@ -113,6 +117,7 @@ def load_results(text: str, where: str = "results.json") -> Report:
         dry_run=record.flag("dry_run"),
         # Results of an earlier version do not say it.
         builds=record.text("builds") if "builds" in record.values else "",
+        registries=record.mapping("registries") if "registries" in record.values else {},
         results=results,
         private=tuple(_package(row, row.text("reason")) for row in record.records("private")),
         edges={
@@ -155,6 +160,7 @@ def _result(row: Record) -> Result:
         attempts=row.count("attempts"),
         duration_s=row.seconds("duration_s"),
         url=row.text("url"),
+        staged=_staged(row),
         artifacts=tuple(
             Artifact(
                 path=Path(artifact.text("filename")),
@@ -176,6 +182,14 @@ def _result(row: Record) -> Result:
             for warning in row.records("warnings")
         ),
     )
+
+
+def _staged(row: Record) -> Staged | None:
+    """None in results of an earlier version, too."""
+    if row.values.get("staged") is None:
+        return None
+    staged = row.record("staged")
+    return Staged(id=staged.text("id"), url=staged.text("url"), tag=staged.text("tag"))
 
 
 def _phase(span: Record) -> Phase:

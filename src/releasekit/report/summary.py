@@ -32,12 +32,14 @@ _ORDER: Final = (
     Outcome.BLOCKED,
     Outcome.CANCELLED,
     Outcome.REMOVED,
+    Outcome.STAGED,
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
 )
 _STYLES: Final = {
     Outcome.PUBLISHED: "done",
     Outcome.ALREADY_PUBLISHED: "kept",
+    Outcome.STAGED: "doubt",
     Outcome.FAILED: "failed",
     Outcome.UNKNOWN: "doubt",
     Outcome.BLOCKED: "blocked",
@@ -108,8 +110,10 @@ def failures_last(report: Report) -> list[Result]:
 def _how_to_finish(report: Report) -> list[str]:
     if all(result.outcome.done for result in report.results) or report.dry_run:
         return []
-    cancelled = verdict_of(report) == "cancelled"
-    first = "The run was cancelled." if cancelled else "Fix what is named below first."
+    first = {
+        "cancelled": "The run was cancelled.",
+        "staged": "Approve what is staged first (`releasekit approve`).",
+    }.get(verdict_of(report), "Fix what is named below first.")
     then = "published packages are left alone, and only what is missing is uploaded"
     return [f"{first} Then run it again to finish: {then}.", ""]
 

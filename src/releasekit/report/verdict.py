@@ -9,14 +9,15 @@ from releasekit.model import Outcome
 from releasekit.report.text import packages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from releasekit.model import Report
+    from releasekit.model import PackageId, Report, Result
 
-Verdict = Literal["success", "partial", "failure", "cancelled", "noop"]
+Verdict = Literal["success", "staged", "partial", "failure", "cancelled", "noop"]
 
 _EXIT_CODES: Final[Mapping[Verdict, int]] = {
     "success": 0,
+    "staged": 0,
     "noop": 0,
     "partial": 1,
     "failure": 1,
@@ -24,6 +25,7 @@ _EXIT_CODES: Final[Mapping[Verdict, int]] = {
 }
 
 _INCOMPLETE: Final = (
+    (Outcome.STAGED, "staged"),
     (Outcome.FAILED, "failed"),
     (Outcome.UNKNOWN, "unknown"),
     (Outcome.BLOCKED, "blocked"),
@@ -35,6 +37,7 @@ _INCOMPLETE: Final = (
 def verdict_of(report: Report) -> Verdict:
     """`partial` when some of the packages are on their registry, whoever put them there.
 
+    `staged` when all that is missing waits for a person's approval, or for what does.
     `cancelled` means that running again is enough; where a package failed, there is more to do.
     A dry run publishes nothing: what it would have uploaded is "removed", and counts as success.
     """
@@ -43,13 +46,36 @@ def verdict_of(report: Report) -> Verdict:
         return "cancelled"
     ready = Outcome.REMOVED if report.dry_run else Outcome.PUBLISHED
     present = outcomes[ready] + outcomes[Outcome.ALREADY_PUBLISHED]
+    held_back = awaiting_approval(report.results, report.edges)
+    if held_back and present + len(held_back) == len(report.results):
+        return "staged"
     if present < len(report.results):
         return "partial" if present else "failure"
     return "success" if outcomes[ready] else "noop"
 
 
+def awaiting_approval(
+    results: Iterable[Result], edges: Mapping[PackageId, Collection[PackageId]]
+) -> frozenset[PackageId]:
+    """What is staged, and what is blocked by nothing else; dependencies come first in `results`."""
+    found: set[PackageId] = set()
+    absent: set[PackageId] = set()
+    for result in results:
+        package, outcome = result.package.id, result.outcome
+        missing = absent.intersection(edges.get(package, ()))
+        if outcome is Outcome.STAGED or (
+            outcome is Outcome.BLOCKED and missing and missing <= found
+        ):
+            found.add(package)
+        if not outcome.done:
+            absent.add(package)
+    return frozenset(found)
+
+
 def exit_code(report: Report) -> int:
-    """0 only if every package of the plan is where it should be."""
+    """0 only if every package of the plan is where it should be, or where a person was to decide
+    about it.
+    """
     return _EXIT_CODES[verdict_of(report)]
 
 
@@ -68,6 +94,8 @@ def headline(report: Report) -> str:
         )
     elif outcomes[Outcome.PUBLISHED] == total:
         first = f"{_all(total)} published"
+    elif outcomes[Outcome.STAGED] == total:
+        return f"{_all(total)} staged, for a person to approve"
     else:
         first = f"{outcomes[Outcome.PUBLISHED]} of {packages(total)} published"
     rest = [(already, "already there"), *((outcomes[kind], word) for kind, word in _INCOMPLETE)]

@@ -2,7 +2,7 @@
 
 What is left out: the trace of runs that are over, and versions of a package that were published and
 followed by another. What is kept is renumbered and sealed again. An upload whose end is unknown is
-never left out, and neither is any record of a run that may still be writing.
+never left out, nor what waits for approval, nor any record of a run that may still be writing.
 """
 
 from __future__ import annotations
@@ -69,16 +69,17 @@ class _Version:
         self._intent: set[int] = set()
         self._intent_run = ""
         self._settling: set[int] = set()
+        self._staged: set[int] = set()
         self._outcome: set[int] = set()
 
     @property
     def indices(self) -> set[int]:
-        return self._built | self._intent | self._settling | self._outcome
+        return self._built | self._intent | self._settling | self._staged | self._outcome
 
     @property
     def settled(self) -> bool:
-        """Whether nothing was ever sent, or it is known what became of it."""
-        return not self._intent or bool(self._settling)
+        """Whether nothing was ever sent, or it is known what became of it for good."""
+        return not self._staged and (not self._intent or bool(self._settling))
 
     def add(self, index: int, record: Mapping[str, Any]) -> None:
         """Forget what the record supersedes, by the rules of `history`."""
@@ -86,10 +87,14 @@ class _Version:
             self._built, self._outcome = {index}, set()
         elif record["event"] == "intent":
             self._intent, self._intent_run = {index}, record["run"]
-            self._settling, self._outcome = set(), set()
+            self._settling, self._staged, self._outcome = set(), set(), set()
         else:
             self._outcome = {index}
             outcome = Outcome(record["outcome"])
+            if outcome is Outcome.STAGED:
+                self._staged = {index}
+            elif outcome.done:
+                self._staged = set()
             failed = outcome is Outcome.FAILED and record["run"] == self._intent_run
             if self._intent and not self._settling and (outcome.done or failed):
                 self._settling = {index}

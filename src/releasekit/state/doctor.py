@@ -255,7 +255,7 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
                 "nobody knows how it ended",
                 hint="Publish again: the registry is asked before anything is sent.",
             )
-        if entry.outcome is None or not entry.outcome.done:
+        if entry.staged is None and (entry.outcome is None or not entry.outcome.done):
             yield from _lost(package, version, entry)
 
 

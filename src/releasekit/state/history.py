@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.errors import JournalError, JournalNewer
-from releasekit.model import Artifact, Outcome, PackageId
+from releasekit.model import Artifact, Outcome, PackageId, Staged
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
     from releasekit.state.seals import Seal
 
-SCHEMA = 2  # since 2 there is `planned`
+SCHEMA = 3  # since 2 there is `planned`, since 3 the outcome "staged"
 # Separators elsewhere, and what no system call takes: NUL, and surrogates that stand for no byte.
 # https://peps.python.org/pep-0383/
 _NO_NAME: Final = re.compile(r"[\\:\x00\ud800-\udc7f\udd00-\udfff]")
@@ -51,7 +51,8 @@ class HistoryEntry:
     `sealed`: then whoever recorded them had our key. Those that `prebuilt` names had been built
     elsewhere; what was built `again`, in the place of such a claim, may differ from what `intent`
     was about. `uncertain`: an upload was begun, and it is not yet known what the registry has of
-    it.
+    it. `staged`: the registry has it and waits for a person, as far as is known. Nothing but a new
+    intent, or the sight of it on the registry, changes that.
     """
 
     version: str
@@ -66,6 +67,7 @@ class HistoryEntry:
     outcome: Outcome | None = None
     reason: str = ""
     uncertain: bool = False
+    staged: Staged | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,12 +253,18 @@ class _Fold:
         intent = Intent(
             run_id=record["run"], registry=record["registry"], digests=record["digests"]
         )
-        self._entry(record).update(intent=intent, outcome=None, reason="", uncertain=True)
+        self._entry(record).update(
+            intent=intent, outcome=None, reason="", uncertain=True, staged=None
+        )
 
     def outcome(self, record: Mapping[str, Any]) -> None:
         entry, outcome = self._entry(record), Outcome(record["outcome"])
         entry.update(outcome=outcome, reason=record["reason"])
-        if outcome.done or (outcome is Outcome.FAILED and _is_of(entry.get("intent"), record)):
+        if outcome is Outcome.STAGED:
+            entry.update(uncertain=False, staged=_staged(record))
+        elif outcome.done:
+            entry.update(uncertain=False, staged=None)
+        elif outcome is Outcome.FAILED and _is_of(entry.get("intent"), record):
             entry["uncertain"] = False
 
     def run_ended(self, record: Mapping[str, Any]) -> None:
@@ -284,9 +292,18 @@ def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:
     return intent is not None and intent.run_id == record["run"]
 
 
+def _staged(record: Mapping[str, Any]) -> Staged:
+    """Nothing but the fact where the record has no more."""
+    values = {name: record.get("staged", {}).get(name, "") for name in ("id", "url", "tag")}
+    if not all(type(value) is str for value in values.values()):
+        raise TypeError(f"staged of outcome is {record['staged']!r}")
+    return Staged(**values)
+
+
 # What each event carries, besides `v run seq at durable event`. A step also has its `attempt`, if
 # it is not the first, and its `error`, if there was one; `built` names the files that were
-# `prebuilt`, if there are any, says whether it was done `again`, and has its `seal`.
+# `prebuilt`, if there are any, says whether it was done `again`, and has its `seal`; the outcome
+# "staged" has the `id`, `url` and `tag` of what is `staged`.
 _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "run_started": [
         ("plan", str),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.model import Artifact, Outcome, Package, PackageId
+    from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
     from releasekit.state.seals import Seal
 
 __all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
@@ -206,9 +207,13 @@ class Journal:
         self._append_for(package, "intent", registry=registry, digests=dict(digests))
         await self._log.sync()
 
-    def outcome(self, package: Package, outcome: Outcome, reason: str) -> None:
+    def outcome(
+        self, package: Package, outcome: Outcome, reason: str, *, staged: Staged | None = None
+    ) -> None:
         """Durable with the next thing awaited: if it is lost, the next run asks the registry."""
-        self._append_for(package, "outcome", outcome=outcome, reason=self._redact(reason))
+        where = asdict(staged) if staged else {}
+        more = {"staged": {key: self._redact(text) for key, text in where.items()}} if where else {}
+        self._append_for(package, "outcome", outcome=outcome, reason=self._redact(reason), **more)
 
     async def run_ended(self, result: str) -> None:
         """The last record; `result` as in the action's output: "success", "partial" and so on."""

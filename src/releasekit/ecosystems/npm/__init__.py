@@ -64,6 +64,10 @@ DECLARATION: Final = EcosystemDeclaration(
             "npm-token",
             "The access token for `npm-registry`; not needed with trusted publishing.",
         ),
+        Declaration.personal_secret(
+            "npm-otp",
+            "The one-time code that `approve` and `reject` begin with, where no terminal asks.",
+        ),
     ),
     inputs=Inputs,
     options=Options,
@@ -85,6 +89,7 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     demo=Demo(tool="npm", version="1"),
     suffixes=(".tgz",),
+    approves=True,
     manifests=Manifests(
         names=("package.json", "pnpm-workspace.yaml"), workspaces="workspaces", packages="packages"
     ),

@@ -75,7 +75,7 @@ NPMJS: Final = "https://registry.npmjs.org/"
 _FRESH: Final = {"Cache-Control": "no-cache", "Accept": "application/json"}
 # Versions, tags and digests, and nothing else; servers that know no such form send everything.
 # https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
-_ABBREVIATED: Final = {
+ABBREVIATED: Final = {
     "Cache-Control": "no-cache",
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8",
 }
@@ -176,7 +176,7 @@ class NpmRegistry:
 
     async def _packument(self, package: Package) -> Mapping[str, Any]:
         """Empty when there is no such package."""
-        response = await self._read(package, headers=_ABBREVIATED)
+        response = await self._read(package, headers=ABBREVIATED)
         if response.status_code == 404:
             return {}
         what = f"{package}: {response.request.url}"

@@ -11,14 +11,18 @@ import httpx
 from releasekit.errors import Rejected, Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
+from releasekit.http.download import download
+from releasekit.http.origins import describe_request
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.shared.answers import Answers
+    from releasekit.model import Artifact
 
 # It may unpack, check and scan a large file before it answers.
 UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
@@ -67,6 +71,28 @@ class Server:
         return await client.request_with_retry(
             self.http, method, url, headers=headers, policy=self._policy, max_bytes=max_bytes
         )
+
+    async def fetch(
+        self,
+        url: httpx.URL,
+        headers: Mapping[str, str],
+        into: Path,
+        *,
+        max_bytes: int,
+        algorithms: tuple[str, ...],
+    ) -> Artifact:
+        """A file, with its digests; retried as `read`. Raises for every answer that is none."""
+
+        async def attempt() -> Artifact:
+            found = await download(
+                self.http, url, into, headers=headers, max_bytes=max_bytes, algorithms=algorithms
+            )
+            if isinstance(found, httpx.Response):
+                self.explain(found, describe_request(found.request))
+                raise Transient(f"{describe_request(found.request)}: HTTP {found.status_code}")
+            return found
+
+        return await client.retry(attempt, self._policy)
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """One attempt, for the scheduler to retry."""

@@ -1,0 +1,1 @@
+"""What a maintainer does about a release that its registries hold back."""

@@ -1,0 +1,92 @@
+"""What a run has left to be approved, from its results alone: which packages, in which order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Self
+
+from releasekit.errors import ConfigError
+from releasekit.model import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from releasekit.model import PackageId, Report, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """`recorded` are the staged results, dependencies first; `needs` are the edges among them.
+    `behind` is what the run has blocked, each with what it waits for, directly or not.
+    """
+
+    recorded: Mapping[PackageId, Result]
+    needs: Mapping[PackageId, frozenset[PackageId]]
+    behind: Mapping[PackageId, frozenset[PackageId]]
+
+    @classmethod
+    def of(cls, report: Report, where: str) -> Self:
+        """Raises ConfigError naming `where`, the file, for results that hold a cycle, or nothing
+        that can be compared of something staged.
+        """
+        results = {result.package.id: result for result in report.results}
+        staged = {name for name, each in results.items() if each.outcome is Outcome.STAGED}
+        for name in sorted(staged):
+            if not results[name].artifacts or results[name].staged is None:
+                raise ConfigError(
+                    f"{where}: {name} is staged, and its files are not on record",
+                    hint="Take the results.json of the run that staged it.",
+                )
+        order = _order(report.edges, where)
+        reach: dict[PackageId, frozenset[PackageId]] = {}
+        for name in order:
+            needed = report.edges.get(name, frozenset())
+            # What stands between two staged packages orders them as well.
+            reach[name] = frozenset().union(
+                *({need} if need in staged else reach.get(need, frozenset()) for need in needed)
+            )
+        return cls(
+            {name: results[name] for name in order if name in staged},
+            {name: reach[name] for name in order if name in staged},
+            {
+                name: reach[name]
+                for name in order
+                if reach[name] and name in results and results[name].outcome is Outcome.BLOCKED
+            },
+        )
+
+    def levels(self) -> Mapping[PackageId, int]:
+        """From 1, which needs nothing that waits."""
+        found: dict[PackageId, int] = {}
+        for name in self.recorded:
+            found[name] = 1 + max((found[need] for need in self.needs[name]), default=0)
+        return found
+
+    def needed_by(self) -> Mapping[PackageId, Sequence[PackageId]]:
+        """By name, whatever of it waits too."""
+        return {
+            name: [other for other, needs in self.needs.items() if name in needs]
+            for name in self.recorded
+        }
+
+    def behind_of(self, names: Iterable[PackageId]) -> list[PackageId]:
+        """What waits elsewhere for any of these."""
+        wanted = set(names)
+        return [name for name, needs in self.behind.items() if needs & wanted]
+
+
+def _order(edges: Mapping[PackageId, frozenset[PackageId]], where: str) -> list[PackageId]:
+    """Dependencies first, ties by name."""
+    sorter = TopologicalSorter(edges)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(map(str, error.args[1]))
+        raise ConfigError(f"{where}: a dependency cycle: {cycle}") from error
+    order: list[PackageId] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        order += ready
+        sorter.done(*ready)
+    return order

@@ -1,0 +1,240 @@
+"""What npm holds back until a maintainer approves it, seen and decided as that maintainer.
+
+https://docs.npmjs.com/staged-publishing and
+https://github.com/npm/cli/tree/latest/lib/commands/stage
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from releasekit import __version__
+from releasekit.config.values import Directory
+from releasekit.ecosystems.approval import Contents, Waiting
+from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.npm.public import ALGORITHMS, PublicVersions, contents_of
+from releasekit.ecosystems.npm.registry import ANSWERS, NPMJS
+from releasekit.ecosystems.npm.user_login import user_login
+from releasekit.ecosystems.shared.documents import text_in
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
+from releasekit.errors import CodeWanted, ConfigError, PackageError, Rejected, UnderReview
+from releasekit.http.client import check, retry_after
+from releasekit.http.origins import is_safe, require_safe, same_origin
+from releasekit.text.json_text import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.config.tables import OptionTable
+    from releasekit.ecosystems.interface import Services
+    from releasekit.model import Artifact, Package, Result
+
+_ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
+_PER_PAGE: Final = 100
+_MAX_PAGES: Final = 100
+# What it says of a version once a person has decided; until then "validating" or "staged".
+_DECIDED: Final = frozenset({"approved", "published", "rejected"})
+# "… can't be approved yet because automated review hasn't finished."
+_REVIEWED: Final = re.compile(r"review|validat|(?:can't|cannot) be approved yet", re.IGNORECASE)
+_LOGIN: Final = (
+    "Run `npm login`, or set RELEASEKIT_NPM_TOKEN: only a maintainer of the package may see and "
+    "approve what waits, and trusted publishing may not."
+)
+# As npm's own client does: it is what npm offers its page to sign in at.
+# https://github.com/npm/npm-registry-fetch/blob/main/lib/index.js (getHeaders)
+_AS_NPM: Final = {
+    "User-Agent": f"npm/11.15.0 releasekit-action/{__version__}",
+    "npm-auth-type": "web",
+    "npm-command": "stage",
+    "Accept": "application/json",
+}
+_LONGEST_PAUSE_S: Final = 10.0
+
+
+def approval(config: Config, _options: OptionTable, services: Services) -> NpmApproval:
+    """Raises ConfigError for a registry that holds nothing back."""
+    if isinstance(config.registries.get("npm"), Directory):
+        raise ConfigError("npm-registry: a directory holds nothing back; name a registry")
+    return NpmApproval(config, services)
+
+
+class NpmApproval:
+    """Implements `approval.Approval`."""
+
+    def __init__(self, config: Config, services: Services, *, first_pause_s: float = 1.0) -> None:
+        url = require_safe(config.registry_url("npm", default=NPMJS), name="npm-registry")
+        self.url = str(url)
+        self._server = Server(url, ANSWERS, config, services)
+        self._login = user_login(services.credentials, url)
+        self.check_credentials = self._login.check
+        self._adopt = services.credentials.adopt
+        public = PublicVersions(config, services, self._login)
+        self.is_visible, self.last_published = public.is_visible, public.last_published
+        self._first_pause_s = first_pause_s
+
+    async def waiting(self, recorded: Result) -> Waiting | None:
+        wanted = recorded.staged.id if recorded.staged else ""
+        if wanted and not _ID.fullmatch(wanted):
+            raise Rejected(f"{recorded.package}: {wanted[:80]!r} is no id that npm gives")
+        if wanted:
+            response = await self._ask(self._server.at(f"-/stage/{wanted}"))
+            if response.status_code != httpx.codes.NOT_FOUND:
+                item = await self._server.document(response, f"{recorded.package}: {wanted}")
+                return _waiting(item)
+        return await self._listed(recorded.package)
+
+    async def _listed(self, package: Package) -> Waiting | None:
+        """By name and version, whoever has staged it."""
+        seen = 0
+        for page in range(_MAX_PAGES):
+            url = self._server.at("-/stage").copy_merge_params(
+                {"package": package.id.name, "page": page, "perPage": _PER_PAGE}
+            )
+            answer = await self._server.document(
+                await self._ask(url), f"{package}: what is staged of it"
+            )
+            items = answer.get("items")
+            items = items if isinstance(items, list) else []
+            for item in items:
+                if (
+                    text_in(item, "packageName") == package.id.name
+                    and text_in(item, "version") == package.version
+                ):
+                    return _waiting(item)
+            seen += len(items)
+            total = answer.get("total")
+            if not items or not isinstance(total, int) or seen >= total:
+                return None
+        raise Rejected(f"{package}: npm shows over {seen} versions that wait")
+
+    async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
+        url = self._server.at(f"-/stage/{waiting.id}/tarball")
+        most = max((artifact.size for artifact in recorded.artifacts), default=0)
+        artifact = await self._server.fetch(
+            url,
+            await self._authorized(),
+            into / filename(recorded.package).replace("/", "-"),
+            max_bytes=max(most, MAX_FILE_BYTES),
+            algorithms=ALGORITHMS,
+        )
+        return [artifact]
+
+    def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
+        return contents_of(recorded.package.version, artifacts[0], str(recorded.package))
+
+    async def approve(self, waiting: Waiting, code: str) -> None:
+        await self._decide("POST", f"-/stage/{waiting.id}/approve", waiting, code)
+
+    async def reject(self, waiting: Waiting, code: str) -> None:
+        await self._decide("DELETE", f"-/stage/{waiting.id}", waiting, code)
+
+    async def _decide(self, method: str, path: str, waiting: Waiting, code: str) -> None:
+        headers = {**await self._authorized(), **_AS_NPM}
+        if code:
+            headers["npm-otp"] = code
+        request = self._server.http.build_request(method, self._server.at(path), headers=headers)
+        response = await self._server.send(request)
+        if response.is_success:
+            return
+        what = f"{waiting.name} {waiting.version}"
+        words = self._server.words(response)
+        if _wants_code(response, words):
+            raise self._code_wanted(response, what, code)
+        if response.status_code == httpx.codes.CONFLICT and _REVIEWED.search(words):
+            raise UnderReview(f"{what}: {words}", retry_after=retry_after(response))
+        self._server.explain(response, what)
+
+    def _code_wanted(self, response: httpx.Response, what: str, code: str) -> CodeWanted:
+        try:
+            answer: Any = parse_json(response.content)
+        except ValueError:
+            answer = {}
+        page, done = text_in(answer, "authUrl"), text_in(answer, "doneUrl")
+        # The answer to "are you there?" is worth a code, and is believed from nobody else.
+        if not (_is_page(page) and self._is_ours(done)):
+            page = done = ""
+        asks = "does not take this one-time code (any longer)" if code else "asks for a code"
+        return CodeWanted(
+            f"{what}: npm {asks}",
+            page=page,
+            answer=done,
+            hint="Run it in a terminal, or set RELEASEKIT_NPM_OTP to the code of an authenticator.",
+        )
+
+    def _is_ours(self, url: str) -> bool:
+        try:
+            parsed = httpx.URL(url)
+        except httpx.InvalidURL:
+            return False
+        return same_origin(parsed, self._server.url)
+
+    async def confirmed(self, wanted: CodeWanted) -> str:
+        """https://github.com/npm/npm-profile/blob/main/lib/index.js (webAuthCheckLogin)"""
+        while True:
+            response = await self._server.read(
+                httpx.URL(wanted.answer), {**await self._authorized(), **_AS_NPM}
+            )
+            if response.status_code != httpx.codes.ACCEPTED:
+                break
+            asked_s = retry_after(response)
+            pause_s = self._first_pause_s if asked_s is None else asked_s
+            await asyncio.sleep(min(pause_s, _LONGEST_PAUSE_S))
+        answer = await self._server.document(response, "signing in on the web")
+        token = text_in(answer, "token")
+        if not token or not token.isascii() or not token.isprintable():
+            raise Rejected("signing in on the web: npm's answer has no code")
+        self._adopt(token)
+        return token
+
+    async def _authorized(self) -> dict[str, str]:
+        self._login.check()
+        token = self._login.for_reading()
+        return {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+
+    async def _ask(self, url: httpx.URL) -> httpx.Response:
+        headers = {**await self._authorized(), "Accept": "application/json"}
+        response = await self._server.read(url, headers)
+        if response.status_code in {401, 403}:
+            try:
+                check(response, self.url, words=self._server.words(response))
+            except PackageError as error:
+                error.hint = _LOGIN
+                raise
+        return response
+
+
+def _wants_code(response: httpx.Response, words: str) -> bool:
+    """https://github.com/npm/npm-registry-fetch/blob/main/lib/check-response.js"""
+    if response.status_code != httpx.codes.UNAUTHORIZED:
+        return False
+    asked = response.headers.get("WWW-Authenticate", "").lower()
+    return "otp" in re.split(r"[,\s]+", asked) or "one-time pass" in words
+
+
+def _is_page(url: str) -> bool:
+    """Whether a person may be sent there."""
+    try:
+        return url.isprintable() and len(url) < 2_000 and is_safe(httpx.URL(url))
+    except httpx.InvalidURL:
+        return False
+
+
+def _waiting(item: object) -> Waiting | None:
+    if text_in(item, "status") in _DECIDED:
+        return None
+    found = text_in(item, "id")
+    if not _ID.fullmatch(found):
+        raise Rejected(f"npm shows something that waits, without an id: {found[:80]!r}")
+    return Waiting(
+        id=found,
+        name=text_in(item, "packageName"),
+        version=text_in(item, "version"),
+        tag=text_in(item, "tag"),
+        by=text_in(item, "actor"),
+    )
