@@ -59,9 +59,7 @@ async def examine(recorded: Result, approval: Approval, into: Path) -> Examined:
         )
     known = {artifact.filename: artifact for artifact in recorded.artifacts}
     compared = tuple(replace(known[file.filename], digests=file.digests) for file in files)
-    return Examined(
-        recorded=replace(recorded, artifacts=compared), waiting=waiting, files=files
-    )
+    return Examined(recorded=replace(recorded, artifacts=compared), waiting=waiting, files=files)
 
 
 def _misplaced(recorded: Result, waiting: Waiting) -> PackageError | None:

@@ -134,6 +134,13 @@ def test_what_was_dropped_waits_no_longer(tmp_path: Path) -> None:
     assert using(there, tmp_path, lambda portal: portal.waiting(recorded())) is None
 
 
+@pytest.mark.parametrize("state", ["PUBLISHING", "PUBLISHED"])
+def test_what_is_being_published_waits_for_nobody(tmp_path: Path, state: str) -> None:
+    """Its files may not be there any more; whether it is visible says the repository."""
+    there = server(state)
+    assert using(there, tmp_path, lambda portal: portal.waiting(recorded())) is None
+
+
 @pytest.mark.parametrize(
     ("result", "words"),
     [
@@ -287,7 +294,7 @@ def test_what_is_published_cannot_be_taken_back(tmp_path: Path) -> None:
 
 
 def visible(there: Server, root: Path) -> bool:
-    return using(there, root, lambda portal: portal.is_visible(recorded()))
+    return using(there, root, lambda portal: portal.is_visible(recorded(), root))
 
 
 def test_it_is_visible_once_all_of_it_is(tmp_path: Path) -> None:

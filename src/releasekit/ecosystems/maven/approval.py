@@ -67,7 +67,7 @@ class PortalApproval:
         self._same: dict[str, set[tuple[str, str]]] = {}
 
     async def waiting(self, recorded: Result) -> Waiting | None:
-        """One that is being published waits as well, for the repository to show it."""
+        """One that is being published does not wait for anybody any more."""
         package = _checked(recorded.package)
         identifier = recorded.staged.id if recorded.staged is not None else ""
         if not is_id(identifier):
@@ -76,7 +76,7 @@ class PortalApproval:
                 hint="Take results.json as the run that staged the release has written it.",
             )
         status = await self._deployments.status(identifier)
-        if status is None:
+        if status is None or status.state in {"PUBLISHING", "PUBLISHED"}:
             return None
         if status.state == "FAILED":
             raise self._failed(identifier, status)
@@ -105,7 +105,7 @@ class PortalApproval:
             self._same.setdefault(waiting.id, set()).add((package.id.name, package.version))
         return found
 
-    async def is_visible(self, recorded: Result) -> bool:
+    async def is_visible(self, recorded: Result, into: Path) -> bool:  # noqa: ARG002 (kept nowhere)
         package = _checked(recorded.package)
         for artifact in recorded.artifacts:
             theirs = await self._published_digest(package, artifact)
