@@ -33,6 +33,7 @@ _API: Final = "/api/v1/publisher/"
 class Deployed:
     """Its state changes each time somebody asks for it, not by a clock."""
 
+    name: str
     files: dict[str, bytes]
     automatic: bool
     state: str = "PENDING"
@@ -55,11 +56,11 @@ class PortalServer:
     def environment(self) -> dict[str, str]:
         return {"RELEASEKIT_MAVEN_USERNAME": USERNAME, "RELEASEKIT_MAVEN_PASSWORD": PASSWORD}
 
-    def take(self, data: bytes, *, automatic: bool) -> str:
+    def take(self, name: str, data: bytes, *, automatic: bool) -> str:
         with zipfile.ZipFile(io.BytesIO(data)) as bundle:
-            files = {name: bundle.read(name) for name in bundle.namelist()}
+            files = {each: bundle.read(each) for each in bundle.namelist()}
         identifier = str(uuid.uuid4())
-        self.deployments[identifier] = Deployed(files, automatic)
+        self.deployments[identifier] = Deployed(name, files, automatic)
         return identifier
 
     def look(self, identifier: str) -> Deployed:
@@ -118,6 +119,11 @@ class PortalServer:
                     errors.setdefault(name, []).append(f"Invalid '{algorithm}' checksum")
             if self.signatures and f"{name}.asc" not in deployed.files:
                 errors.setdefault(name, []).append("Missing signature")
+            for identifier, other in self.deployments.items():
+                busy = other.state not in {"FAILED", "PUBLISHED"}
+                if other is not deployed and busy and name in other.files:
+                    words = f"is currently being published in another deployment ({identifier})"
+                    errors.setdefault(name, []).append(f"Component with coordinate {words}")
             if name in self.files:
                 errors.setdefault(name, []).append("Component already exists")
         return errors
@@ -151,11 +157,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.portal.requests.append(f"{self.command} {what.partition('/')[0]}")
         if what == "upload":
             automatic = query["publishingType"] == "AUTOMATIC"
-            self._answer(201, self.portal.take(self._bundle(body), automatic=automatic).encode())
+            taken = self.portal.take(query["name"], self._bundle(body), automatic=automatic)
+            self._answer(201, taken.encode())
         elif what == "status" and query["id"] in self.portal.deployments:
             found = self.portal.look(query["id"])
             purls = self.portal.purls(query["id"])
-            answer = {"deploymentState": found.state, "errors": found.errors, "purls": purls}
+            answer = {
+                "deploymentName": found.name,
+                "deploymentState": found.state,
+                "errors": found.errors,
+                "purls": purls,
+            }
             self._answer(200, json.dumps(answer).encode())
         elif what.startswith("deployment/") and what[11:] in self.portal.deployments:
             act = self.portal.drop if self.command == "DELETE" else self.portal.publish
