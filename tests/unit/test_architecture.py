@@ -102,10 +102,11 @@ HOUSE = (
         *FOLDERS,
     ),
     (
-        *("plan", "source", "above", "below", "decision", "order", "access", "make", "file"),
+        *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
+        *("make", "file"),
         *("changes", "warnings"),
     ),
-    ("release", "life", "sources", "events", "polling", "phases", "release"),
+    ("release", "life", "delivery", "sources", "events", "polling", "phases", "release"),
     ("cli", "command_line", "interruption", "session", "commands"),
     ("__main__",),
     ("start",),

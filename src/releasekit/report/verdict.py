@@ -60,6 +60,7 @@ def awaiting_approval(
     """What is staged, and what is blocked by nothing else; dependencies come first in `results`."""
     found: set[PackageId] = set()
     absent: set[PackageId] = set()
+    together: set[PackageId] = set()
     for result in results:
         package, outcome = result.package.id, result.outcome
         missing = absent.intersection(edges.get(package, ()))
@@ -67,9 +68,13 @@ def awaiting_approval(
             outcome is Outcome.BLOCKED and missing and missing <= found
         ):
             found.add(package)
+        elif outcome is Outcome.BLOCKED and not missing:
+            together.add(package)
         if not outcome.done:
             absent.add(package)
-    return frozenset(found)
+    # What lacks nothing itself goes out in one upload with what does.
+    held = {package.ecosystem for package in found}
+    return frozenset(found | {package for package in together if package.ecosystem in held})
 
 
 def exit_code(report: Report) -> int:
