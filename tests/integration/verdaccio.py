@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import json
@@ -30,6 +29,8 @@ _INSTALLED: Final = {
     "dependencies": {"verdaccio": "^6.8.0", NODE: "24.21.0", "pnpm": "10.34.9"},
     "overrides": {"node-fetch": "2.7.0"},
 }
+# Stages as npmjs.com does, and takes no code. https://verdaccio.org/docs/staged-publishing
+_STAGING: Final = {"private": True, "dependencies": {"verdaccio": "9.0.0-next-9.31"}}
 _CONFIG: Final = """\
 storage: {directory}/storage
 uplinks: {{}}
@@ -73,10 +74,15 @@ class Verdaccio:
 
 def tools() -> Path:
     """The node_modules with verdaccio, a node that it runs on, and pnpm."""
+    return installed("verdaccio", _INSTALLED)
+
+
+def installed(name: str, wanted: Mapping[str, object]) -> Path:
+    """The node_modules of a package.json, kept in the cache under `name`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = cache / "releasekit-tests" / "verdaccio"
+    directory = cache / "releasekit-tests" / name
     directory.mkdir(parents=True, exist_ok=True)
-    manifest = json.dumps(_INSTALLED)
+    manifest = json.dumps(wanted)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may want it at once
         done = directory / "installed.json"
@@ -94,15 +100,16 @@ def pnpm() -> list[str]:
 
 
 @contextlib.contextmanager
-def verdaccio(directory: Path) -> Iterator[Verdaccio]:
+def verdaccio(directory: Path, *, staging: bool = False) -> Iterator[Verdaccio]:
     """An empty registry with one user."""
-    modules = tools()
+    modules = installed("verdaccio-staging", _STAGING) if staging else tools()
     storage = directory / "storage"
     storage.mkdir(parents=True)
     config = directory / "config.yaml"
-    config.write_text(_CONFIG.format(directory=directory))
+    flags = "flags: { stage: true, createUser: true }\n" if staging else ""
+    config.write_text(_CONFIG.format(directory=directory) + flags)
     port = free_port()
-    argv: list[str | Path] = [modules / NODE / "bin" / "node"]
+    argv: list[str | Path] = [tools() / NODE / "bin" / "node"]
     argv += [modules / "verdaccio" / "bin" / "verdaccio"]
     argv += ["--config", config, "--listen", f"127.0.0.1:{port}"]
     origin = f"http://127.0.0.1:{port}"
@@ -112,18 +119,15 @@ def verdaccio(directory: Path) -> Iterator[Verdaccio]:
 
 
 def _token(origin: str) -> str:
-    """Once to create the account, once to log in."""
-    account = {"name": USERNAME, "password": PASSWORD}
-    _put(origin, account, {})
-    pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
-    return _put(origin, account, {"Authorization": f"Basic {pair}"})["token"]
+    """Of the account that this creates."""
+    return _put(origin, {"name": USERNAME, "password": PASSWORD})["token"]
 
 
-def _put(origin: str, account: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:
+def _put(origin: str, account: Mapping[str, str]) -> dict[str, str]:
     request = urllib.request.Request(
         f"{origin}/-/user/org.couchdb.user:{USERNAME}",
         json.dumps(account).encode(),
-        {"Content-Type": "application/json", **headers},
+        {"Content-Type": "application/json"},
         method="PUT",
     )
     with urllib.request.urlopen(request, timeout=60) as response:

@@ -33,6 +33,8 @@ REPORT = (
         "live",
         "progress",
         "redacted",
+        "review",
+        "endings",
     ),
 )
 HOST = (
@@ -107,7 +109,11 @@ HOUSE = (
         *("changes", "warnings"),
     ),
     ("release", "life", "delivery", "sources", "events", "polling", "phases", "release"),
-    ("cli", "command_line", "interruption", "session", "commands"),
+    ("approval", "held", "compare", "review", "codes", "decide"),
+    (
+        *("cli", "command_line", "interruption", "session", "recorded", "terminal", "approve"),
+        "commands",
+    ),
     ("__main__",),
     ("start",),
 )

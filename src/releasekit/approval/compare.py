@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.errors import DigestMismatch, PackageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from releasekit.ecosystems.approval import Approval, Waiting
     from releasekit.model import Artifact, Result
@@ -24,46 +23,45 @@ _FOREIGN = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
     """`recorded` has all digests of files that were downloaded. `waiting` is None for what is
-    `visible` already, and for what is gone; `refusal` is why it must not be approved.
+    `visible` already, and for what is gone; `refusal` is why it must not be approved. `place` is a
+    directory for what else has to be downloaded.
     """
 
     recorded: Result
+    place: Path
     waiting: Waiting | None = None
     visible: bool = False
     refusal: PackageError | None = None
     files: tuple[Artifact, ...] = ()
 
 
-async def examine(recorded: Result, approval: Approval, into: Path) -> Examined:
-    """What has become of one package, and whether it is what was built; asks nobody's approval.
-
-    Raises what the registry's answers raise: Transient, Denied, Rejected.
+async def examine(
+    recorded: Result, approval: Approval, into: Path, *, compare: bool = True
+) -> Examined:
+    """What has become of one package, and, to `compare`, whether it is what was built. Nothing that cannot be told
+    is approved: what a registry's answer raises is a refusal, too.
     """
+    found = Examined(recorded=recorded, place=into)
     try:
         waiting = await approval.waiting(recorded)
         if waiting is None:
-            visible = await approval.is_visible(recorded, into)
-            return Examined(recorded=recorded, visible=visible)
-        refusal = _misplaced(recorded, waiting)
-        if refusal is not None:
-            return Examined(recorded=recorded, waiting=waiting, refusal=refusal)
+            return replace(found, visible=await approval.is_visible(recorded, into))
+        found = replace(found, waiting=waiting)
+        check_place(recorded, waiting)
+        if not compare:
+            return found
         files = tuple(await approval.files(recorded, waiting, into))
-    except DigestMismatch as error:
-        return Examined(recorded=recorded, refusal=error)
-    different = await asyncio.to_thread(differences, recorded, files)
-    if different:
-        return Examined(
-            recorded=recorded,
-            waiting=waiting,
-            refusal=DigestMismatch(f"{recorded.package}: {'; '.join(different)}", hint=_FOREIGN),
-        )
-    known = {artifact.filename: artifact for artifact in recorded.artifacts}
-    compared = tuple(replace(known[file.filename], digests=file.digests) for file in files)
-    return Examined(recorded=replace(recorded, artifacts=compared), waiting=waiting, files=files)
+        if different := differences(recorded, files):
+            raise DigestMismatch(f"{recorded.package}: {'; '.join(different)}", hint=_FOREIGN)
+    except PackageError as error:
+        return replace(found, refusal=error)
+    built = {artifact.filename: artifact for artifact in recorded.artifacts}
+    compared = tuple(replace(built[file.filename], digests=file.digests) for file in files)
+    return replace(found, recorded=replace(recorded, artifacts=compared), files=files)
 
 
-def _misplaced(recorded: Result, waiting: Waiting) -> PackageError | None:
-    """It may not be ours, or not what was staged, whatever its bytes are."""
+def check_place(recorded: Result, waiting: Waiting) -> None:
+    """Raises PackageError where that is not what the run has left, whatever its bytes are."""
     package, staged = recorded.package, recorded.staged
     wanted = {"name": package.id.name, "version": package.version}
     if staged is not None and staged.id:
@@ -74,12 +72,11 @@ def _misplaced(recorded: Result, waiting: Waiting) -> PackageError | None:
         theirs = getattr(waiting, key)
         if theirs != ours:
             by = f", staged by {waiting.by}" if waiting.by else ""
-            return PackageError(
+            raise PackageError(
                 f"{package}: what waits has the {key} {theirs!r}{by}, and {ours!r} is what the run "
                 "has left",
                 hint=_FOREIGN,
             )
-    return None
 
 
 def differences(recorded: Result, files: Sequence[Artifact]) -> list[str]:

@@ -13,6 +13,7 @@ from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
 from releasekit.cli.approve import decide
 from releasekit.cli.interruption import Interruption
+from releasekit.cli.recorded import RESULTS, loaded
 from releasekit.cli.session import (
     Session,
     prepared,
@@ -24,7 +25,6 @@ from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
-from releasekit.host.files import read_text
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.model import Action, Report
@@ -53,10 +53,6 @@ if TYPE_CHECKING:
     from releasekit.model import Plan
     from releasekit.scheduler.patience import Patience
     from releasekit.state.history import History
-
-RESULTS = "results.json"
-# Results of 10,000 packages are some 20 MB, with the last lines of each build.
-MAX_RESULTS_BYTES = 256 * 1024 * 1024
 
 
 async def run(config: Config, session: Session) -> int:
@@ -314,17 +310,13 @@ async def join(config: Config, session: Session) -> int:
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
         )
-    loaded = [await asyncio.to_thread(_loaded, path) for path in found]
+    loaded = [await asyncio.to_thread(loaded, path) for path in found]
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
     made = await asyncio.to_thread(report.join, loaded, plan=planned)
     table = await asyncio.to_thread(report.results_table, made)
     print(table, file=session.out, flush=True)
     await uncancellable(asyncio.to_thread(tell, made, config, session))
     return report.exit_code(made)
-
-
-def _loaded(path: Path) -> Report:
-    return report.load_results(read_text(path, max_bytes=MAX_RESULTS_BYTES), where=str(path))
 
 
 async def examine(config: Config, session: Session) -> int:

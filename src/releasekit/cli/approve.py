@@ -1,0 +1,263 @@
+"""`releasekit approve` and `reject`: from results.json and the registries alone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from releasekit.aio import Group, gather_all
+from releasekit.approval.codes import Codes, NoCode
+from releasekit.approval.compare import Examined, examine
+from releasekit.approval.decide import Approving, Ending, Terms, Unit, reject, units_of
+from releasekit.approval.held import Held
+from releasekit.approval.review import AT_ONCE, reviewed
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.recorded import RESULTS, loaded
+from releasekit.cli.terminal import Terminal
+from releasekit.ecosystems import folders
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.errors import INTERRUPTED, ConfigError
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.report.endings import endings_table
+from releasekit.report.review import show_review
+from releasekit.report.text import few, packages
+from releasekit.scheduler.patience import Patience
+from releasekit.state import run_logs
+from releasekit.state.run_logs import Logs
+from releasekit.text.escape import log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.approval import Approval
+    from releasekit.model import PackageId, Report
+
+_STOPPED = Ending(
+    state="waiting",
+    reason="not decided",
+    hint="Run the same command again: it goes on with what still waits.",
+)
+
+
+async def decide(config: Config, session: Session) -> int:
+    """Review what waits, ask once, and do it; a review that nobody answers changes nothing."""
+    path = config.results_file or config.state_directory / RESULTS
+    report = await asyncio.to_thread(loaded, path)
+    held = Held.of(report, str(path))
+    if not held.recorded:
+        print(f"{log_line(str(path))}: nothing of this run waits for approval", file=session.out)
+        return 0
+    with Interruption():
+        async with Group() as group:
+            approvals = await _opened(group, report, held, config, session)
+            for approval in approvals.values():
+                approval.check_credentials()
+            into = await group.enter(scratch(session.credentials.environment))
+            decision = _Decision(config, session, report, held, approvals, into)
+            return await decision.made()
+
+
+async def _opened(
+    group: Group, report: Report, held: Held, config: Config, session: Session
+) -> dict[str, Approval]:
+    credentials = session.credentials
+    http = await group.enter(http_client(pool_size=2 * AT_ONCE))
+    redact = credentials.redact
+    services = Services(
+        credentials.environment,
+        http,
+        Processes(environment=credentials.environment, secrets=credentials.values),
+        credentials,
+        Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
+        Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
+    )
+    approvals = {}
+    for name in sorted({package.ecosystem for package in held.recorded}):
+        declaration = session.ecosystems.get(name)
+        if declaration is None or not declaration.approves:
+            raise ConfigError(f"{name}: nothing of this ecosystem can be approved from here")
+        approval = folders.approval(declaration, config, services)
+        _check_registry(declaration.registry.name or f"{name}-registry", report, name, approval)
+        approvals[name] = approval
+    return approvals
+
+
+def _check_registry(option: str, report: Report, ecosystem: str, approval: Approval) -> None:
+    """Credentials go where the person says, not where a file does."""
+    recorded = report.registries.get(ecosystem, "")
+    if recorded and recorded.rstrip("/") != approval.url.rstrip("/"):
+        raise ConfigError(
+            f"the run has staged at {recorded}, and {option} is {approval.url}",
+            hint=f"Add --{option} {recorded} if that is where you want to approve.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """One release, decided about once."""
+
+    config: Config
+    session: Session
+    report: Report
+    held: Held
+    approvals: Mapping[str, Approval]
+    into: Path
+
+    @property
+    def approving(self) -> bool:
+        return self.config.mode == "approve"
+
+    async def made(self) -> int:
+        session = self.session
+        terminal = Terminal.at(session.out, session.credentials.environment)
+        examined = await self._examined()
+        waiting = [each for each in examined.values() if each.waiting and not each.refusal]
+        review = await reviewed(
+            self.report, self.held, examined, self.approvals, compare=self.approving
+        )
+        show_review(review, session.out, session.credentials.environment)
+        if waiting and not await self._agreed(len(waiting), terminal):
+            print("Nothing was decided.", file=session.out)
+            return 1
+        units = units_of(examined, self.held.needs)
+        codes = {
+            name: Codes(approval, self._given_code(name), terminal)
+            for name, approval in self.approvals.items()
+        }
+        if self.approving:
+            endings, interrupted = await self._approve(units, codes)
+        else:
+            endings, interrupted = await self._reject(units, codes)
+        return self._tell(endings, interrupted=interrupted)
+
+    async def _examined(self) -> dict[PackageId, Examined]:
+        turn = asyncio.Semaphore(AT_ONCE)
+
+        async def one(number: int, name: PackageId) -> Examined:
+            place = self.into / str(number)
+            place.mkdir()
+            async with turn:
+                return await examine(
+                    self.held.recorded[name],
+                    self.approvals[name.ecosystem],
+                    place,
+                    compare=self.approving,
+                )
+
+        names = list(self.held.recorded)
+        found = await gather_all(one(number, name) for number, name in enumerate(names))
+        return dict(zip(names, found, strict=True))
+
+    async def _agreed(self, count: int, terminal: Terminal | None) -> bool:
+        if self.config.yes:
+            return True
+        verb = "Approve" if self.approving else "Reject"
+        if terminal is None:
+            raise ConfigError(
+                f"nobody can be asked whether to {verb.lower()} {packages(count)}",
+                hint="Run it in a terminal, or add --yes once you have read this.",
+            )
+        return await terminal.agrees(f"{verb} {packages(count)}?")
+
+    def _given_code(self, ecosystem: str) -> str:
+        code = self.session.credentials.get(f"RELEASEKIT_{ecosystem.upper()}_OTP")
+        return code.reveal() if code else ""
+
+    async def _approve(
+        self, units: list[Unit], codes: Mapping[str, Codes]
+    ) -> tuple[dict[PackageId, Ending], bool]:
+        run = Approving(
+            units,
+            self.approvals,
+            codes,
+            terms=Terms(
+                visible=self.config.gate == "visible",
+                max_wait_s=self.config.max_wait_s,
+                max_retries=self.config.max_retries,
+                base_delay_s=self.config.retry_base_delay_s,
+            ),
+            say=self._say,
+            rng=random.Random(),  # noqa: S311 (spreads requests, guards nothing)
+        )
+        try:
+            await run.run()
+        except asyncio.CancelledError:
+            _stay()
+            return run.endings, True
+        except NoCode as error:
+            self._say(str(error))
+        return run.endings, False
+
+    async def _reject(
+        self, units: list[Unit], codes: Mapping[str, Codes]
+    ) -> tuple[dict[PackageId, Ending], bool]:
+        endings: dict[PackageId, Ending] = {}
+        try:
+            # What others need goes last: what is left at any time could be approved.
+            for unit in reversed(units):
+                ending = await reject(
+                    unit,
+                    self.approvals[unit.ecosystem],
+                    codes[unit.ecosystem],
+                    max_retries=self.config.max_retries,
+                )
+                endings |= dict.fromkeys(unit.names, ending)
+                self._say(f"{', '.join(map(str, unit.names))}: {ending.state}")
+        except asyncio.CancelledError:
+            _stay()
+            return endings, True
+        except NoCode as error:
+            self._say(str(error))
+        return endings, False
+
+    def _say(self, line: str) -> None:
+        print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)
+
+    def _tell(self, endings: Mapping[PackageId, Ending], *, interrupted: bool) -> int:
+        rows = [
+            (str(name), recorded.package.version, endings.get(name, _STOPPED))
+            for name, recorded in self.held.recorded.items()
+        ]
+        out = self.session.out
+        redact = self.session.redacted.text
+        table = [(name, version, each.state, redact(each.reason)) for name, version, each in rows]
+        hints = [(name, redact(each.hint)) for name, _, each in rows if each.hint]
+        print(endings_table(table, hints), file=out)
+        wanted = {"approved", "published"} if self.approving else {"rejected"}
+        done = all(each.state in wanted for _, _, each in rows)
+        print(log_line(self._next_step(done=done)), file=out, flush=True)
+        if interrupted:
+            return INTERRUPTED
+        return 0 if done else 1
+
+    def _next_step(self, *, done: bool) -> str:
+        if not done:
+            return "Not all of it is done. Run the same command again once that is settled."
+        if not self.approving:
+            return (
+                "Rejected. Bump what has to change and release again; the versions themselves can "
+                "be staged again."
+            )
+        behind = [str(name) for name in self.held.behind]
+        if behind:
+            verb = "waits" if len(behind) == 1 else "wait"
+            return (
+                f"Approved. {few(behind)} {verb} for this elsewhere: run `releasekit publish`, or "
+                "the workflow that releases, once more."
+            )
+        return "Approved. There is nothing left to do for this release."
+
+
+def _stay() -> None:
+    """The cancellation has been seen to: what is left is to say how far this has come."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()

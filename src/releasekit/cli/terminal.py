@@ -1,0 +1,64 @@
+"""A person at a terminal, who is asked questions; the loop goes on while they think."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Final, Self
+
+from releasekit.text.escape import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TextIO
+
+_MAX_ANSWER_BYTES: Final = 4_096
+
+
+class Terminal:
+    """Implements `codes.Present`."""
+
+    def __init__(self, descriptor: int, out: TextIO) -> None:
+        self._descriptor = descriptor
+        self._out = out
+
+    @classmethod
+    def at(cls, out: TextIO, environment: Mapping[str, str]) -> Self | None:
+        """None where nobody would read a question, or where nobody could answer it."""
+        given: TextIO | None = sys.stdin  # None where that was closed
+        if given is None or environment.get("CI") or not (given.isatty() and out.isatty()):
+            return None
+        return cls(given.fileno(), out)
+
+    async def ask(self, question: str) -> str:
+        """One line, without what surrounds it; empty at the end of all input."""
+        print(question, end="", file=self._out, flush=True)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[bytes] = loop.create_future()
+
+        def read() -> None:
+            data = os.read(self._descriptor, _MAX_ANSWER_BYTES)
+            if not answered.done():
+                answered.set_result(data)
+
+        # Not in a thread: none can be stopped while it reads.
+        loop.add_reader(self._descriptor, read)
+        try:
+            data = await answered
+        finally:
+            loop.remove_reader(self._descriptor)
+        if not data.endswith(b"\n"):
+            print(file=self._out, flush=True)
+        return data.decode(errors="replace").strip()
+
+    async def agrees(self, question: str) -> bool:
+        return (await self.ask(f"{question} [y/N] ")).lower() in {"y", "yes"}
+
+    async def code(self, why: str) -> str:
+        print(visible(why), file=self._out)
+        return await self.ask("One-time code: ")
+
+    def open(self, page: str) -> None:
+        # Whole, with its query: it is worth nothing to whoever is not signed in there.
+        print(f"Confirm it in your browser:\n  {visible(page)}", file=self._out, flush=True)

@@ -1,0 +1,204 @@
+"""What a maintainer reads before a release is approved, as lines of a terminal or of a log.
+
+Names, files and scripts are whatever somebody has packed: all of it is text of strangers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from releasekit.report.text import few, packages
+from releasekit.text.escape import clip, log_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TextIO
+
+    from rich.console import RenderableType
+
+    from releasekit.model import PackageId
+
+_MOST_FILES: Final = 8
+_MOST_CHARS: Final = 300
+_LOG_WIDTH: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One package, held against `before`, the version that its users have now: empty where there is
+    none, or where nobody could tell, for which `note` is the reason. `scripts` run where it is
+    installed, and are new or not what they were.
+    """
+
+    package: PackageId
+    version: str
+    level: int
+    size: int
+    files: int = 0
+    tag: str = ""
+    by: str = ""
+    before: str = ""
+    size_before: int = 0
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    needed_by: tuple[PackageId, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """`changes` are to be approved, dependencies first. `settled` need nobody any more, each with
+    what became of it; `refused` must not be approved, each with the reason; `behind` waits
+    elsewhere, each with what it needs.
+    """
+
+    run_id: str
+    commit: str
+    places: tuple[str, ...]
+    changes: tuple[Change, ...] = ()
+    settled: Mapping[str, str]
+    refused: Mapping[str, str]
+    behind: Mapping[PackageId, Sequence[PackageId]]
+
+
+def show_review(review: Review, stream: TextIO, environment: Mapping[str, str]) -> None:
+    """With colours and as wide as the terminal, or as plain lines that hold no command."""
+    if stream.isatty() and environment.get("TERM") != "dumb":
+        console = _console(stream, environment)
+        for part in _parts(review):
+            console.print(part)
+        return
+    console = _console(stream, {**environment, "NO_COLOR": "1"}, width=_LOG_WIDTH)
+    with console.capture() as captured:
+        for part in _parts(review):
+            console.print(part)
+    for line in captured.get().splitlines():
+        print(log_line(line.rstrip()), file=stream)
+    stream.flush()
+
+
+def _console(stream: TextIO, environment: Mapping[str, str], width: int | None = None) -> Console:
+    return Console(
+        file=stream,
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        no_color=bool(environment.get("NO_COLOR")) or None,
+        force_terminal=False if width else None,
+        _environ=environment,
+    )
+
+
+def _parts(review: Review) -> Iterator[RenderableType]:
+    yield _line(_headline(review), "bold")
+    if review.changes:
+        yield Text()
+        yield _overview(review.changes)
+    looked_at = [change for change in review.changes if _details(change)]
+    for change in looked_at:
+        yield Text()
+        yield _line(f"{change.package} {change.version}", "cyan")
+        for line, style in _details(change):
+            yield Padding(_line(line, style), (0, 0, 0, 2))
+    yield from _listed("Not to be approved:", review.refused, "bold red")
+    yield from _listed("Needs no approval any more:", review.settled, "dim")
+    yield from _listed(
+        "Waits for these elsewhere:",
+        {str(name): f"needs {few([*map(str, needs)], 3)}" for name, needs in review.behind.items()},
+        "yellow",
+    )
+    yield Text()
+
+
+def _headline(review: Review) -> str:
+    commit = f" of commit {clip(review.commit, 12)}" if review.commit else ""
+    count = packages(len(review.changes))
+    wait = "waits" if len(review.changes) == 1 else "wait"
+    return f"{count}{commit} {wait} for approval at {', '.join(review.places)}"
+
+
+def _overview(changes: Sequence[Change]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("package", overflow="fold", ratio=None)
+    table.add_column("version", overflow="fold")
+    table.add_column("tag", overflow="fold")
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("files", justify="right", no_wrap=True)
+    level = 0
+    for change in changes:
+        number = str(change.level) if change.level != level else ""
+        level = change.level
+        table.add_row(
+            Text(number, style="bold"),
+            _line(str(change.package), "cyan"),
+            _line(_step(change)),
+            _line(change.tag, "" if change.tag == "latest" else "yellow"),
+            Text(_size(change)),
+            Text(_files(change), style="bold red" if change.scripts else ""),
+        )
+    return table
+
+
+def _step(change: Change) -> str:
+    return f"{change.before} → {change.version}" if change.before else f"{change.version} (new)"
+
+
+def _size(change: Change) -> str:
+    shown = _bytes(change.size)
+    more = change.size - change.size_before
+    if not change.before or not more:
+        return shown
+    return f"{shown} ({'+' if more > 0 else '-'}{_bytes(abs(more))})"
+
+
+def _files(change: Change) -> str:
+    marks = [f"+{len(change.added)}"] if change.added else []
+    marks += [f"-{len(change.removed)}"] if change.removed else []
+    shown = str(change.files) if change.files else "?"
+    return f"{shown} ({' '.join(marks)})" if marks else shown
+
+
+def _details(change: Change) -> list[tuple[str, str]]:
+    """Lines to look at, each with its style."""
+    lines = [(f"! runs on installation: {script}", "bold red") for script in change.scripts]
+    lines += _names("+", change.added, "green") + _names("-", change.removed, "red")
+    if change.note:
+        lines.append((change.note, "yellow"))
+    if change.needed_by:
+        lines.append((f"needed by {few([*map(str, change.needed_by)])}", "dim"))
+    return lines
+
+
+def _names(mark: str, names: Sequence[str], style: str) -> list[tuple[str, str]]:
+    lines = [(f"{mark} {name}", style) for name in names[:_MOST_FILES]]
+    left = len(names) - _MOST_FILES
+    return [*lines, (f"{mark} and {left} more", style)] if left > 0 else lines
+
+
+def _listed(title: str, lines: Mapping[str, str], style: str) -> Iterator[RenderableType]:
+    if not lines:
+        return
+    yield Text()
+    yield _line(title, style)
+    for name, text in lines.items():
+        yield Padding(_line(f"{name}: {text}", limit=1_000), (0, 0, 0, 2))
+
+
+def _line(text: str, style: str = "", *, limit: int = _MOST_CHARS) -> Text:
+    return Text(visible(clip(text, limit)), style=style)
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
