@@ -105,4 +105,5 @@ DECLARATION: Final = EcosystemDeclaration(
     manifests=Manifests(
         names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True
     ),
+    approves=True,
 )

@@ -25,18 +25,24 @@ if TYPE_CHECKING:
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
 # They are UUIDs; nothing that would lead elsewhere as a part of an address.
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# The portal's words, which only its users quote: "Component with coordinate 'g:a:1.0' is currently
+# being published in another deployment (ID)".
+_ELSEWHERE: Final = re.compile(r"in another deployment \(([A-Za-z0-9_-]{1,100})\)")
 
 State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """`words` are those of the portal on what is wrong. `components` are the names and versions
-    that a deployment holds; the portal knows them once it has validated it.
+    """`words` are those of the portal on what is wrong, and `elsewhere` the ids of the deployments
+    that have the same versions already. `components` are the names and versions that this one
+    holds; the portal knows them once it has validated it.
     """
 
     state: State
+    name: str = ""
     words: str = ""
+    elsewhere: frozenset[str] = frozenset()
     components: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -87,8 +93,14 @@ class Deployments:
             case None:
                 return None
             case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
-                words = one_line(self._redact(_words(answer.get("errors"))), 600)
-                return Status(state=state, words=words, components=_components(answer))
+                said = _words(answer.get("errors"))
+                return Status(
+                    state=state,
+                    name=str(answer.get("deploymentName")),
+                    words=one_line(self._redact(said), 600),
+                    elsewhere=frozenset(_ELSEWHERE.findall(said)),
+                    components=_components(answer),
+                )
             case _:
                 shown = one_line(str(state), 100)
                 raise Transient(f"{self.url}: deployment {identifier} is in state {shown!r}")

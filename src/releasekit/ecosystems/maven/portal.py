@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import tempfile
 import zipfile
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import growing_pauses, uncancellable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.deployments import State
+    from releasekit.ecosystems.maven.deployments import State, Status
     from releasekit.model import Artifact, Package
 
 CENTRAL: Final = "https://central.sonatype.com"
@@ -74,9 +75,10 @@ class Portal:
         """
         begun = await self.begun(release, automatic=self._automatic)
         enough: tuple[State, ...] = () if begun.automatic else ("VALIDATED",)
-        if await self.settled(begun.id, *enough) == "VALIDATED":
-            await self.deployments.publish(begun.id)
-            await self.settled(begun.id)
+        found, state = await self.settled(begun, *enough)
+        if state == "VALIDATED":
+            await self.deployments.publish(found.id)
+            await self.settled(found)
 
     async def begun(
         self, release: Mapping[Package, Sequence[Artifact]], *, automatic: bool
@@ -95,7 +97,7 @@ class Portal:
             file.seek(0)
             identifier = await self.deployments.upload(
                 file,
-                f"releasekit-{digest[:16]}",
+                _name(digest),
                 automatic=automatic,
                 what=f"the deployment of {one_line(names, 200)}",
             )
@@ -111,27 +113,59 @@ class Portal:
         self.record.add(made)
         return made
 
-    async def settled(self, identifier: str, *enough: State) -> State:
-        """Its state, once it is being published, or is in one of `enough`.
+    async def settled(self, made: Deployment, *enough: State) -> tuple[Deployment, State]:
+        """Once it is being published, or is in one of these states; or, instead of it, the one that
+        has had the same files before.
 
         Raises Rejected with the portal's own words; nothing can come of it then, and it is dropped.
         """
         pauses = growing_pauses(self._first_pause_s, _LONGEST_PAUSE_S)
+        asked = made
         while True:
-            status = await self.deployments.status(identifier)
+            status = await self.deployments.status(asked.id)
             if status is None or status.state == "FAILED":
-                words = status.words if status is not None else ""
-                # One that is left behind does no harm.
+                twin = await self._twin(made, status) if asked is made else None
+                # What is left behind does no harm.
                 with contextlib.suppress(PackageError):
-                    await self.deployments.drop(identifier)
-                raise Rejected(
-                    f"{self.url} refused the release: {words or 'it gives no reason'}",
-                    hint="Central wants sources, javadoc and signatures: [maven] sources, javadoc "
-                    "and sign = true. https://central.sonatype.org/publish/requirements/",
-                )
-            if status.state in {"PUBLISHING", "PUBLISHED", *enough}:
-                return status.state
-            await asyncio.sleep(next(pauses))
+                    await self.deployments.drop(asked.id)
+                if twin is None:
+                    raise self._refused(status)
+                asked = twin
+                self.record.add(twin)
+            elif status.state in {"PUBLISHING", "PUBLISHED", *enough}:
+                return asked, status.state
+            else:
+                await asyncio.sleep(next(pauses))
+
+    async def _twin(self, failed: Deployment, status: Status | None) -> Deployment | None:
+        """Of the same files, where the answer to their upload was lost, or the record of it."""
+        if status is None or len(status.elsewhere) != 1:
+            return None
+        (identifier,) = status.elsewhere
+        there = await self.deployments.status(identifier)
+        if there is None or there.state == "FAILED" or there.name != _name(failed.release):
+            return None
+        return replace(failed, id=identifier)
+
+    def _refused(self, status: Status | None) -> Rejected:
+        hint = (
+            "Central wants sources, javadoc and signatures: [maven] sources, javadoc and sign = "
+            "true. https://central.sonatype.org/publish/requirements/"
+        )
+        if status is not None and status.elsewhere:
+            hint = (
+                "That deployment has other files of this version: publish it, or drop it "
+                f"({self.deployments.page}), and run this again."
+            )
+        words = status.words if status is not None else ""
+        return Rejected(
+            f"{self.url} refused the release: {words or 'it gives no reason'}", hint=hint
+        )
+
+
+def _name(release: str) -> str:
+    """By which a deployment is known at the portal, the same for the same files."""
+    return f"releasekit-{release[:16]}"
 
 
 # https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle

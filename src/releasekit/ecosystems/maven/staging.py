@@ -34,8 +34,8 @@ class PortalStaging:
     ) -> Mapping[PackageId, Staged]:
         """All of it is one deployment, with one id."""
         begun = await self.portal.begun(release, automatic=False)
-        await self.portal.settled(begun.id, "VALIDATED")
-        return {package.id: self._at(begun.id) for package in release}
+        waits, _ = await self.portal.settled(begun, "VALIDATED")
+        return {package.id: self._at(waits.id) for package in release}
 
     async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
         """One that is being published counts as staged, until it is visible."""
