@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.approval import Approval
 
 MOST_REFUSALS: Final = 3
+# The registry gives up sooner.
+SIGN_IN_S: Final = 15 * 60.0
 
 
 class Present(Protocol):
@@ -54,7 +56,11 @@ class Codes:
                     await attempt(self._code)
                 except CodeWanted as wanted:
                     self._count_refusal(wanted)
-                    await self._renew(wanted)
+                    if self._code and not wanted.page and self._person is not None:
+                        # npm names its page to those only who send no code.
+                        self._code = ""
+                    else:
+                        await self._renew(wanted)
                     continue
                 self._was_taken, self._refusals = True, 0
                 return
@@ -77,9 +83,10 @@ class Codes:
         if wanted.page:
             self._person.open(wanted.page)
             try:
-                self._code = await self._approval.confirmed(wanted)
-            except Rejected:
-                # It is over, or was never asked for; the next answer names another page.
+                async with asyncio.timeout(SIGN_IN_S):
+                    self._code = await self._approval.confirmed(wanted)
+            except (Rejected, TimeoutError):
+                # Nobody went there in time; the next answer names another page.
                 self._refusals += 1
                 self._code = ""
             return

@@ -1,7 +1,7 @@
 """What npm holds back until a maintainer approves it, seen and decided as that maintainer.
 
 https://docs.npmjs.com/staged-publishing and
-https://github.com/npm/cli/tree/latest/lib/commands/stage
+https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/stage.yaml
 """
 
 from __future__ import annotations
@@ -145,7 +145,9 @@ class NpmApproval:
             return
         what = f"{waiting.name} {waiting.version}"
         words = self._server.words(response)
-        if _wants_code(response, words):
+        # Whoever is let look with this token is known: what is missing is the proof that somebody
+        # is there, whether or not "WWW-Authenticate: OTP" says so.
+        if response.status_code == httpx.codes.UNAUTHORIZED:
             raise self._code_wanted(response, what, code)
         if response.status_code == httpx.codes.CONFLICT and _REVIEWED.search(words):
             raise UnderReview(f"{what}: {words}", retry_after=retry_after(response))
@@ -208,14 +210,6 @@ class NpmApproval:
                 error.hint = _LOGIN
                 raise
         return response
-
-
-def _wants_code(response: httpx.Response, words: str) -> bool:
-    """https://github.com/npm/npm-registry-fetch/blob/main/lib/check-response.js"""
-    if response.status_code != httpx.codes.UNAUTHORIZED:
-        return False
-    asked = response.headers.get("WWW-Authenticate", "").lower()
-    return "otp" in re.split(r"[,\s]+", asked) or "one-time pass" in words
 
 
 def _is_page(url: str) -> bool:

@@ -1,0 +1,157 @@
+"""A registry that holds versions back, in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.approval import Contents, Waiting
+from releasekit.errors import (
+    CodeWanted,
+    DigestMismatch,
+    MissingCredentials,
+    Rejected,
+    Transient,
+    UnderReview,
+)
+from releasekit.model import Artifact, Outcome, Package, PackageId, Result, Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def recorded(
+    name: str, *, data: bytes | None = None, id_: str | None = None, tag: str = "latest"
+) -> Result:
+    """As results.json has a staged package; the bytes are made of its name."""
+    package = Package(id=PackageId("npm", name), version="1.0.0", directory=Path(), manifest=Path())
+    return Result(
+        package=package,
+        outcome=Outcome.STAGED,
+        reason="",
+        artifacts=(artifact(Path(f"{name}.tgz"), name.encode() if data is None else data),),
+        staged=Staged(id=f"id-{name}" if id_ is None else id_, tag=tag),
+    )
+
+
+def artifact(path: Path, data: bytes) -> Artifact:
+    digests = {"sha256": hashlib.sha256(data).hexdigest()}
+    return Artifact(path=path, size=len(data), digests=digests)
+
+
+@dataclass
+class FakeApproval:
+    """Implements `approval.Approval`. `held` maps names to what waits, `data` to its bytes;
+    `visible` are the names that everybody sees. What is approved becomes visible once it was asked
+    for `scans` times; `reviews` says how often an approval comes too early. `trouble` is raised
+    instead of the next decisions, after their effect where they are `lost`. `before` are earlier
+    versions, by name.
+    """
+
+    held: dict[str, Waiting]
+    data: dict[str, bytes]
+    codes: set[str] = field(default_factory=lambda: {""})
+    visible: set[str] = field(default_factory=set)
+    scans: int = 0
+    reviews: int = 0
+    trouble: list[Exception] = field(default_factory=list)
+    lost: bool = False
+    page: str = ""
+    forged: set[str] = field(default_factory=set)
+    unreachable: int = 0
+    before: dict[str, Contents] = field(default_factory=dict)
+    is_logged_in: bool = True
+    approvals: list[str] = field(default_factory=list)
+    rejections: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    confirmations: list[str] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)
+    url: str = "https://registry.example/"
+
+    @classmethod
+    def holding(cls, results: Iterable[Result]) -> FakeApproval:
+        listed = list(results)
+        return cls(
+            held={
+                each.package.id.name: Waiting(
+                    id=each.staged.id if each.staged and each.staged.id else "id",
+                    name=each.package.id.name,
+                    version=each.package.version,
+                    tag="latest",
+                )
+                for each in listed
+            },
+            data={each.package.id.name: each.package.id.name.encode() for each in listed},
+        )
+
+    def check_credentials(self) -> None:
+        if not self.is_logged_in:
+            raise MissingCredentials("npm: nobody is logged in")
+
+    async def waiting(self, recorded: Result) -> Waiting | None:
+        return self.held.get(recorded.package.id.name)
+
+    async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
+        return [artifact(into / recorded.artifacts[0].filename, self.data[waiting.name])]
+
+    async def is_visible(self, recorded: Result, _into: Path) -> bool:
+        name = recorded.package.id.name
+        self.asked[name] = self.asked.get(name, 0) + 1
+        if self.unreachable:
+            self.unreachable -= 1
+            raise Transient("HTTP 503")
+        seen = name in self.visible and self.asked[name] > self.scans
+        if seen and name in self.forged:
+            raise DigestMismatch(f"{recorded.package}: other bytes")
+        return seen
+
+    async def last_published(self, recorded: Result, _into: Path) -> Contents | None:
+        return self.before.get(recorded.package.id.name)
+
+    def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
+        if not artifacts:
+            raise Rejected("nothing to read")
+        names = frozenset({"package.json", "new.js"})
+        scripts = {"postinstall": "node new.js"}
+        return Contents(
+            version=recorded.package.version, size=artifacts[0].size, names=names, scripts=scripts
+        )
+
+    async def approve(self, waiting: Waiting, code: str) -> None:
+        self._check(code)
+        if self.reviews:
+            self.reviews -= 1
+            raise UnderReview(f"{waiting.name}: the review has not finished")
+        names = self._taken(waiting)
+        self.visible |= set(names)
+        self._settle(self.approvals, names)
+
+    async def reject(self, waiting: Waiting, code: str) -> None:
+        self._check(code)
+        self._settle(self.rejections, self._taken(waiting))
+
+    async def confirmed(self, wanted: CodeWanted) -> str:
+        self.confirmations.append(wanted.page)
+        if not self.codes:
+            raise Rejected("nobody came")
+        return next(iter(self.codes))
+
+    def _check(self, code: str) -> None:
+        self.sent.append(code)
+        if code not in self.codes:
+            raise CodeWanted("a code, please", page=self.page)
+
+    def _taken(self, waiting: Waiting) -> list[str]:
+        if self.trouble and not self.lost:
+            raise self.trouble.pop(0)
+        names = [name for name, each in self.held.items() if each.id == waiting.id]
+        for name in names:
+            del self.held[name]
+        return names
+
+    def _settle(self, log: list[str], names: list[str]) -> None:
+        log += names
+        if self.trouble:
+            raise self.trouble.pop(0)
