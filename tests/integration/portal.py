@@ -87,6 +87,12 @@ class PortalServer:
         self.deployments[identifier].state = "PUBLISHING"
         return True
 
+    def go_on(self) -> None:
+        """Publishing comes to its end also where nobody asks the portal about it."""
+        for identifier, found in list(self.deployments.items()):
+            if found.state == "PUBLISHING":
+                self.look(identifier)
+
     def drop(self, identifier: str) -> bool:
         allowed = self.deployments[identifier].state in {"VALIDATED", "FAILED"}
         if allowed:
@@ -146,6 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._file(self.portal.waiting_files(identifier).get(name))
         else:
             self._file(self.portal.files.get(path.removeprefix("/maven2/")))
+            self.portal.go_on()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -129,8 +129,10 @@ def test_it_waits_under_the_recorded_id(tmp_path: Path) -> None:
     assert there.requests[0].headers["Authorization"].startswith("Bearer ")
 
 
-def test_what_was_dropped_waits_no_longer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("answer", [httpx.Response(404), httpx.Response(200, json={})])
+def test_what_was_dropped_waits_no_longer(tmp_path: Path, answer: httpx.Response) -> None:
     there = Server()
+    there.answer("POST", f"{API}/status", answer)
     assert using(there, tmp_path, lambda portal: portal.waiting(recorded())) is None
 
 
@@ -345,6 +347,15 @@ def test_what_it_is_compared_with(tmp_path: Path, page: bytes | None, before: st
         assert found.version == before
         assert found.names == {"a.pom", "a.jar", "acme/A.class"}
         assert found.size == len(b"<project></project>") + len(jar("acme/A.class"))
+
+
+def test_a_file_that_the_version_before_lacks_is_left_out(tmp_path: Path) -> None:
+    there = Server()
+    there.files["/maven2/g/a/maven-metadata.xml"] = listing("0.9")
+    there.files["/maven2/g/a/0.9/a-0.9.pom"] = b"<project/>"
+    found = using(there, tmp_path, lambda portal: portal.last_published(recorded(), tmp_path))
+    assert found is not None
+    assert found.names == {"a.pom"}
 
 
 def test_what_it_holds_is_named_without_its_version(tmp_path: Path) -> None:
