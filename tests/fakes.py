@@ -134,6 +134,7 @@ def config(root: Path, **changes: object) -> Config:
         "results_file": None,
         "format": "table",
         "fix": False,
+        "run": "",
         "yes": False,
         "summary": True,
         "annotations": True,

@@ -109,7 +109,7 @@ HOUSE = (
         *("changes", "warnings"),
     ),
     ("release", "life", "delivery", "sources", "events", "polling", "phases", "release"),
-    ("approval", "held", "compare", "review", "codes", "decide"),
+    ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
         *("cli", "command_line", "interruption", "session", "recorded", "terminal", "approve"),
         "commands",
