@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from action.runner import OWN_NAME, PROJECT, Repository, git
+from action.runner import PROJECT, Repository, git
 from integration.tools import require_tool
 from integration.verdaccio import NODE, tools
 from staging.documents import pack
@@ -21,26 +21,6 @@ if TYPE_CHECKING:
     from staging.registry import Registry
 
 NPM = {"@acme/core": (), "@acme/text": ("@acme/core",), "@acme/cli": ("@acme/core", "@acme/text")}
-WORKFLOW = f"""
-on: push
-jobs:
-  publish:
-    runs-on: ubuntu-latest
-    steps:
-      - uses: actions/checkout@v7
-      - id: release
-        uses: {OWN_NAME}
-        with:
-          mode: publish
-          trusted-publishing: always
-          npm-registry: %(npm)s
-          pypi-registry: dir:%(pypi)s
-      - if: always()
-        uses: %(upload)s
-        with:
-          name: releasekit-results
-          path: .releasekit/results.json
-"""
 
 
 @pytest.fixture
@@ -73,22 +53,30 @@ def polyglot(tmp_path: Path) -> Repository:
     return Repository(root, tmp_path)
 
 
+@pytest.mark.parametrize("stage", ["always", "auto"])
 def test_stage_approve_publish_the_rest_and_then_nothing(
-    polyglot: Repository, registry: Registry
+    stage: str, polyglot: Repository, registry: Registry
 ) -> None:
-    """R1, R4, R14, R19: what waits for a person blocks what needs it, and nothing else."""
+    """R1, R4, R14, R19: what waits for a person blocks what needs it, and nothing else.
+
+    The example as it stands; and where only npm knows that nobody may publish directly.
+    """
     npm = registry.npm
     for name in NPM:
         npm.publish(pack({"name": name, "version": "0.9.0"}))
     pypi = polyglot.beside / "index"
-    names = {"npm": registry.url, "pypi": pypi, "upload": _upload()}
-    polyglot.workflow(WORKFLOW % names)
+    example = (PROJECT / "docs/examples/staged.yml").read_text(encoding="utf-8")
+    assert example.count("stage: always") == 1
+    polyglot.workflow(example.replace("stage: always", f"stage: {stage}"))
+    settings = f"npm-registry = '{registry.url}'\npypi-registry = 'dir:{pypi}'\n"
+    path = polyglot.root / "releasekit.toml"
+    path.write_text(f"trusted-publishing = 'always'\n{settings}{path.read_text()}")
     identity = [each for pair in registry.runner.items() for each in ("--env", "=".join(pair))]
     polyglot.add_programs(node=tools() / NODE / "bin" / "node", npm=require_tool("npm"))
 
     first = polyglot.run("push", *identity)
     assert first.job("publish") == "success", first.log("publish")
-    told = first.outputs("publish", "release")
+    told = first.outputs("publish", "1")
     assert (told["result"], told["published"]) == ("staged", "false")
     staged = json.loads(told["staged-packages"])
     assert [row["name"] for row in staged] == ["@acme/core", "@acme/text", "@acme/cli"]
@@ -97,7 +85,7 @@ def test_stage_approve_publish_the_rest_and_then_nothing(
     assert blocked["reason"] == "needs npm:@acme/cli, which is staged"
     assert not (pypi / "simple").exists()
     assert npm.publishings == []
-    assert "releasekit approve" in first.summary("publish", "release")
+    assert "releasekit approve" in first.summary("publish", "1")
 
     results = polyglot.beside / "artifacts/releasekit-results/results.json"
     approved = _on_a_laptop(polyglot.beside / "laptop", results, registry)
@@ -107,13 +95,13 @@ def test_stage_approve_publish_the_rest_and_then_nothing(
 
     second = polyglot.run("push", *identity)
     assert second.job("publish") == "success", second.log("publish")
-    told = second.outputs("publish", "release")
+    told = second.outputs("publish", "1")
     assert told["result"] == "success"
     assert [row["name"] for row in json.loads(told["published-packages"])] == ["acme-wheel"]
     assert (pypi / "simple/acme-wheel").is_dir()
 
     third = polyglot.run("push", *identity)
-    assert third.outputs("publish", "release")["result"] == "noop"
+    assert third.outputs("publish", "1")["result"] == "noop"
     assert len(npm.stagings) == len(NPM)
 
 
@@ -133,8 +121,3 @@ def _on_a_laptop(home: Path, results: Path, registry: Registry) -> subprocess.Co
         timeout=300,
         check=False,
     )
-
-
-def _upload() -> str:
-    text = (PROJECT / "docs/examples/matrix.yml").read_text(encoding="utf-8")
-    return next(line.split()[2] for line in text.splitlines() if "upload-artifact@" in line)

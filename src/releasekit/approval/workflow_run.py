@@ -98,7 +98,7 @@ class WorkflowRun:
             raise ConfigError(
                 f"--run: none of the {len(listed)} artifacts of run {self.number} of "
                 f"{self.repository} holds a {RESULTS} of up to {MAX_ARTIFACT_BYTES} bytes",
-                hint=f"Let the workflow upload it as {ARTIFACT!r} (actions/upload-artifact), or name "
+                hint=f"Let the workflow upload it as {ARTIFACT!r} (upload-artifact), or name "
                 f"a {RESULTS} on this machine.",
             )
         return found
