@@ -33,6 +33,11 @@ DECISION = mutants(
             "compare(prebuilt, published)",
             "Comparison(compare(prebuilt, published).missing, ())",
         ),
+        "what waits is sent again": never("decide", "entry is not None and _awaits(...)"),
+        "what waits elsewhere waits here": without("_awaits", "entry.intent.registry != url"),
+        "other bytes than those that wait are waited for": without(
+            "_awaits", "not compare(entry.artifacts, published).differing"
+        ),
         "a later build is taken for the first": change(
             "_resumed", "... != intent.digests", "not entry.artifacts"
         ),
@@ -70,6 +75,9 @@ PHASES = mutants(
             "Phases.upload", "self._config.gate == 'accepted' and ..."
         ),
         "the manifests stay unpinned": never("pinned", "after != before"),
+        "what is staged is not on record": without(
+            "Phases._accepted", "self._journal.outcome(...)"
+        ),
     },
 )
 
@@ -80,6 +88,9 @@ POLLING = mutants(
         "what an earlier run sent is forgotten": never(
             "Lookups.is_published", "run.planned.begun and ..."
         ),
+        "nothing of ours is all of it": without("Lookups._look_up", "(bool(...) or complete)"),
+        "whoever waits for approval waits for ever": without("Lookups.approval", "left_s <= 0"),
+        "a run that is ended waits for a person": without("Lookups.approval", "ending.is_set()"),
         "accepted is as good as visible": change(
             "Lookups._poll",
             "(trouble := await self.poll_once(run))",
@@ -90,7 +101,52 @@ POLLING = mutants(
 
 EVENTS = mutants(
     "release/events",
-    {"an end is told twice": without("Events.ended", "self._ended.add(package.id)")},
+    {
+        "an end is told twice": without("Events.ended", "self._ended.add(package.id)"),
+        "where it waits is forgotten": without("Events.ended", "staged=result.staged"),
+    },
+)
+
+DELIVERY = mutants(
+    "release/delivery",
+    {
+        "dependents of what waits are published": change(
+            "hold_back", "run.stages or bool(waiting)", "run.stages"
+        ),
+        "what cannot wait beside it goes out": never("hold_back", "apart"),
+        "it waits where nothing may be staged": change(
+            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "on.ecosystem != ecosystem"
+        ),
+        "other ecosystems go out before what waits": change(
+            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "mode == 'never'"
+        ),
+        "it stages against the will of its input": without("deliver", "staging.mode != 'auto'"),
+        "another attempt publishes": change(
+            "deliver", "run.stages, run.may_only_stage = True, str(only)", "run.note = str(only)"
+        ),
+        "what is to be staged is published": never("deliver", "staging is not None and ..."),
+    },
+)
+
+STAGED = mutants(
+    "plan/staged",
+    {
+        "nobody looks what became of it": never("looked_at", "planned.action is Action.AWAIT"),
+        "what was rejected is awaited": never("_as_it_is", "dropped"),
+        "what was just approved is called rejected": change(
+            "_as_it_is",
+            "found is None and await registry.lookup(planned.package) is None",
+            "found is None",
+        ),
+    },
+)
+
+VERDICT = mutants(
+    "report/verdict",
+    {
+        "what failed hides behind what waits": without("awaiting_approval", "missing <= found"),
+        "a release of which parts wait is a failure": never("verdict_of", "held_back and ..."),
+    },
 )
 
 RELEASE = mutants(
@@ -131,6 +187,16 @@ RELEASE = mutants(
             "ReleaseRun._failed", "not run.unconfirmed"
         ),
         "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),
+        "what waits in no order waits in order": never(
+            "ReleaseRun._transfers", "self._staging_mode(upload.package) == 'always'"
+        ),
+        "nobody waits for the approval": never(
+            "ReleaseRun._gate", "on.ecosystem != package.ecosystem and ..."
+        ),
+        "what an earlier run staged is sent": change(
+            "ReleaseRun._uploads", "{Action.KEEP, Action.AWAIT}", "{Action.KEEP}"
+        ),
+        "what waits goes out with the rest": never("ReleaseRun._together", "Action.AWAIT in {...}"),
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
         ),
@@ -148,6 +214,13 @@ LIFE = mutants(
             "Outcome.BLOCKED if run.error is None else Outcome.FAILED",
         ),
         "other bytes are unknown": without("outcome_of", "run.conflict"),
+        "what waits is lost in the end": never("outcome_of", "run.staged is not None"),
+        "what waits for approval is in doubt": without(
+            "PackageRun.unconfirmed", "self.staged is not None"
+        ),
+        "what waits goes along": change(
+            "PackageRun.waiting", "self.planned.action not in _NEVER_SENT", "True"
+        ),
         "cancelled dependencies block": change(
             "results_of", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"
         ),
@@ -237,4 +310,5 @@ GRAPH = mutants(
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
     *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE),
+    *(*DELIVERY, *STAGED, *VERDICT),
 )
