@@ -89,8 +89,6 @@ POLLING = mutants(
             "Lookups.is_published", "run.planned.begun and ..."
         ),
         "nothing of ours is all of it": without("Lookups._look_up", "(bool(...) or complete)"),
-        "whoever waits for approval waits for ever": without("Lookups.approval", "left_s <= 0"),
-        "a run that is ended waits for a person": without("Lookups.approval", "ending.is_set()"),
         "accepted is as good as visible": change(
             "Lookups._poll",
             "(trouble := await self.poll_once(run))",
@@ -113,7 +111,9 @@ DELIVERY = mutants(
         "dependents of what waits are published": change(
             "hold_back", "run.stages or bool(waiting)", "run.stages"
         ),
-        "what cannot wait beside it goes out": never("hold_back", "apart"),
+        "what cannot wait beside it goes out": change(
+            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "False"
+        ),
         "it waits where nothing may be staged": change(
             "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "on.ecosystem != ecosystem"
         ),
@@ -154,11 +154,11 @@ RELEASE = mutants(
     {
         "dependents do not wait": change(
             "ReleaseRun._transfers",
-            "{on for package in packages for on in self._edges[package] if on in sent_by}",
+            "{on for package in packages for on in self._edges[package]}",
             "set()",
         ),
-        "dependents wait for the upload only": never(
-            "ReleaseRun._transfers", "self._config.gate == 'visible'"
+        "dependents wait for the upload only": always(
+            "ReleaseRun._gate", "self._config.gate == 'accepted'"
         ),
         "uploads do not wait for their build": without(
             "ReleaseRun._transfers",
@@ -177,7 +177,7 @@ RELEASE = mutants(
             "ReleaseRun._upload", "not self._ending", "True"
         ),
         "nobody confirms what was in flight": change(
-            "ReleaseRun.__init__", "{'confirm', 'follow-up'}", "{'follow-up'}"
+            "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
         ),
         "two things at a time": without(
             "ReleaseRun.__init__", "sequential=config.concurrency == config.build_concurrency == 1"
@@ -196,7 +196,7 @@ RELEASE = mutants(
         "what an earlier run staged is sent": change(
             "ReleaseRun._uploads", "{Action.KEEP, Action.AWAIT}", "{Action.KEEP}"
         ),
-        "what waits goes out with the rest": never("ReleaseRun._together", "Action.AWAIT in {...}"),
+        "what waits goes out with the rest": never("ReleaseRun._together", "Action.AWAIT in ..."),
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
         ),
