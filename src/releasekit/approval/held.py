@@ -10,7 +10,7 @@ from releasekit.errors import ConfigError
 from releasekit.model import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.model import PackageId, Report, Result
 
@@ -69,11 +69,6 @@ class Held:
             name: [other for other, needs in self.needs.items() if name in needs]
             for name in self.recorded
         }
-
-    def behind_of(self, names: Iterable[PackageId]) -> list[PackageId]:
-        """What waits elsewhere for any of these."""
-        wanted = set(names)
-        return [name for name, needs in self.behind.items() if needs & wanted]
 
 
 def _order(edges: Mapping[PackageId, frozenset[PackageId]], where: str) -> list[PackageId]:
