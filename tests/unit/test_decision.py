@@ -327,3 +327,9 @@ def test_other_bytes_than_those_staged_are_refused(built: tuple[Artifact, ...]) 
     other = Published(files={built[0].filename: "sha256:00"}, complete=False)
     assert decided(other, remembered) is Action.REFUSE
     assert decided(None, replace(remembered, intent=None)) is not Action.AWAIT
+
+
+def test_what_is_staged_on_one_registry_is_sent_to_another(built: tuple[Artifact, ...]) -> None:
+    remembered = replace(entry(built, begun=True), uncertain=False, staged=Staged())
+    action, _ = decide(None, remembered, commit=COMMIT, url="https://other.example/")
+    assert action is Action.UPLOAD

@@ -19,6 +19,7 @@ from releasekit.model import (
     PlannedPackage,
     Report,
     Result,
+    Staged,
     WarningName,
 )
 from releasekit.report import (
@@ -66,6 +67,7 @@ def test_a_report_is_written_without_secrets() -> None:
         log=(TEXT.replace(URL, ""),),
         url=URL,
         warnings=(WARNING,),
+        staged=Staged(id=SECRET, url=f"https://r.example/staged?of={SECRET}", tag=SECRET),
     )
     report = Report(
         run_id="1",
@@ -84,6 +86,8 @@ def test_a_report_is_written_without_secrets() -> None:
     ):
         hold_nothing(text)
     assert clean.results[0].reason == SHOWN
+    link = "https://r.example/staged?of=***"
+    assert clean.results[0].staged == Staged(id="***", url=link, tag="***")
     assert clean.results[0].hint == "Look at ***: https://docs.example/page#part"
 
 

@@ -22,7 +22,7 @@ from fakes import (
     where_staged,
 )
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import Denied, DigestMismatch, Rejected, StageOnly, Transient
+from releasekit.errors import BuildFailed, Denied, DigestMismatch, Rejected, StageOnly, Transient
 from releasekit.model import Action, Dependency, Node, Outcome, Package, PackageId, Plan, Result
 from releasekit.release.life import PackageRun, outcome_of, results_of
 from releasekit.release.release import ReleaseRun
@@ -68,12 +68,19 @@ class Bench:
         self.other = FakeRegistry("https://other.example/")
         self.others = FakeWorkspace()
         self.deployed = False
+        self.follow_up: _FollowUp | None = None
         self.attempts = 0
 
     @property
     def targets(self) -> dict[str, Target]:
         deployment = _Together() if self.deployed else None
-        fake = Target(self.workspace, self.registry, deployment, staging=self.staging)
+        fake = Target(
+            self.workspace,
+            self.registry,
+            deployment,
+            staging=self.staging,
+            follow_up=self.follow_up,
+        )
         return {"fake": fake, "other": Target(self.others, self.other)}
 
     def entry(self, of: Package = CORE) -> HistoryEntry:
@@ -123,6 +130,20 @@ class Bench:
             steps.append(replace(step, package=replace(step.package, manifest=manifest)))
             versions[step.package.id.ecosystem][step.package.id.name] = step.package.version
         return replace(made, packages=tuple(steps), versions=versions)
+
+
+class _FollowUp:
+    def __init__(self, *, broken: bool) -> None:
+        self.broken = broken
+        self.done: list[str] = []
+
+    def due(self, package: Package) -> str:
+        return f"postpublish of {package.id}"
+
+    async def follow_up(self, package: Package) -> None:
+        self.done.append(package.id.name)
+        if self.broken:
+            raise BuildFailed("exit status 1")
 
 
 class _Together:
@@ -326,6 +347,28 @@ def test_whoever_waits_for_the_approval_goes_on_with_the_rest(
     assert bench.entry().outcome is PUBLISHED
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_follows_publishing_follows_the_approval(bench: Bench, broken: bool) -> None:
+    bench.follow_up = _FollowUp(broken=broken)
+    Approvals(bench, 2, "core")
+    result = bench.run(CORE, wait_for_approval_s=WAIT_S)["core"]
+    assert result.outcome is PUBLISHED
+    assert bool(result.hint) is broken
+    assert bench.follow_up.done == ["core"]
+
+
+def test_what_follows_publishing_does_not_follow_staging(bench: Bench) -> None:
+    bench.follow_up = _FollowUp(broken=False)
+    assert outcomes(bench.run(CORE)) == {"core": STAGED}
+    assert bench.follow_up.done == []
+
+
+def test_nobody_waits_for_the_approval_of_what_is_published(auto: Bench) -> None:
+    results = auto.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=WAIT_S)
+    assert outcomes(results) == {"core": PUBLISHED, "tool": PUBLISHED}
+    assert "approval" not in {span.phase for span in results["core"].spans}
+
+
 def test_nobody_waits_longer_than_asked_for(bench: Bench) -> None:
     """R51"""
     results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=0.001)
@@ -456,6 +499,15 @@ def test_a_deployment_that_needs_what_waits_elsewhere_is_blocked_as_a_whole(benc
     assert waiting == {CORE.id, lib.id, app.id}
 
 
+def test_a_deployment_does_not_go_out_before_what_waits(tmp_path: Path) -> None:
+    """R2: an earlier run has staged what it needs, and this one may not stage."""
+    bench = Bench(tmp_path, "never")
+    bench.deployed = True
+    built = (artifact(tmp_path / "core-1.0.pkg", b"core"),)
+    results = bench.run(made=awaited(CORE, APP, built={"core": built}))
+    assert outcomes(results) == {"core": STAGED, "app": BLOCKED}
+
+
 def test_a_dry_run_says_what_would_be_staged(bench: Bench, tmp_path: Path) -> None:
     results = bench.run(CORE, elsewhere("tool", CORE.id), dry_run=True)
     assert outcomes(results) == dict.fromkeys(("core", "tool"), Outcome.REMOVED)
@@ -482,6 +534,7 @@ def test_what_waits_is_staged_however_the_run_ends(
     run = PackageRun.from_plan(step)
     run.error, run.sent, run.ambiguity = error, True, "lost"
     assert outcome_of(run, [(APP.id, FAILED)], ending)[0] is STAGED
+    assert not run.unconfirmed
     run.error = DigestMismatch("other bytes")
     assert outcome_of(run, (), ending)[0] is FAILED
 

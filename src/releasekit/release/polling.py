@@ -91,19 +91,17 @@ class Lookups:
         """
         if not run.awaits_approval:
             return
-        now_s = self._events.now_s
+        now_s, left_s = self._events.now_s, wait_s
         deadline = now_s() + wait_s
+        pauses = growing_pauses(self._polling.first_pause_s, self._polling.approval_pause_s)
         with self._events.span("approval", run):
-            for pause_s in growing_pauses(
-                self._polling.first_pause_s, self._polling.approval_pause_s
-            ):
+            await self._ask_again(run)
+            while run.awaits_approval and not ending.is_set() and left_s > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(next(pauses), left_s)):
+                        await ending.wait()
                 await self._ask_again(run)
                 left_s = deadline - now_s()
-                if run.visible or ending.is_set() or left_s <= 0:
-                    return
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(pause_s, left_s)):
-                        await ending.wait()
 
     async def _ask_again(self, run: PackageRun) -> None:
         """A registry that cannot be asked is asked later."""
