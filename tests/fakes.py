@@ -15,7 +15,7 @@ from releasekit.config.declared import Declared
 from releasekit.config.levels import Levels
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
-from releasekit.errors import BuildFailed, MissingCredentials
+from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
 from releasekit.host.scrub import NOTHING_SECRET, Redactor, ToolVariables
 from releasekit.model import (
     Action,
@@ -28,6 +28,7 @@ from releasekit.model import (
     PlannedPackage,
     Published,
     Result,
+    Staged,
 )
 from releasekit.plan.order import without_soft_cycles
 from releasekit.release.polling import Polling
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config.values import Directory, Name, Url
+    from releasekit.config.values import Directory, Name, StageMode, Url
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
 
@@ -133,6 +134,7 @@ def config(root: Path, **changes: object) -> Config:
         "results_file": None,
         "format": "table",
         "fix": False,
+        "run": "",
         "yes": False,
         "summary": True,
         "annotations": True,
@@ -234,6 +236,7 @@ class FakeRegistry:
     together: asyncio.Barrier | None = None
     credentials: bool = True
     on_upload: Callable[[str], None] = lambda name: None
+    on_lookup: Callable[[str], None] = lambda name: None
 
     def check_credentials(self) -> None:
         if not self.credentials:
@@ -242,6 +245,7 @@ class FakeRegistry:
     async def lookup(self, package: Package) -> Published | None:
         await asyncio.sleep(0)
         name = package.id.name
+        self.on_lookup(name)
         if name in self.deaf and self.uploads.count(name):
             raise self.deaf[name]
         if self.lag.get(name, 0) > 0 and name in self.files:
@@ -275,6 +279,62 @@ class FakeRegistry:
         held = self.files.setdefault(name, {})
         for file in artifacts:
             held.setdefault(file.filename, f"sha256:{file.sha256}")
+
+
+@dataclass
+class FakeStaging:
+    """`waiting` is what nobody but a maintainer sees; `approve` shows it on the `registry`.
+
+    `faults` and `lost` are as those of the registry; whoever is `blind` may stage and not look.
+    """
+
+    registry: FakeRegistry
+    mode: StageMode = "always"
+    waiting: dict[str, tuple[Artifact, ...]] = field(default_factory=dict)
+    faults: dict[str, list[Exception | None]] = field(default_factory=dict)
+    lost: dict[str, Exception] = field(default_factory=dict)
+    blind: bool = False
+    calls: list[list[str]] = field(default_factory=list)
+    looks: list[str] = field(default_factory=list)
+    together: asyncio.Barrier | None = None
+    on_stage: Callable[[str], None] = lambda name: None
+
+    async def stage(
+        self, release: Mapping[Package, Sequence[Artifact]]
+    ) -> Mapping[PackageId, Staged]:
+        self.calls.append([package.id.name for package in release])
+        await asyncio.sleep(0)
+        if self.together is not None:
+            await self.together.wait()
+        for package, artifacts in release.items():
+            name = package.id.name
+            self.on_stage(name)
+            fault = self.faults[name].pop(0) if self.faults.get(name) else None
+            if fault is not None:
+                raise fault
+            before = self.waiting.setdefault(name, tuple(artifacts))
+            if [each.sha256 for each in before] != [each.sha256 for each in artifacts]:
+                raise DigestMismatch(f"{name} is staged with other bytes")
+            if name in self.lost:
+                raise self.lost.pop(name)
+        return {package.id: where_staged(package.id.name) for package in release}
+
+    async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
+        name = package.id.name
+        self.looks.append(name)
+        await asyncio.sleep(0)
+        if self.blind:
+            raise Denied(f"{self.registry.url}: who may stage may not look")
+        if self.faults.get(name) and (fault := self.faults[name].pop(0)) is not None:
+            raise fault
+        return where_staged(name) if name in self.waiting else None
+
+    def approve(self, name: str) -> None:
+        self.registry.store(name, self.waiting.pop(name))
+
+
+def where_staged(name: str) -> Staged:
+    return Staged(id=f"id of {name}", url=f"{URL}staged/{name}", tag="latest")
 
 
 def target(workspace: FakeWorkspace, registry: FakeRegistry) -> Mapping[str, Target]:

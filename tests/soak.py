@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Each a few seconds to a minute: the tests, and how many they run in one round.
 ROUND = {
     "releases in bad weather": ("simulation/test_publish_line.py", {"RELEASES": "1000"}),
+    "releases that wait": ("simulation/test_staged_line.py", {"RELEASES": "2000"}),
     "real runs": ("crash/test_real_runs.py", {"REAL_RUNS": "5"}),
     "schedules": ("simulation/test_simulation.py", {}),
     "kill points": ("crash/test_kill_points.py", {"SOAK": "1"}),

@@ -265,7 +265,7 @@ class Outcome(StrEnum):
         return self is Outcome.PUBLISHED or self is Outcome.ALREADY_PUBLISHED
 
 
-Phase = Literal["build", "upload", "confirm", "follow-up"]
+Phase = Literal["build", "upload", "confirm", "approval", "follow-up"]
 
 
 class Node(NamedTuple):

@@ -128,6 +128,12 @@ class Repository:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
+    def add_programs(self, **programs: Path) -> None:
+        """Put these on the steps' PATH, under their names."""
+        self._path()
+        for name, program in programs.items():
+            (self.beside / "programs" / name).symlink_to(program)
+
     @property
     def _log(self) -> Path:
         return self.beside / "act.log"

@@ -36,6 +36,7 @@ RELEASE = (
     "unit/test_plan.py",
     "unit/test_release.py",
     "unit/test_deployment.py",
+    "unit/test_staging.py",
     "simulation/test_publish_line.py",
 )
 JUDGES = {
@@ -54,6 +55,9 @@ JUDGES = {
     "plan/order": ("unit/test_order.py",),
     "graph": ("unit/test_graph.py",),
     "state/compaction": ("unit/test_compaction.py",),
+    "plan/staged": ("unit/test_staged.py",),
+    "release/delivery": ("unit/test_staging.py", "simulation/test_staged_line.py"),
+    "report/verdict": ("unit/test_report.py", "unit/test_staging.py"),
     **dict.fromkeys(
         (
             *("plan/decision", "plan/make", "release/life", "release/events", "release/polling"),

@@ -33,6 +33,11 @@ DECISION = mutants(
             "compare(prebuilt, published)",
             "Comparison(compare(prebuilt, published).missing, ())",
         ),
+        "what waits is sent again": never("decide", "entry is not None and _awaits(...)"),
+        "what waits elsewhere waits here": without("_awaits", "entry.intent.registry != url"),
+        "other bytes than those that wait are waited for": without(
+            "_awaits", "not compare(entry.artifacts, published).differing"
+        ),
         "a later build is taken for the first": change(
             "_resumed", "... != intent.digests", "not entry.artifacts"
         ),
@@ -70,6 +75,9 @@ PHASES = mutants(
             "Phases.upload", "self._config.gate == 'accepted' and ..."
         ),
         "the manifests stay unpinned": never("pinned", "after != before"),
+        "what is staged is not on record": without(
+            "Phases._accepted", "self._journal.outcome(...)"
+        ),
     },
 )
 
@@ -80,6 +88,7 @@ POLLING = mutants(
         "what an earlier run sent is forgotten": never(
             "Lookups.is_published", "run.planned.begun and ..."
         ),
+        "nothing of ours is all of it": without("Lookups._look_up", "(bool(...) or complete)"),
         "accepted is as good as visible": change(
             "Lookups._poll",
             "(trouble := await self.poll_once(run))",
@@ -90,7 +99,54 @@ POLLING = mutants(
 
 EVENTS = mutants(
     "release/events",
-    {"an end is told twice": without("Events.ended", "self._ended.add(package.id)")},
+    {
+        "an end is told twice": without("Events.ended", "self._ended.add(package.id)"),
+        "where it waits is forgotten": without("Events.ended", "staged=result.staged"),
+    },
+)
+
+DELIVERY = mutants(
+    "release/delivery",
+    {
+        "dependents of what waits are published": change(
+            "hold_back", "run.stages or bool(waiting)", "run.stages"
+        ),
+        "what cannot wait beside it goes out": change(
+            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "False"
+        ),
+        "it waits where nothing may be staged": change(
+            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "on.ecosystem != ecosystem"
+        ),
+        "other ecosystems go out before what waits": change(
+            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "mode == 'never'"
+        ),
+        "it stages against the will of its input": without("deliver", "staging.mode != 'auto'"),
+        "another attempt publishes": change(
+            "deliver", "run.stages, run.may_only_stage = True, str(only)", "run.note = str(only)"
+        ),
+        "what is to be staged is published": never("deliver", "staging is not None and ..."),
+    },
+)
+
+STAGED = mutants(
+    "plan/staged",
+    {
+        "nobody looks what became of it": never("looked_at", "planned.action is Action.AWAIT"),
+        "what was rejected is awaited": never("_as_it_is", "dropped"),
+        "what was just approved is called rejected": change(
+            "_as_it_is",
+            "found is None and await registry.lookup(planned.package) is None",
+            "found is None",
+        ),
+    },
+)
+
+VERDICT = mutants(
+    "report/verdict",
+    {
+        "what failed hides behind what waits": without("awaiting_approval", "missing <= found"),
+        "a release of which parts wait is a failure": never("verdict_of", "held_back and ..."),
+    },
 )
 
 RELEASE = mutants(
@@ -98,11 +154,11 @@ RELEASE = mutants(
     {
         "dependents do not wait": change(
             "ReleaseRun._transfers",
-            "{on for package in packages for on in self._edges[package] if on in sent_by}",
+            "{on for package in packages for on in self._edges[package]}",
             "set()",
         ),
-        "dependents wait for the upload only": never(
-            "ReleaseRun._transfers", "self._config.gate == 'visible'"
+        "dependents wait for the upload only": always(
+            "ReleaseRun._gate", "self._config.gate == 'accepted'"
         ),
         "uploads do not wait for their build": without(
             "ReleaseRun._transfers",
@@ -121,7 +177,7 @@ RELEASE = mutants(
             "ReleaseRun._upload", "not self._ending", "True"
         ),
         "nobody confirms what was in flight": change(
-            "ReleaseRun.__init__", "{'confirm', 'follow-up'}", "{'follow-up'}"
+            "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
         ),
         "two things at a time": without(
             "ReleaseRun.__init__", "sequential=config.concurrency == config.build_concurrency == 1"
@@ -131,6 +187,16 @@ RELEASE = mutants(
             "ReleaseRun._failed", "not run.unconfirmed"
         ),
         "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),
+        "what waits in no order waits in order": never(
+            "ReleaseRun._transfers", "self._staging_mode(upload.package) == 'always'"
+        ),
+        "nobody waits for the approval": never(
+            "ReleaseRun._gate", "on.ecosystem != package.ecosystem and ..."
+        ),
+        "what an earlier run staged is sent": change(
+            "ReleaseRun._uploads", "{Action.KEEP, Action.AWAIT}", "{Action.KEEP}"
+        ),
+        "what waits goes out with the rest": never("ReleaseRun._together", "Action.AWAIT in ..."),
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
         ),
@@ -148,6 +214,13 @@ LIFE = mutants(
             "Outcome.BLOCKED if run.error is None else Outcome.FAILED",
         ),
         "other bytes are unknown": without("outcome_of", "run.conflict"),
+        "what waits is lost in the end": never("outcome_of", "run.staged is not None"),
+        "what waits for approval is in doubt": without(
+            "PackageRun.unconfirmed", "self.staged is not None"
+        ),
+        "what waits goes along": change(
+            "PackageRun.waiting", "self.planned.action not in _NEVER_SENT", "True"
+        ),
         "cancelled dependencies block": change(
             "results_of", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"
         ),
@@ -164,7 +237,7 @@ MAKE = mutants(
             "without_private", "dependency.kind not in ..."
         ),
         "bytes never sent are reported as published": always(
-            "_stored", "action is Action.UPLOAD or the_same"
+            "_stored", "action in _AS_BUILT or the_same"
         ),
         "the digest does not see the manifest": without("fingerprint", "path.read_bytes()"),
     },
@@ -237,4 +310,5 @@ GRAPH = mutants(
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
     *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE),
+    *(*DELIVERY, *STAGED, *VERDICT),
 )

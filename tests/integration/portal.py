@@ -14,8 +14,9 @@ import uuid
 import zipfile
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from integration.http_server import serving
 from integration.servers import PASSWORD, USERNAME, recorded
@@ -32,6 +33,7 @@ _API: Final = "/api/v1/publisher/"
 class Deployed:
     """Its state changes each time somebody asks for it, not by a clock."""
 
+    name: str
     files: dict[str, bytes]
     automatic: bool
     state: str = "PENDING"
@@ -54,11 +56,11 @@ class PortalServer:
     def environment(self) -> dict[str, str]:
         return {"RELEASEKIT_MAVEN_USERNAME": USERNAME, "RELEASEKIT_MAVEN_PASSWORD": PASSWORD}
 
-    def take(self, data: bytes, *, automatic: bool) -> str:
+    def take(self, name: str, data: bytes, *, automatic: bool) -> str:
         with zipfile.ZipFile(io.BytesIO(data)) as bundle:
-            files = {name: bundle.read(name) for name in bundle.namelist()}
+            files = {each: bundle.read(each) for each in bundle.namelist()}
         identifier = str(uuid.uuid4())
-        self.deployments[identifier] = Deployed(files, automatic)
+        self.deployments[identifier] = Deployed(name, files, automatic)
         return identifier
 
     def look(self, identifier: str) -> Deployed:
@@ -79,9 +81,37 @@ class PortalServer:
                 pass
         return found
 
-    def publish(self, identifier: str) -> None:
+    def publish(self, identifier: str) -> bool:
+        """What is not VALIDATED cannot be published, and is not by anybody who keeps to that."""
         assert self.deployments[identifier].state == "VALIDATED"
         self.deployments[identifier].state = "PUBLISHING"
+        return True
+
+    def go_on(self) -> None:
+        """Publishing comes to its end also where nobody asks the portal about it."""
+        for identifier, found in list(self.deployments.items()):
+            if found.state == "PUBLISHING":
+                self.look(identifier)
+
+    def drop(self, identifier: str) -> bool:
+        allowed = self.deployments[identifier].state in {"VALIDATED", "FAILED"}
+        if allowed:
+            del self.deployments[identifier]
+        return allowed
+
+    def waiting_files(self, identifier: str) -> dict[str, bytes]:
+        """Of a deployment that has been found in order; the others are not to be tried yet."""
+        found = self.deployments.get(identifier)
+        return found.files if found and found.state == "VALIDATED" else {}
+
+    def purls(self, identifier: str) -> list[str]:
+        found = self.deployments[identifier]
+        poms = [PurePosixPath(name) for name in found.files if name.endswith(".pom")]
+        if found.state in {"PENDING", "VALIDATING"}:
+            return []
+        return [
+            f"pkg:maven/{'.'.join(pom.parts[:-3])}/{pom.parts[-3]}@{pom.parts[-2]}" for pom in poms
+        ]
 
     def faults(self, deployed: Deployed) -> dict[str, list[str]]:
         """As the portal checks them: checksums, signatures, nothing that is there already."""
@@ -95,6 +125,11 @@ class PortalServer:
                     errors.setdefault(name, []).append(f"Invalid '{algorithm}' checksum")
             if self.signatures and f"{name}.asc" not in deployed.files:
                 errors.setdefault(name, []).append("Missing signature")
+            for identifier, other in self.deployments.items():
+                busy = other.state not in {"FAILED", "PUBLISHED"}
+                if other is not deployed and busy and name in other.files:
+                    words = f"is currently being published in another deployment ({identifier})"
+                    errors.setdefault(name, []).append(f"Component with coordinate {words}")
             if name in self.files:
                 errors.setdefault(name, []).append("Component already exists")
         return errors
@@ -109,36 +144,55 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        data = self.portal.files.get(self.path.removeprefix("/maven2/"))
-        self._answer(404 if data is None else 200, data or b"")
+        path = unquote(self.path)
+        if path.startswith(f"{_API}deployment/"):
+            identifier, _, name = path.removeprefix(f"{_API}deployment/").partition("/download/")
+            if self._known():
+                self.portal.requests.append("GET download")
+                self._file(self.portal.waiting_files(identifier).get(name))
+        else:
+            self._file(self.portal.files.get(path.removeprefix("/maven2/")))
+            self.portal.go_on()
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         parts = urlsplit(self.path)
-        pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
-        if self.headers.get("Authorization") != f"Bearer {pair}":
-            self._answer(401, b"who are you?")
+        if not self._known():
             return
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         what = parts.path.removeprefix(_API)
         self.portal.requests.append(f"{self.command} {what.partition('/')[0]}")
         if what == "upload":
             automatic = query["publishingType"] == "AUTOMATIC"
-            self._answer(201, self.portal.take(self._bundle(body), automatic=automatic).encode())
+            taken = self.portal.take(query["name"], self._bundle(body), automatic=automatic)
+            self._answer(201, taken.encode())
         elif what == "status" and query["id"] in self.portal.deployments:
             found = self.portal.look(query["id"])
-            answer = {"deploymentState": found.state, "errors": found.errors}
+            purls = self.portal.purls(query["id"])
+            answer = {
+                "deploymentName": found.name,
+                "deploymentState": found.state,
+                "errors": found.errors,
+                "purls": purls,
+            }
             self._answer(200, json.dumps(answer).encode())
         elif what.startswith("deployment/") and what[11:] in self.portal.deployments:
-            if self.command == "DELETE":
-                del self.portal.deployments[what[11:]]
-            else:
-                self.portal.publish(what[11:])
-            self._answer(204, b"")
+            act = self.portal.drop if self.command == "DELETE" else self.portal.publish
+            self._answer(204 if act(what[11:]) else 400, b"")
         else:
             self._answer(404, b"")
 
     do_DELETE = do_POST  # noqa: N815
+
+    def _known(self) -> bool:
+        pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+        known = self.headers.get("Authorization") == f"Bearer {pair}"
+        if not known:
+            self._answer(401, b"who are you?")
+        return known
+
+    def _file(self, data: bytes | None) -> None:
+        self._answer(404 if data is None else 200, data or b"")
 
     def _bundle(self, body: bytes) -> bytes:
         boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()

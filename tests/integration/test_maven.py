@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -354,6 +355,55 @@ def test_the_portal_gets_one_bundle_which_is_checked_and_then_published(
     assert portal_server.requests.count("POST deployment") == 1
     again = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
     assert again.results["result"] == "noop"
+    assert portal_server.requests.count("POST upload") == 1
+
+
+def approve(program: Program, workspace: Path, portal: PortalServer, results: Path) -> Run:
+    known = Program(program.home, {**program.environment, **portal.environment})
+    where = ["--working-directory", str(workspace), "--maven-registry", portal.url]
+    return known.run("approve", results, "--yes", *where)
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_waits_at_the_portal_is_published_by_a_person(
+    portal_server: PortalServer,
+    workspace: Path,
+    program: Program,
+    gnupg: Path,
+    tmp_path: Path,
+    *,
+    by_hand: bool,
+) -> None:
+    """R19: no run publishes it, or uploads it twice; once a person has, there is nothing to do."""
+
+    def stage() -> Run:
+        more = ("--stage", "always")
+        return through_portal(program, workspace, portal_server, *more, GNUPGHOME=str(gnupg))
+
+    run = stage()
+    assert run.code == 0, run.out + run.err
+    assert run.results["result"] == "staged"
+    assert run.outcomes == dict.fromkeys(NAMES, "staged")
+    ((identifier, deployed),) = portal_server.deployments.items()
+    assert deployed.state == "VALIDATED"
+    assert {row["staged"]["id"] for row in run.results["packages"]} == {identifier}
+    assert not portal_server.files
+
+    assert stage().results["result"] == "staged"
+    assert portal_server.requests.count("POST upload") == 1
+    assert deployed.state == "VALIDATED"
+
+    if by_hand:
+        portal_server.publish(identifier)
+        portal_server.look(identifier)
+    else:
+        results = tmp_path / "staged.json"
+        results.write_text(json.dumps(run.results))
+        done = approve(program, workspace, portal_server, results)
+        assert done.code == 0, done.out + done.err
+        assert portal_server.requests.count("POST deployment") == 1
+    assert portal_server.files == deployed.files
+    assert stage().results["result"] == "noop"
     assert portal_server.requests.count("POST upload") == 1
 
 

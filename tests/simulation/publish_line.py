@@ -77,9 +77,14 @@ class Process:
     dies_at: int | None = None
     stops_at_s: float | None = None
     limit: int = 3
+    wait_s: float = 0.0
     results: dict[str, Result] = field(default_factory=dict)
     peak: int = 0
+    planned_s: float = 0.0
     ended_s: float = 0.0
+
+    def targets(self) -> Mapping[str, Target]:
+        return {"fake": Target(Builder(self.world), Registry(self.world))}
 
     @property
     def grace_s(self) -> float | None:
@@ -115,9 +120,9 @@ class Process:
             retry_base_delay_s=1.0,
             task_timeout_s=60.0,
             max_retries=3,
+            wait_for_approval_s=self.wait_s,
         )
-        registry = Registry(world)
-        targets = {"fake": Target(Builder(world), registry)}
+        targets = self.targets()
         journal = (Journal if self.seed % 2 else ShortJournal)(
             Log(world),
             state_directory=settings.state_directory,
@@ -136,15 +141,20 @@ class Process:
             sources=Sources(plan, None),
         )
         journal.run_started(
-            plan_digest=plan.digest, commit=COMMIT, tool="", started_at="", ecosystems=["fake"]
+            plan_digest=plan.digest,
+            commit=COMMIT,
+            tool="",
+            started_at="",
+            ecosystems=sorted(targets),
         )
+        self.planned_s = asyncio.get_running_loop().time()
         if self.stops_at_s is not None:
             stop = partial(release.stop, "stopped", grace_s=self.grace_s)
             asyncio.get_running_loop().call_later(self.stops_at_s, stop)
         await release.run()
         await journal.run_ended("")
         self.ended_s = asyncio.get_running_loop().time()
-        self.peak = registry.peak
+        self.peak = max(each.registry.peak for each in targets.values())  # type: ignore[attr-defined]
         self.results = {result.package.id.name: result for result in release.results()}
 
 

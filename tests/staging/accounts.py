@@ -31,18 +31,22 @@ _MAY: dict[Kind, frozenset[str]] = {
 _NO_CODE = (
     "You must provide a one-time pass. Upgrade your client to npm@latest in order to use 2FA."
 )
+# The code is npm's, the rest is not known: https://github.com/npm/documentation/pull/2036
+_STAGES = "E_STAGE_REQUIRED: run `npm stage publish`, and have the version approved"
 
 
 @dataclass
 class Accounts:
     """`allowed` is what a trusted publisher may do ("stage", "publish"), `codes` the one-time codes
-    that are good now. `agrees_after` is how often a client may ask whether the person has signed in
-    on the web before that is so; None for never.
+    that are good now; an account without a `second_factor` decides nothing. `agrees_after` is how
+    often a client may ask whether the person has signed in on the web before that is so; None for
+    never.
     """
 
     tokens: dict[str, Kind] = field(default_factory=lambda: dict(TOKENS))
     allowed: frozenset[str] = frozenset({"stage"})
     codes: set[str] = field(default_factory=lambda: {"123456"})
+    second_factor: bool = True
     agrees_after: int | None = None
     retry_after_s: int = 1
     # What was asked for on the web, and how often after that.
@@ -80,6 +84,8 @@ class Accounts:
                 return None
             # https://github.com/software-mansion/pulsar/pull/288
             return error(403, "OIDC permission denied for this action")
+        if (kind, action) == ("stage-only", "publish"):
+            return error(403, _STAGES)
         if action not in _MAY[kind]:
             return error(403, "Insufficient permissions to access this resource")
         return None
@@ -87,9 +93,11 @@ class Accounts:
     def absent(self, request: Request, action: str, origin: str, name: str = "") -> Answer | None:
         """Denied, or no proof of a person's presence."""
         denied = self.denied(request, action, name)
-        bypasses = self.kind(request) in {"oidc", "bypass"}
+        bypasses = action == "publish" and self.kind(request) in {"oidc", "bypass"}
         if denied or bypasses or request.headers.get("npm-otp") in self.codes:
             return denied
+        if not self.second_factor:
+            return error(403, "Please enable 2fa for your account")
         words = {"error": _NO_CODE}
         headers = [("WWW-Authenticate", "OTP")]
         # Asked for a code, npmjs.com tells apart whom it can send to its website; what else than

@@ -141,6 +141,9 @@ def test_nothing_is_decided_without_a_good_code(
             refused = npm.run("stage", verb, stage_id, *arguments)
             assert refused.returncode != 0
             assert "EOTP" in refused.stderr
+    registry.npm.accounts.second_factor = False
+    assert "Please enable 2fa" in npm.run("stage", "approve", stage_id).stderr
+    registry.npm.accounts.second_factor = True
     registry.npm.accounts.codes.remove(CODE)
     assert "EOTP" in npm.run("stage", "approve", stage_id, "--otp", CODE).stderr
     assert list(registry.npm.staged) == [stage_id]
@@ -209,12 +212,12 @@ def test_a_trusted_publisher_stages_and_does_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("token", "publishes", "lists", "approves"),
+    ("token", "refusal", "lists", "approves"),
     [
-        ("npm_stage-only", False, True, False),
-        ("npm_bypass", True, True, False),
-        ("npm_session", False, True, True),  # it needs a code to publish
-        ("npm_nobody's", False, False, False),
+        ("npm_stage-only", "E_STAGE_REQUIRED", True, False),
+        ("npm_bypass", "", True, False),
+        ("npm_session", "EOTP", True, True),
+        ("npm_nobody's", "E401", False, False),
     ],
 )
 def test_tokens_differ_in_what_they_may(
@@ -222,14 +225,16 @@ def test_tokens_differ_in_what_they_may(
     sources: Path,
     tmp_path: Path,
     token: str,
-    publishes: bool,
+    refusal: str,
     lists: bool,
     approves: bool,
 ) -> None:
     registry.npm.publish(OLD)
     release = registry.npm.stage(pack({**MANIFEST, "version": "1.2.0"}))
     npm = client(registry, tmp_path / "home", token=token)
-    assert (npm.run("publish", cwd=sources).returncode == 0) == publishes
+    published = npm.run("publish", cwd=sources)
+    assert refusal in published.stderr
+    assert (published.returncode == 0) == (not refusal)
     assert (npm.run("stage", "list").returncode == 0) == lists
     approved = npm.run("stage", "approve", release.id, "--otp", CODE)
     assert (approved.returncode == 0) == approves

@@ -104,11 +104,12 @@ HOUSE = (
         *FOLDERS,
     ),
     (
-        *("plan", "source", "above", "below", "decision", "order", "access", "make", "file"),
+        *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
+        *("make", "file"),
         *("changes", "warnings"),
     ),
-    ("release", "life", "sources", "events", "polling", "phases", "release"),
-    ("approval", "held", "compare", "review", "codes", "decide"),
+    ("release", "life", "delivery", "sources", "events", "polling", "phases", "release"),
+    ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
         *("cli", "command_line", "interruption", "session", "recorded", "terminal", "approve"),
         "commands",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import URL, artifact, package
-from releasekit.model import Action, Artifact, Published
+from releasekit.model import Action, Artifact, Published, Staged
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.make import plan_package
 from releasekit.state.journal import HistoryEntry, Intent
@@ -301,3 +301,29 @@ def test_a_file_that_nobody_brings_any_more_is_not_published(
     assert brought(None, remembered, built[0])[0] is then
     assert brought(None, remembered)[0] is then
     assert brought(None, remembered, *built)[0] is Action.UPLOAD
+
+
+@pytest.mark.parametrize(
+    ("there", "complete", "action"),
+    [
+        (0, False, Action.AWAIT),
+        (1, False, Action.AWAIT),
+        (2, True, Action.KEEP),
+    ],
+)
+def test_what_is_staged_is_awaited_until_all_of_it_is_there(
+    built: tuple[Artifact, ...], there: int, complete: bool, action: Action
+) -> None:
+    """R17: nothing of it is built or sent again, whatever the sources are."""
+    remembered = replace(entry(built, begun=True), uncertain=False, staged=Staged(id="1"))
+    published = shown(*built[:there], complete=complete) if there else None
+    for commit in (COMMIT, "another"):
+        assert decided(published, remembered, commit) is action
+
+
+def test_other_bytes_than_those_staged_are_refused(built: tuple[Artifact, ...]) -> None:
+    """R21"""
+    remembered = replace(entry(built, begun=True), uncertain=False, staged=Staged())
+    other = Published(files={built[0].filename: "sha256:00"}, complete=False)
+    assert decided(other, remembered) is Action.REFUSE
+    assert decided(None, replace(remembered, intent=None)) is not Action.AWAIT

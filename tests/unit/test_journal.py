@@ -114,7 +114,7 @@ def test_every_record_has_schema_run_sequence_time_and_crc(
     lines = (tmp_path / "journal.jsonl").read_bytes().splitlines()
     records = [json.loads(line) for line in lines]
     assert [(record["v"], record["run"], record["seq"]) for record in records] == [
-        (2, "run", number) for number in range(len(lines))
+        (3, "run", number) for number in range(len(lines))
     ]
     assert [record["event"] for record in records] == [
         "run_started",

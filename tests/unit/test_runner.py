@@ -252,3 +252,14 @@ def test_bytes_that_are_no_text_are_masked_as_the_runner_reads_them(runner: Runn
         "::add-mask::hunter2\ufffd\ufffd",
         "::add-mask::half of \ufffd\ufffd\ufffd",
     ]
+
+
+def test_what_others_write_after_the_last_look_is_left_to_them(runner: Runner) -> None:
+    """`releasekit plan --format json | jq … >> "$GITHUB_OUTPUT"`"""
+    runner.actions.watch_files()
+    assert runner.actions.restore_files(for_good=True) == []
+    output = runner.outputs_file
+    with output.open("a") as file:
+        file.write("theirs=1\n")
+    assert runner.actions.restore_files() == []
+    assert "theirs=1" in output.read_text()

@@ -15,7 +15,7 @@ from releasekit.approval.decide import Approving, Ending, Terms, Unit, reject, u
 from releasekit.approval.held import Held
 from releasekit.approval.review import AT_ONCE, reviewed
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.recorded import RESULTS, loaded
+from releasekit.cli.recorded import recorded
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
@@ -49,13 +49,12 @@ _STOPPED = Ending(
 
 async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; a review that nobody answers changes nothing."""
-    path = config.results_file or config.state_directory / RESULTS
-    report = await asyncio.to_thread(loaded, path)
-    held = Held.of(report, str(path))
-    if not held.recorded:
-        print(f"{log_line(str(path))}: nothing of this run waits for approval", file=session.out)
-        return 0
     with Interruption():
+        report, where = await recorded(config, session)
+        held = Held.of(report, where)
+        if not held.recorded:
+            print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
+            return 0
         async with Group() as group:
             approvals = await _opened(group, report, held, config, session)
             for approval in approvals.values():

@@ -81,7 +81,7 @@ async def plan(config: Config, session: Session) -> int:
     with Interruption():
         async with Group() as group:
             ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
-    session.actions.restore_files()
+    session.actions.restore_files(for_good=True)
     made = ready.plan
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)

@@ -70,6 +70,7 @@ class Config:
     results_file: Path | None
     format: Literal["table", "json", "mermaid"]
     fix: bool
+    run: str
     yes: bool
     summary: bool
     annotations: bool
@@ -175,6 +176,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         results_file=_results_file(inputs, locations),
         format=inputs.format,
         fix=inputs.fix,
+        run=inputs.run,
         yes=inputs.yes,
         summary=inputs.summary,
         annotations=inputs.annotations,

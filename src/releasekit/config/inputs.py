@@ -330,6 +330,16 @@ class Inputs:
             "Repair what was found.", "bool", commands=frozenset({"doctor"}), places=FLAG_ONLY
         ),
     ] = False
+    run: Annotated[
+        str,
+        Declaration(
+            "The address of the workflow run whose results are to be decided about, in place of a "
+            "file; GH_TOKEN reads its artifacts.",
+            "text",
+            commands=DECIDE,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
     yes: Annotated[
         bool,
         Declaration("Decide without being asked.", "bool", commands=DECIDE, places=FLAG_ONLY),

@@ -63,9 +63,13 @@ class Actions:
         """
         self._files = CommandFiles(self._environment)
 
-    def restore_files(self) -> list[str]:
-        """Take out what others wrote into these files, and tell of each time; of none, usually."""
+    def restore_files(self, *, for_good: bool = False) -> list[str]:
+        """Take out what others wrote into these files, and tell of each time; of none, usually.
+        With `for_good`, others may write there from now on: whoever reads what is printed next.
+        """
         self._restored += self._files.restore()
+        if for_good:
+            self._files = CommandFiles({})
         return self._restored
 
     def mask(self, value: str) -> None:

@@ -77,6 +77,8 @@ def decide(
     release could end up half one and half the other.
     """
     action, reason = Action.PUBLISH, "not on the registry" if published is None else "partly there"
+    if entry is not None and _awaits(entry, published, url):
+        return Action.AWAIT, "staged by an earlier run; waits for approval"
     if entry is not None and entry.intent is not None and _binds(entry, published, url):
         action, reason = _resumed(published, entry, entry.intent, commit)
     elif published is not None and published.complete:
@@ -94,6 +96,15 @@ def decide(
         if not entry.sealed:
             return action, f"{reason}; {_AGAIN}"
     return action, reason
+
+
+def _awaits(entry: HistoryEntry, published: Published | None, url: str) -> bool:
+    """Whether that registry holds it back, as far as anybody knows, and shows nothing else."""
+    if entry.staged is None or entry.intent is None or entry.intent.registry != url:
+        return False
+    if published is None:
+        return True
+    return not published.complete and not compare(entry.artifacts, published).differing
 
 
 def _resumed(

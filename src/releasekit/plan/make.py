@@ -27,6 +27,7 @@ from releasekit.plan.access import look_up
 from releasekit.plan.below import missed, standing, told
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
+from releasekit.plan.staged import looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +56,8 @@ class Around:
 
 
 NOTHING_AROUND: Final = Around({})
+# What is about the bytes of an earlier run, whatever the registry shows.
+_AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
 
 
 async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
@@ -94,7 +97,7 @@ async def make_plan(
     )
     refuse_left_out(ordered, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
-    planned = tuple(
+    decided = [
         plan_package(
             package,
             published[package.id],
@@ -103,7 +106,8 @@ async def make_plan(
             url=urls[package.id.ecosystem],
         )
         for package in ordered
-    )
+    ]
+    planned = tuple(await looked_at(decided, targets))
     versions = planned_versions(public.values())
     # Parses whole manifests, which may be long.
     await asyncio.to_thread(check_pins, planned, versions, targets)
@@ -263,6 +267,7 @@ def plan_package(
         published=published,
         begun=entry is not None and entry.intent is not None,
         claimed=entry.artifacts if entry and not entry.sealed and action is Action.PUBLISH else (),
+        staged=entry.staged if entry and action is Action.AWAIT else None,
     )
 
 
@@ -276,7 +281,7 @@ def _stored(
         return ()
     comparison = compare(entry.artifacts, published)
     the_same = not comparison.missing and not comparison.differing
-    return entry.artifacts if action is Action.UPLOAD or the_same else ()
+    return entry.artifacts if action in _AS_BUILT or the_same else ()
 
 
 def fingerprint(package: Package, url: str) -> str:
@@ -331,7 +336,7 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
     sent = {
         planned.package.id: planned.package
         for planned in packages
-        if planned.action is not Action.KEEP
+        if planned.action not in {Action.KEEP, Action.AWAIT}
     }
     edges: dict[str, set[str]] = {}
     for package in sent.values():

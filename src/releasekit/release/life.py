@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, ReleasekitError
 from releasekit.graph import reachable
@@ -18,12 +18,17 @@ from releasekit.model import (
     Published,
     Result,
     Span,
+    Staged,
 )
 from releasekit.report.text import few
+from releasekit.report.verdict import awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+
+_NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,7 +40,9 @@ class PackageRun:
     `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
     has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it. `rests`
     are those `attempts` that ended because the registry was left alone. `note` goes behind the
-    reason of its outcome.
+    reason of its outcome. It `stages` where it is not going to be published directly;
+    `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
+    may have approved it since. `held_by` is what waits so, and kept it from being sent.
     """
 
     planned: PlannedPackage
@@ -52,6 +59,10 @@ class PackageRun:
     spans: list[Span] = field(default_factory=list)
     warnings: tuple[PackageWarning, ...] = ()
     note: str = ""
+    stages: bool = False
+    may_only_stage: str = ""
+    staged: Staged | None = None
+    held_by: frozenset[PackageId] = frozenset()
 
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
@@ -60,12 +71,18 @@ class PackageRun:
             artifacts=planned.artifacts,
             published=planned.published,
             warnings=planned.warnings,
+            staged=planned.staged,
         )
 
     @property
     def unconfirmed(self) -> bool:
         """Whether the registry may have bytes of ours that nobody has seen there."""
-        return (self.sent or bool(self.ambiguity)) and not self.visible and not self.conflict
+        known = self.visible or self.conflict or self.staged is not None
+        return (self.sent or bool(self.ambiguity)) and not known
+
+    @property
+    def awaits_approval(self) -> bool:
+        return self.staged is not None and not self.visible
 
     @property
     def there(self) -> list[str]:
@@ -77,7 +94,7 @@ class PackageRun:
     def waiting(self) -> bool:
         """Whether its files are at hand, and none of them was accepted or refused."""
         untouched = self.published is None and self.error is None and not self.sent
-        return untouched and bool(self.artifacts) and self.planned.action is not Action.REFUSE
+        return untouched and bool(self.artifacts) and self.planned.action not in _NEVER_SENT
 
     @property
     def conflict(self) -> bool:
@@ -152,6 +169,10 @@ Blockers = Sequence[tuple[PackageId, Outcome]]
 Ending = tuple[Outcome, str]
 
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
+DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
+_ACCEPTED: Final = "accepted; it waits for a person's approval"
+_WOULD_BE_STAGED: Final = "dry run: built; it would be staged, for a person to approve"
+_APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
 
 
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
@@ -163,11 +184,11 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     if run.planned.action is Action.KEEP:
         return Outcome.ALREADY_PUBLISHED, run.planned.reason
     if run.visible:
-        if run.sent or run.ambiguity:
-            return Outcome.PUBLISHED, "uploaded, and the registry shows our bytes"
-        return Outcome.ALREADY_PUBLISHED, "the registry shows our bytes"
+        return _seen(run)
     if run.error is not None and (run.conflict or run.planned.action is Action.REFUSE):
         return Outcome.FAILED, str(run.error)
+    if run.staged is not None:
+        return Outcome.STAGED, _why_staged(run)
     if run.unconfirmed:
         reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
         return Outcome.UNKNOWN, str(run.error) if run.error else reason
@@ -177,9 +198,30 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         # A release of which a part is out for good is not one of which nothing is.
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
         return Outcome.FAILED, f"{run.error}{partly}"
-    if run.postponed and not run.artifacts and ending[0] is Outcome.REMOVED:
+    return _left_out(run) if ending[0] is Outcome.REMOVED else ending
+
+
+def _seen(run: PackageRun) -> Ending:
+    if run.staged is None:
+        if run.sent or run.ambiguity:
+            return Outcome.PUBLISHED, "uploaded, and the registry shows our bytes"
+        return Outcome.ALREADY_PUBLISHED, "the registry shows our bytes"
+    if run.artifacts:
+        return Outcome.PUBLISHED, "approved, and the registry shows our bytes"
+    # Nothing vouches for what the run that staged it had built.
+    return Outcome.ALREADY_PUBLISHED, "approved, and on the registry"
+
+
+def _why_staged(run: PackageRun) -> str:
+    if run.planned.staged is not None:
+        return run.planned.reason
+    return f"{_ACCEPTED}{run.may_only_stage and f'; {run.may_only_stage}'}"
+
+
+def _left_out(run: PackageRun) -> Ending:
+    if run.postponed and not run.artifacts:
         return Outcome.REMOVED, run.postponed
-    return ending
+    return (Outcome.REMOVED, _WOULD_BE_STAGED) if run.stages else DRY_RUN
 
 
 def results_of(
@@ -190,11 +232,19 @@ def results_of(
     """One result for every run, in the same order; dependencies must come first in `runs`."""
     ended: dict[PackageId, Result] = {}
     for package, run in runs.items():
+        absent = {on for on in edges[package] if ended[on].outcome in BLOCKING}
         blockers = sorted(
-            (on, ended[on].outcome) for on in edges[package] if ended[on].outcome in BLOCKING
+            [(on, ended[on].outcome) for on in absent]
+            + [(on, Outcome.STAGED) for on in run.held_by]
         )
         ended[package] = result_of(run, blockers, ending)
-    return tuple(ended.values())
+    waiting = awaiting_approval(tuple(ended.values()), edges)
+    return tuple(
+        replace(result, hint=_APPROVE)
+        if result.outcome is Outcome.BLOCKED and package in waiting
+        else result
+        for package, result in ended.items()
+    )
 
 
 def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF) -> Result:
@@ -217,6 +267,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         artifacts=run.artifacts,
         spans=tuple(run.spans),
         warnings=run.warnings,
+        staged=run.staged if outcome is Outcome.STAGED else None,
     )
 
 

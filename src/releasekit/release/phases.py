@@ -24,7 +24,8 @@ from releasekit.model import Outcome
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import WAY_OUT
-from releasekit.release.life import fail_together, inseparable, loss
+from releasekit.release.delivery import deliver
+from releasekit.release.life import CUT_OFF, fail_together, inseparable, loss, outcome_of
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.state.directory import built_directory, first_leaked
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Built, Target, Workspace
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Artifact, Package, PackageId, Staged
     from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
     from releasekit.release.polling import Lookups
@@ -258,7 +259,7 @@ class Phases:
         for run in sending:
             run.ambiguity = "the upload was interrupted before the registry answered"
         try:
-            await self._deliver(target, release)
+            staged = await self._deliver(target, release, sending)
         except PackageError as error:
             ambiguous = isinstance(error, Transient) and error.ambiguous
             for run, ambiguity in zip(sending, ambiguities, strict=True):
@@ -268,7 +269,14 @@ class Phases:
                     self._journal.outcome(run.planned.package, Outcome.FAILED, str(error))
             raise
         for run in sending:
-            run.ambiguity, run.sent = "", True
+            self._accepted(run, staged.get(run.id))
+
+    def _accepted(self, run: PackageRun, staged: Staged | None) -> None:
+        run.ambiguity, run.sent, run.staged = "", True, staged
+        if staged is not None:
+            # It may be long until this run ends.
+            outcome, reason = outcome_of(run, (), CUT_OFF)
+            self._journal.outcome(run.planned.package, outcome, reason, staged=staged)
 
     async def _intend(self, url: str, runs: Sequence[PackageRun]) -> None:
         intents = []
@@ -277,15 +285,16 @@ class Phases:
             intents.append(self._journal.intent(run.planned.package, registry=url, digests=digests))
         await gather_all(intents)
 
-    async def _deliver(self, target: Target, release: Mapping[Package, Sequence[Artifact]]) -> None:
+    async def _deliver(
+        self,
+        target: Target,
+        release: Mapping[Package, Sequence[Artifact]],
+        sending: Sequence[PackageRun],
+    ) -> Mapping[PackageId, Staged]:
         limit_s = self._config.task_timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                if target.deployment is not None and release:
-                    await target.deployment.deploy(release)
-                    return
-                for package, artifacts in release.items():
-                    await target.registry.upload(package, artifacts)
+                return await deliver(target, release, sending)
         except TimeoutError as error:
             names = ", ".join(str(package.id) for package in release)
             raise Transient(

@@ -26,13 +26,15 @@ BY_HAND = "It is published, and no later run does this again: do the rest of it 
 class Polling:
     """How a registry is asked whether it shows a package: with pauses that grow from the first to
     the longest. It is asked for `ambiguity_window_s` when the upload ended without an answer, and
-    once more, for `last_poll_s`, when the run is being ended.
+    once more, for `last_poll_s`, when the run is being ended. While a person has to approve
+    something, who is not as fast, pauses grow to `approval_pause_s`.
     """
 
     first_pause_s: float = 0.25
     longest_pause_s: float = 5.0
     ambiguity_window_s: float = 20.0
     last_poll_s: float = 0.75
+    approval_pause_s: float = 30.0
 
 
 POLLING = Polling()
@@ -54,7 +56,10 @@ class Lookups:
 
         Raises DigestMismatch when it shows other bytes, and Undecided when it does not show ours
         within the time for a package (`task-timeout`; less when the upload's own answer was lost).
+        What is staged is not to be seen yet: of that nothing is asked.
         """
+        if run.staged is not None:
+            return
         try:
             with self._events.span("confirm", run):
                 await self._poll(run)
@@ -78,6 +83,37 @@ class Lookups:
                     hint="Run the same command again later: it asks the registry first.",
                 )
             await asyncio.sleep(pause_s)
+
+    async def approval(self, run: PackageRun, wait_s: float, ending: asyncio.Event) -> None:
+        """Ask until the registry shows what is staged, for `wait_s`, or until the run is `ending`.
+
+        Raises DigestMismatch when it shows other bytes.
+        """
+        if not run.awaits_approval:
+            return
+        now_s = self._events.now_s
+        deadline = now_s() + wait_s
+        with self._events.span("approval", run):
+            for pause_s in growing_pauses(
+                self._polling.first_pause_s, self._polling.approval_pause_s
+            ):
+                await self._ask_again(run)
+                left_s = deadline - now_s()
+                if run.visible or ending.is_set() or left_s <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(pause_s, left_s)):
+                        await ending.wait()
+
+    async def _ask_again(self, run: PackageRun) -> None:
+        """A registry that cannot be asked is asked later."""
+        try:
+            await self._look_up(run)
+        except DigestMismatch as error:
+            run.error = error
+            raise
+        except PackageError:
+            pass
 
     async def poll_once(self, run: PackageRun) -> str:
         """One look at the registry: sets `run.visible`, or says what stands in the way."""
@@ -112,7 +148,9 @@ class Lookups:
         target = self._targets[run.id.ecosystem]
         run.published = await target.registry.lookup(run.planned.package)
         missing = missing_artifacts(run)
-        run.visible = not missing
+        # Of what nothing vouches for, no file is known to be ours.
+        complete = run.published is not None and run.published.complete
+        run.visible = not missing and (bool(run.artifacts) or complete)
         if run.visible:
             run.pending_follow_up = _pending_follow_up(target, run)
         return missing

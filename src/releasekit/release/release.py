@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, get_args
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
 from releasekit.model import Action, DependencyKind, Event, Node, Outcome, PackageId, Phase
+from releasekit.release.delivery import hold_back
 from releasekit.release.events import Events
 from releasekit.release.life import (
     CUT_OFF,
+    DRY_RUN,
     Ending,
     PackageRun,
     companions,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from releasekit.config.config import Config
+    from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
 # https://github.com/actions/runner/blob/main/src/Runner.Sdk/ProcessInvoker.cs
 CANCEL_GRACE_S = 6.0
 PHASES: tuple[Phase, ...] = get_args(Phase)
-DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
 
 
 class ReleaseRun:
@@ -62,16 +64,18 @@ class ReleaseRun:
     ) -> None:
         self._plan = plan
         self._targets = targets
-        self._edges = {
-            package: frozenset(on for on in needs if not self._together(package, on))
-            for package, needs in plan.edges().items()
-        }
         self._config = config
         self._patience = patience or Patience.from_now(
             max_wait_s=config.max_wait_s, deadline_s=config.deadline_s
         )
         self._runs = {
             planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
+        }
+        for package, run in self._runs.items():
+            run.stages = self._staging_mode(package) == "always"
+        self._edges = {
+            package: frozenset(on for on in needs if not self._together(package, on))
+            for package, needs in plan.edges().items()
         }
         self._events = Events(journal, watch)
         self._lookups = Lookups(
@@ -88,6 +92,7 @@ class ReleaseRun:
         )
         self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
         self._ending = ""
+        self._stopped = asyncio.Event()
         tasks = self._tasks()
         known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
@@ -96,6 +101,7 @@ class ReleaseRun:
                 "build": config.build_concurrency,
                 "upload": config.concurrency,
                 "confirm": None,
+                "approval": None,
                 # One at a time: what they do to the workspace, or to git, they do alone.
                 "follow-up": 1,
             },
@@ -103,7 +109,7 @@ class ReleaseRun:
             retry_base_delay=config.retry_base_delay_s,
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
-            completing={"confirm", "follow-up"},
+            completing={"confirm", "approval", "follow-up"},
             sequential=config.concurrency == config.build_concurrency == 1,
             patience=self._patience,
             observer=self._events,
@@ -121,6 +127,7 @@ class ReleaseRun:
         May be called again: the stricter call holds.
         """
         self._ending = self._ending or reason
+        self._stopped.set()
         lanes = None if grace_s is None else {"upload", "confirm"}
         self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
 
@@ -180,12 +187,25 @@ class ReleaseRun:
     def _kept(self, package: PackageId) -> bool:
         return self._runs[package].planned.action is Action.KEEP
 
+    async def _build(
+        self,
+        runs: Sequence[PackageRun],
+        versions: Mapping[str, str],
+        absent: Collection[PackageId],
+    ) -> None:
+        if not self._config.dry_run:
+            hold_back(runs, [self._runs[on] for on in absent], mode="never")
+        await self._phases.build(runs, versions)
+
     async def _upload(self, node: Node, runs: Sequence[PackageRun]) -> None:
         for run in runs:
             if run.planned.action is Action.REFUSE:
                 run.error = PackageError(run.planned.reason)
             elif not (run.attempts or run.planned.begun):
                 run.error = run.error or loss(run, self._runs.values())
+        needs = [self._runs[on] for run in runs for on in self._edges[run.id]]
+        if all(run.error is None for run in runs):
+            hold_back(runs, needs, mode=self._staging_mode(node.package))
         await self._phases.upload(
             runs,
             companions=self._companions,
@@ -194,6 +214,11 @@ class ReleaseRun:
 
     async def _confirm(self, run: PackageRun) -> None:
         await self._lookups.confirm(run)
+        if run.pending_follow_up is None and not (run.awaits_approval and self._may_wait(run.id)):
+            self._events.ended(result_of(run))
+
+    async def _approval(self, run: PackageRun) -> None:
+        await self._lookups.approval(run, self._config.wait_for_approval_s, self._stopped)
         if run.pending_follow_up is None:
             self._events.ended(result_of(run))
 
@@ -209,22 +234,31 @@ class ReleaseRun:
         if not self._config.dry_run:
             uploads = self._uploads()
             tasks += self._transfers(uploads)
+            tasks += self._approvals()
             tasks += self._follow_ups(uploads)
         places = {package: place for place, package in enumerate(self._runs)}
-        return sorted(tasks, key=lambda t: (places[t.name.package], PHASES.index(t.name.phase)))
+        # Where one thing is done at a time, a person is waited for when all else is done.
+        return sorted(
+            tasks,
+            key=lambda t: (
+                t.name.phase == "approval",
+                places[t.name.package],
+                PHASES.index(t.name.phase),
+            ),
+        )
 
     def _transfers(self, uploads: Mapping[Node, Sequence[PackageId]]) -> list[Task[Node]]:
         """Every upload, and a confirmation of each of its packages."""
         built_by = {package: build for build, ids in self._batches.items() for package in ids}
         sent_by = {package: node for node, packages in uploads.items() for package in packages}
-        visible = self._config.gate == "visible"
         tasks = []
         for upload, packages in uploads.items():
-            needs = {on for package in packages for on in self._edges[package] if on in sent_by}
+            needs = {on for package in packages for on in self._edges[package]}
+            if self._staging_mode(upload.package) == "always":
+                # Nobody gets any of it before it is approved: it waits in no order.
+                needs = {on for on in needs if on.ecosystem != upload.package.ecosystem}
             waits = {
-                Node("confirm", on) if visible else sent_by[on]
-                for on in needs
-                if sent_by[on] != upload
+                self._gate(on, upload.package, sent_by) for on in needs if not self._kept(on)
             } | {built_by[package] for package in packages if package in built_by}
             group = upload.package.ecosystem
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
@@ -234,6 +268,42 @@ class ReleaseRun:
                 self._jobs[confirm] = partial(self._confirm, self._runs[package])
         return tasks
 
+    def _gate(self, on: PackageId, package: PackageId, sent_by: Mapping[PackageId, Node]) -> Node:
+        """The task of `on` that has to be done before `package` may go out."""
+        if on.ecosystem != package.ecosystem and self._may_wait(on):
+            return Node("approval", on)
+        accepted = self._config.gate == "accepted" and on in sent_by
+        return sent_by[on] if accepted else Node("confirm", on)
+
+    def _approvals(self) -> list[Task[Node]]:
+        """What earlier runs have staged, confirmed as if this one had, and a node for each package
+        that may have to wait for a person.
+        """
+        tasks = []
+        for package, run in self._runs.items():
+            confirm, approval = Node("confirm", package), Node("approval", package)
+            if run.planned.action is Action.AWAIT:
+                tasks.append(Task(name=confirm, lane="confirm"))
+                self._jobs[confirm] = partial(self._confirm, run)
+            if self._may_wait(package):
+                tasks.append(Task(name=approval, lane="approval", after=frozenset({confirm})))
+                self._jobs[approval] = partial(self._approval, run)
+        return tasks
+
+    def _staging_mode(self, package: PackageId) -> StageMode:
+        staging = self._targets[package.ecosystem].staging
+        return "never" if staging is None else staging.mode
+
+    def _may_wait(self, package: PackageId) -> bool:
+        """Whether this run waits for its approval, should it be staged."""
+        action = self._runs[package].planned.action
+        staged = action is Action.AWAIT or self._staging_mode(package) != "never"
+        return staged and action is not Action.KEEP and self._config.wait_for_approval_s > 0
+
+    def _shown(self, package: PackageId) -> Node:
+        """The task after which the registry shows it, if it is ever going to in this run."""
+        return Node("approval" if self._may_wait(package) else "confirm", package)
+
     def _follow_ups(self, uploads: Mapping[Node, Sequence[PackageId]]) -> list[Task[Node]]:
         """One node for each package that has something to do once it is confirmed."""
         tasks = []
@@ -242,7 +312,7 @@ class ReleaseRun:
             run = self._runs[package]
             if follow_up is not None and follow_up.due(run.planned.package):
                 node = Node("follow-up", package)
-                after = frozenset({Node("confirm", package)})
+                after = frozenset({self._shown(package)})
                 tasks.append(Task(name=node, lane="follow-up", after=after))
                 self._jobs[node] = partial(self._follow_up, run)
         return tasks
@@ -252,7 +322,7 @@ class ReleaseRun:
         nodes: dict[Node, list[PackageId]] = {}
         shared: dict[str, Node] = {}
         for package, run in self._runs.items():
-            if run.planned.action is Action.KEEP:
+            if run.planned.action in {Action.KEEP, Action.AWAIT}:
                 continue
             node = Node("upload", package)
             if self._together(package, package):
@@ -265,6 +335,8 @@ class ReleaseRun:
 
     def _together(self, one: PackageId, other: PackageId) -> bool:
         """Whether both go out in one upload, and neither waits for the other."""
+        if Action.AWAIT in {self._runs[one].planned.action, self._runs[other].planned.action}:
+            return False
         return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].single_upload
 
     def _companions(self, run: PackageRun) -> list[PackageRun]:
@@ -303,10 +375,10 @@ class ReleaseRun:
             if self._config.dry_run:
                 self._expect_nothing(runs, absent)
             else:
-                needs |= {Node("confirm", on) for on in absent}
+                needs |= {self._shown(on) for on in absent}
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
             versions = self._plan.versions[ids[0].ecosystem]
-            self._jobs[node] = partial(self._phases.build, runs, versions)
+            self._jobs[node] = partial(self._build, runs, versions, absent)
         return tasks
 
     def _expect_nothing(self, runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:

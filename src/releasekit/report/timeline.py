@@ -14,6 +14,7 @@ _MARKS: Final[dict[Phase, str]] = {
     "build": "=",
     "upload": "#",
     "confirm": ".",
+    "approval": "~",
     "follow-up": "-",
 }
 _WIDTH: Final = 60

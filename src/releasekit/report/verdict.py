@@ -9,7 +9,7 @@ from releasekit.model import Outcome
 from releasekit.report.text import packages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from releasekit.model import PackageId, Report, Result
 
@@ -55,21 +55,34 @@ def verdict_of(report: Report) -> Verdict:
 
 
 def awaiting_approval(
-    results: Iterable[Result], edges: Mapping[PackageId, Collection[PackageId]]
+    results: Sequence[Result], edges: Mapping[PackageId, Collection[PackageId]]
 ) -> frozenset[PackageId]:
     """What is staged, and what is blocked by nothing else; dependencies come first in `results`."""
     found: set[PackageId] = set()
     absent: set[PackageId] = set()
+    held = _held_back(results, edges)
     for result in results:
         package, outcome = result.package.id, result.outcome
         missing = absent.intersection(edges.get(package, ()))
-        if outcome is Outcome.STAGED or (
-            outcome is Outcome.BLOCKED and missing and missing <= found
-        ):
+        # What lacks nothing itself goes out in one upload with what does.
+        blocked = outcome is Outcome.BLOCKED and (missing or package.ecosystem in held)
+        if outcome is Outcome.STAGED or (blocked and missing <= found):
             found.add(package)
         if not outcome.done:
             absent.add(package)
     return frozenset(found)
+
+
+def _held_back(
+    results: Iterable[Result], edges: Mapping[PackageId, Collection[PackageId]]
+) -> set[str]:
+    """The ecosystems of packages that need what is staged in another one."""
+    staged = {result.package.id for result in results if result.outcome is Outcome.STAGED}
+    return {
+        package.ecosystem
+        for package, needs in edges.items()
+        if any(on.ecosystem != package.ecosystem for on in staged.intersection(needs))
+    }
 
 
 def exit_code(report: Report) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import Options, portal
+from releasekit.ecosystems.maven import Options, deployment_record, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Package, PackageId
@@ -121,7 +121,7 @@ def test_a_deployment_is_found_again(root: Path) -> None:
 )
 def test_any_other_record_is_no_deployment_of_ours(root: Path, record: bytes) -> None:
     artifacts = built(root)
-    (root / ".releasekit" / portal.RECORD).write_bytes(record)
+    (root / ".releasekit" / deployment_record.NAME).write_bytes(record)
     there = server("PUBLISHED")
     deploy(there, root, artifacts)
     assert "POST /upload" in paths(there)
@@ -136,8 +136,8 @@ def test_one_that_is_gone_or_failed_is_made_again(root: Path, answer: httpx.Resp
     there.answer("POST", f"{API}/upload", httpx.Response(201, text="two"))
     there.answer("POST", f"{API}/status", *status("PUBLISHED"))
     deploy(there, root, artifacts)
-    record = json.loads((root / ".releasekit" / portal.RECORD).read_bytes())
-    assert record["deployment"] == "two"
+    record = json.loads((root / ".releasekit" / deployment_record.NAME).read_bytes())
+    assert [each["deployment"] for each in record["deployments"]] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,69 @@ def test_a_refusal_is_told_and_cleared_away(root: Path, errors: object, words: s
         deploy(there, root, built(root))
     assert "sign" in caught.value.hint
     assert paths(there)[-1] == "DELETE /deployment/one"
+
+
+def elsewhere(*identifiers: str) -> list[httpx.Response | Exception]:
+    said = [
+        f"Component with coordinate 'g:{each}:1.0' is currently being published in another "
+        f"deployment ({each})"
+        for each in identifiers
+    ]
+    return status("FAILED", errors={"common": said})
+
+
+def name_of(there: Server) -> str:
+    return there.requests[0].url.params["name"]
+
+
+def test_a_bundle_that_is_there_already_is_the_one_that_goes_out(root: Path) -> None:
+    """R15, R19: the answer to its upload was lost, or the state directory."""
+    artifacts = built(root)
+    lost = server("PUBLISHED")
+    deploy(lost, root, artifacts)
+    (root / ".releasekit" / deployment_record.NAME).unlink()
+    again = server()
+    again.answer("POST", f"{API}/status", *elsewhere("zero"))
+    again.answer("POST", f"{API}/deployment/zero", httpx.Response(204))
+    named = status("VALIDATED", "VALIDATED", deploymentName=name_of(lost))
+    again.answer("POST", f"{API}/status", *named, *status("PUBLISHING"))
+    deploy(again, root, artifacts)
+    assert "DELETE /deployment/one" in paths(again)
+    assert "POST /deployment/zero" in paths(again)
+    assert "POST /deployment/one" not in paths(again)
+    # And it is known from now on.
+    later = server("PUBLISHED", "PUBLISHED")
+    deploy(later, root, artifacts)
+    assert {request.url.params["id"] for request in later.requests} == {"zero"}
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "there"),
+    [
+        pytest.param(["zero"], status("VALIDATED", deploymentName="releasekit-0"), id="others"),
+        pytest.param(["zero"], status("FAILED", deploymentName="SAME"), id="failed"),
+        pytest.param(["zero"], [httpx.Response(404)], id="gone"),
+        pytest.param(["zero", "two"], status("VALIDATED", deploymentName="SAME"), id="two"),
+    ],
+)
+def test_what_is_not_the_same_bundle_is_in_the_way(
+    root: Path, identifiers: list[str], there: list[httpx.Response]
+) -> None:
+    """R17"""
+    artifacts = built(root)
+    first = server("PUBLISHED")
+    deploy(first, root, artifacts)
+    (root / ".releasekit" / deployment_record.NAME).unlink()
+    answers = [
+        httpx.Response(answer.status_code, text=answer.text.replace("SAME", name_of(first)))
+        for answer in there
+    ]
+    again = server()
+    again.answer("POST", f"{API}/status", *elsewhere(*identifiers), *answers)
+    with pytest.raises(Rejected, match="in another deployment") as caught:
+        deploy(again, root, artifacts)
+    assert "publish it, or drop it" in caught.value.hint
+    assert paths(again)[-1] == "DELETE /deployment/one"
 
 
 @pytest.mark.parametrize(

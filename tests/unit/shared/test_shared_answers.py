@@ -6,7 +6,7 @@ import pytest
 from releasekit.ecosystems.cargo.registry import ANSWERS as CARGO
 from releasekit.ecosystems.go.proxy import ANSWERS as GO
 from releasekit.ecosystems.maven.access import ANSWERS as MAVEN
-from releasekit.ecosystems.npm.registry import ANSWERS as NPM
+from releasekit.ecosystems.npm.answers import ANSWERS as NPM
 from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
 from releasekit.errors import Denied, LeftAlone, Rejected, Transient

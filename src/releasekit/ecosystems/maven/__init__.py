@@ -50,7 +50,9 @@ class Options(OptionTable):
     for gpg's default key, or the key to sign with. `api` says what `maven-registry` speaks: "auto"
     takes central.sonatype.com for a portal and all else for a repository. `publishing`
     "user-managed" publishes by a request of its own what a portal has found to be in order;
-    "automatic" leaves that to the portal. `repository` is where it becomes visible.
+    "automatic" leaves that to the portal. `stage` is the input of that name, for Maven alone; what
+    a portal stages waits for a person, whatever `publishing` says. `repository` is where it becomes
+    visible.
     """
 
     ECOSYSTEM: ClassVar[str] = "maven"
@@ -67,6 +69,7 @@ class Options(OptionTable):
     sign: Annotated[bool | str, _sign] = False
     api: Literal["auto", "repository", "portal"] = "auto"
     publishing: Literal["user-managed", "automatic"] = "user-managed"
+    stage: Literal["", "auto", "always", "never"] = ""
     repository: str = ""
 
 
@@ -102,4 +105,5 @@ DECLARATION: Final = EcosystemDeclaration(
     manifests=Manifests(
         names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True
     ),
+    approves=True,
 )

@@ -7,23 +7,23 @@ https://central.sonatype.org/publish/publish-portal-upload/
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
-import json
 import tempfile
 import zipfile
-from typing import IO, TYPE_CHECKING, Final, Literal
-
-import httpx
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import growing_pauses, uncancellable
 from releasekit.ecosystems.maven import layout
-from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
+from releasekit.ecosystems.maven.access import ANSWERS, Reader
+from releasekit.ecosystems.maven.deployment_record import Deployment, DeploymentRecord
+from releasekit.ecosystems.maven.deployments import Deployments
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.host import contents, durable
+from releasekit.errors import PackageError, Rejected
+from releasekit.host import contents
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
-from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,17 +32,12 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven.deployments import State, Status
     from releasekit.model import Artifact, Package
 
 CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
-# Where the state directory keeps the deployment of an unfinished run.
-RECORD: Final = "maven-deployment.json"
-_MAX_RECORD: Final = 64 * 1024
 _LONGEST_PAUSE_S: Final = 10.0
-_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
-
-State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
 
 
 class Portal:
@@ -57,12 +52,11 @@ class Portal:
         services: Services,
         first_pause_s: float = 0.25,
     ) -> None:
-        self._server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
-        self.url = str(self._server.url)
+        self.deployments = Deployments(url, config=config, services=services)
+        self.url = self.deployments.url
+        self.check_credentials = self.deployments.login.check
+        self.record = DeploymentRecord(config.state_directory, self.url)
         self._automatic = options.publishing == "automatic"
-        self._login = login_for(config, services.credentials, url)
-        self.check_credentials = self._login.check
-        self._redact = services.credentials.redact
         self._state = config.state_directory
         self._first_pause_s = first_pause_s
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
@@ -79,115 +73,99 @@ class Portal:
         Unless publishing is automatic, nothing is published before all of it has been checked, and
         then by one request: a bundle whose answer was lost stays unpublished and does no harm.
         """
-        wanted = release_digest(release)
-        known = self._recorded(wanted)
-        if known and await self._status(known) in {"FAILED", None}:
-            known = ""
-        identifier = known or await self._upload(release, wanted)
-        pauses, asked = growing_pauses(self._first_pause_s, _LONGEST_PAUSE_S), False
-        while True:
-            state = await self._status(identifier)
-            if state in {"PUBLISHING", "PUBLISHED"}:
-                return
-            if state in {"FAILED", None}:
-                raise await self._refused(identifier)
-            if state == "VALIDATED" and not self._automatic and not asked:
-                await self._publish(identifier)
-                asked = True
-            else:
-                await asyncio.sleep(next(pauses))
+        begun = await self.begun(release, automatic=self._automatic)
+        enough: tuple[State, ...] = () if begun.automatic else ("VALIDATED",)
+        found, state = await self.settled(begun, *enough)
+        if state == "VALIDATED":
+            await self.deployments.publish(found.id)
+            await self.settled(found)
 
-    async def _upload(self, release: Mapping[Package, Sequence[Artifact]], digest: str) -> str:
+    async def begun(
+        self, release: Mapping[Package, Sequence[Artifact]], *, automatic: bool
+    ) -> Deployment:
+        """The deployment that an earlier call has made of this release, or else a new one."""
+        digest = release_digest(release)
+        known = self.record.of_release(digest)
+        if known is not None:
+            status = await self.deployments.status(known.id)
+            if status is not None and status.state != "FAILED":
+                return known
+        names = ", ".join(sorted(str(package.id) for package in release))
         # A file without a name: what runs on of a build could change one between here and there.
         with tempfile.TemporaryFile(dir=self._state) as file:
             await uncancellable(asyncio.to_thread(write_bundle, file, release))
             file.seek(0)
-            request = self._server.http.build_request(
-                "POST",
-                self._endpoint("upload"),
-                params={
-                    "name": f"releasekit-{digest[:16]}",
-                    "publishingType": "AUTOMATIC" if self._automatic else "USER_MANAGED",
-                },
-                files={"bundle": ("bundle.zip", file, "application/octet-stream")},
-                headers=self._login.header("Bearer"),
-                timeout=_UPLOAD_TIMEOUT,
+            identifier = await self.deployments.upload(
+                file,
+                _name(digest),
+                automatic=automatic,
+                what=f"the deployment of {one_line(names, 200)}",
             )
-            response = await self._server.send(request)
-        names = ", ".join(sorted(str(package.id) for package in release))
-        what = f"the deployment of {one_line(names, 200)}"
-        if not self._server.accept(response, what):
-            raise Rejected(f"{what}: HTTP {response.status_code}")
-        identifier = response.content[:1000].decode("utf-8", "replace").strip()
-        if not identifier or len(identifier) > 100 or not identifier.isprintable():
-            raise Transient(f"{what}: {self.url} gave it no usable id", ambiguous=True)
-        self._record(digest, identifier)
-        return identifier
-
-    async def _publish(self, identifier: str) -> None:
-        response = await self._send("POST", identifier)
-        self._server.explain(response, f"publishing deployment {identifier}", reading=False)
-
-    async def _send(self, method: str, identifier: str) -> httpx.Response:
-        request = self._server.http.build_request(
-            method, self._endpoint(f"deployment/{identifier}"), headers=self._login.header("Bearer")
+        made = Deployment(
+            id=identifier,
+            release=digest,
+            automatic=automatic,
+            packages={
+                str(package.id): release_digest({package: artifacts})
+                for package, artifacts in release.items()
+            },
         )
-        return await self._server.send(request)
+        self.record.add(made)
+        return made
 
-    async def _status(self, identifier: str) -> State | None:
-        """None for a deployment the portal does not know."""
-        answer = await self._ask(identifier)
-        state = answer.get("deploymentState") if answer else None
-        match state:
-            case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
-                return state
-            case None:
-                return None
-            case _:
-                shown = one_line(str(state), 100)
-                raise Transient(f"{self.url}: deployment {identifier} is in state {shown!r}")
+    async def settled(self, made: Deployment, *enough: State) -> tuple[Deployment, State]:
+        """Once it is being published, or is in one of these states; or, instead of it, the one that
+        has had the same files before.
 
-    async def _ask(self, identifier: str) -> dict[str, object] | None:
-        url = self._endpoint("status").copy_with(params={"id": identifier})
-        response = await self._server.read(url, self._login.header("Bearer"), method="POST")
-        if response.status_code == 404:
+        Raises Rejected with the portal's own words; nothing can come of it then, and it is dropped.
+        """
+        pauses = growing_pauses(self._first_pause_s, _LONGEST_PAUSE_S)
+        asked = made
+        while True:
+            status = await self.deployments.status(asked.id)
+            if status is None or status.state == "FAILED":
+                twin = await self._twin(made, status) if asked is made else None
+                # What is left behind does no harm.
+                with contextlib.suppress(PackageError):
+                    await self.deployments.drop(asked.id)
+                if twin is None:
+                    raise self._refused(status)
+                asked = twin
+                self.record.add(twin)
+            elif status.state in {"PUBLISHING", "PUBLISHED", *enough}:
+                return asked, status.state
+            else:
+                await asyncio.sleep(next(pauses))
+
+    async def _twin(self, failed: Deployment, status: Status | None) -> Deployment | None:
+        """Of the same files, where the answer to their upload was lost, or the record of it."""
+        if status is None or len(status.elsewhere) != 1:
             return None
-        return await self._server.document(response, f"deployment {identifier}")
+        (identifier,) = status.elsewhere
+        there = await self.deployments.status(identifier)
+        if there is None or there.state == "FAILED" or there.name != _name(failed.release):
+            return None
+        return replace(failed, id=identifier)
 
-    async def _refused(self, identifier: str) -> Rejected:
-        """With the portal's own words; the deployment is deleted, as nothing can come of it."""
-        answer = await self._ask(identifier) or {}
-        errors = answer.get("errors")
-        found = errors.items() if isinstance(errors, dict) else ()
-        words = "; ".join(
-            f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
-            for purl, said in found
+    def _refused(self, status: Status | None) -> Rejected:
+        hint = (
+            "Central wants sources, javadoc and signatures: [maven] sources, javadoc and sign = "
+            "true. https://central.sonatype.org/publish/requirements/"
         )
-        await self._send("DELETE", identifier)
+        if status is not None and status.elsewhere:
+            hint = (
+                "That deployment has other files of this version: publish it, or drop it "
+                f"({self.deployments.page}), and run this again."
+            )
+        words = status.words if status is not None else ""
         return Rejected(
-            f"{self.url} refused the release: "
-            f"{one_line(self._redact(words), 600) or 'it gives no reason'}",
-            hint="Central wants sources, javadoc and signatures: [maven] sources, javadoc and "
-            "sign = true. https://central.sonatype.org/publish/requirements/",
+            f"{self.url} refused the release: {words or 'it gives no reason'}", hint=hint
         )
 
-    def _endpoint(self, path: str) -> httpx.URL:
-        return self._server.at(f"api/v1/publisher/{path}")
 
-    def _recorded(self, digest: str) -> str:
-        """The deployment an earlier call made of this release; empty when there is none."""
-        try:
-            record = parse_json(durable.read_file(self._state / RECORD, max_bytes=_MAX_RECORD))
-        except (OSError, ValueError):
-            return ""
-        if not isinstance(record, dict):
-            return ""
-        ours = (record.get("portal"), record.get("release")) == (self.url, digest)
-        return str(record.get("deployment") or "") if ours else ""
-
-    def _record(self, digest: str, identifier: str) -> None:
-        record = {"portal": self.url, "release": digest, "deployment": identifier}
-        durable.replace(self._state / RECORD, json.dumps(record).encode() + b"\n")
+def _name(release: str) -> str:
+    """By which a deployment is known at the portal, the same for the same files."""
+    return f"releasekit-{release[:16]}"
 
 
 # https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle

@@ -11,11 +11,13 @@ from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.portal import CENTRAL, Portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
+from releasekit.ecosystems.maven.staging import PortalStaging
+from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Deployment, Registry
+    from releasekit.ecosystems.interface import Deployment, Registry, Staging
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
 
@@ -34,10 +36,23 @@ def target(
     url = config.registry_url("maven", default=CENTRAL)
     if options.api == "portal" or (options.api == "auto" and url.rstrip("/") == CENTRAL):
         portal = Portal(url, options, config=config, services=services)
-        return Discovery.joining(ecosystem, portal, partial(_joined, deployment=portal))
+        staging = PortalStaging(portal, options.stage or config.stage)
+        return Discovery.joining(
+            ecosystem, portal, partial(_joined, deployment=portal, staging=staging)
+        )
+    if options.stage == "always":
+        raise ConfigError(
+            f'releasekit.toml: [maven] stage = "always": {url} shows at once what it accepts',
+            hint='Leave it out; or write api = "portal", if that is the address of one.',
+        )
     repository = Repository(url, config=config, services=services)
     return Discovery.joining(ecosystem, repository, _joined)
 
 
-def _joined(found: MavenWorkspace, there: Registry, deployment: Deployment | None = None) -> Target:
-    return Target(found, there, deployment, prebuilt=MavenFiles(found))
+def _joined(
+    found: MavenWorkspace,
+    there: Registry,
+    deployment: Deployment | None = None,
+    staging: Staging | None = None,
+) -> Target:
+    return Target(found, there, deployment, prebuilt=MavenFiles(found), staging=staging)

@@ -15,9 +15,10 @@ import httpx
 from releasekit import __version__
 from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
+from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.public import ALGORITHMS, PublicVersions, contents_of
-from releasekit.ecosystems.npm.registry import ANSWERS, NPMJS
+from releasekit.ecosystems.npm.registry import NPMJS
 from releasekit.ecosystems.npm.user_login import user_login
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server

@@ -81,7 +81,7 @@ class PublicVersions(NpmRegistry):
         if response.status_code == httpx.codes.NOT_FOUND:
             return {}
         what = f"{package}: {response.request.url}"
-        self._server.explain(response, what)
+        self.server.explain(response, what)
         try:
             return await asyncio.to_thread(_dists_in, response.content)
         except ValueError as error:
@@ -93,11 +93,11 @@ class PublicVersions(NpmRegistry):
         token = self._login.for_reading()
         headers = {"Authorization": f"Bearer {token.reveal()}"} if token else {}
         name = package.id.name
-        url = self._server.at(f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz")
+        url = self.server.at(f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz")
         with contextlib.suppress(httpx.InvalidURL):
             told = httpx.URL(text_in(dists.get(version, {}), "tarball"))
-            url = told if same_origin(told, self._server.url) else url
-        return await self._server.fetch(
+            url = told if same_origin(told, self.server.url) else url
+        return await self.server.fetch(
             url,
             headers,
             into / "published.tgz",

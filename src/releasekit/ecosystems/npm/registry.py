@@ -6,17 +6,27 @@ https://github.com/npm/registry/blob/main/docs/REGISTRY-API.md
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from releasekit.aio import uncancellable
-from releasekit.ecosystems.npm import Inputs, document, login
+from releasekit.ecosystems.npm import Inputs, document, submission
+from releasekit.ecosystems.npm.answers import (
+    ANSWERS,
+    NPMJS_HOST,
+    STAGES_ONLY,
+    WAITS,
+    is_for_stage_only_token,
+    is_held_already,
+    may_only_stage,
+    stored_perhaps,
+)
 from releasekit.ecosystems.npm.ecosystem import filename
-from releasekit.ecosystems.npm.tarball import read_tarball
-from releasekit.ecosystems.shared.answers import Answers
+from releasekit.ecosystems.npm.login import login_for
+from releasekit.ecosystems.npm.submission import escaped
+from releasekit.ecosystems.npm.waiting import waiting
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server
-from releasekit.errors import Rejected, Transient
-from releasekit.host import contents
+from releasekit.ecosystems.shared.login import Given
+from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, Server
+from releasekit.errors import Denied, Rejected, StageOnly, Transient
 from releasekit.http.origins import require_safe
 from releasekit.model import Published
 
@@ -27,50 +37,11 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.npm.tarball import Contained
+    from releasekit.ecosystems.npm.submission import Command
+    from releasekit.ecosystems.npm.waiting import Waiting
     from releasekit.model import Artifact, Package, PackageId
 
-_EXISTS: Final = (
-    # https://docs.npmjs.com/cli/commands/npm-publish
-    (403, "publish over"),
-    (403, "previously published"),
-    # https://docs.gitlab.com/user/packages/npm_registry/#troubleshooting
-    (403, "already exists"),
-    (400, "already exists"),
-    (400, "does not allow updating assets"),  # Nexus
-    (403, "overwrite artifact"),  # Artifactory
-)
-_TOKEN: Final = "Check RELEASEKIT_NPM_TOKEN (input `npm-token`)"  # noqa: S105 (its name)
-_BYPASS: Final = (
-    "The account asks for a second factor: use a granular access token that may bypass it, or "
-    "trusted publishing."
-)
-_PAYMENT: Final = (
-    "A package with a scope is private unless told otherwise: set `npm-access: public`, or "
-    "publishConfig.access in its package.json."
-)
-_HIDDEN: Final = (
-    f"{_TOKEN}: npm answers 404 to those who may not publish the package. The scope has to exist, "
-    "and `npm-registry` is the registry's root."
-)
-_BY_STATUS: Final = {
-    401: f"{_TOKEN}: the registry does not know it, or it has expired.",
-    402: _PAYMENT,
-    403: f"{_TOKEN}: its owner may not publish this package, or the name is too close.",
-    404: _HIDDEN,
-}
-ANSWERS: Final = Answers(
-    exists=_EXISTS,
-    hints={"one-time pass": _BYPASS, "two-factor": _BYPASS},
-    by_status=_BY_STATUS,
-    reading="The registry is for those with a token only, for a plan as well: give one that may "
-    "read the package as RELEASEKIT_NPM_TOKEN (input `npm-token`).",
-    denied=frozenset({404}),
-    moved="npm-registry",
-)
-
-
-NPMJS: Final = "https://registry.npmjs.org/"
+NPMJS: Final = f"https://{NPMJS_HOST}/"
 # A document cached on the way would hide a version that is there.
 _FRESH: Final = {"Cache-Control": "no-cache", "Accept": "application/json"}
 # Versions, tags and digests, and nothing else; servers that know no such form send everything.
@@ -81,6 +52,13 @@ ABBREVIATED: Final = {
 }
 
 
+class Sent(NamedTuple):
+    """`tag` is the dist-tag that went along."""
+
+    response: httpx.Response
+    tag: str
+
+
 class NpmRegistry:
     """npmjs.com, or a server that speaks as it does. Implements `interface.Registry`."""
 
@@ -88,10 +66,21 @@ class NpmRegistry:
         url = require_safe(config.registry_url("npm", default=NPMJS), name="npm-registry")
         self.url = str(url)
         self._config = config
-        self._server = Server(url, ANSWERS, config, services)
-        self._login = login.login_for(config, services, url)
+        self.server = Server(url, ANSWERS, config, services)
+        self._login = login_for(config, services, url)
         self.check_credentials = self._login.check
         self._unknown: set[str] = set()
+        # What the registry said when it refused to let this token publish.
+        self._stage_only = ""
+
+    @property
+    def is_npmjs(self) -> bool:
+        return self.server.url.host == NPMJS_HOST
+
+    @property
+    def has_token(self) -> bool:
+        """Whether uploads depend on a token that was given, rather than on what this job is."""
+        return isinstance(self._login, Given)
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup found no package of that name."""
@@ -100,7 +89,7 @@ class NpmRegistry:
     async def lookup(self, package: Package) -> Published | None:
         response = await self._read(package, package.version, headers=_FRESH)
         if response.status_code == 200:
-            entry: Any = await self._server.document(response, f"{package}: {response.request.url}")
+            entry: Any = await self.server.document(response, f"{package}: {response.request.url}")
         else:
             # Not every server can be asked for one version, and not every refusal is a no.
             packument = await self._packument(package)
@@ -122,36 +111,79 @@ class NpmRegistry:
             await self._store(package, artifact)
 
     async def _store(self, package: Package, artifact: Artifact) -> None:
-        token = await self._login.get(package)
-        contained = await uncancellable(asyncio.to_thread(_contained, package, artifact))
-        tag = await self._tag(package, contained.manifest)
-        tarball = str(
-            self._server.at(f"{package.id.name}/-/{package.id.name}-{package.version}.tgz")
-        )
-        entry = document.version_entry(
-            package, contained, tarball=tarball, digests=artifact.digests
-        )
-        access = self._config.own(Inputs).access or _access(contained.manifest)
-        body = await uncancellable(
-            asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
-        )
-        request = self._server.http.build_request(
-            "PUT",
-            self._server.at(escaped(package.id.name)),
-            content=body,
-            headers={
-                "Authorization": f"Bearer {token.reveal()}",
-                "Content-Type": "application/json",
-                "Accept": "*/*",
-                "npm-command": "publish",
-            },
-            timeout=UPLOAD_TIMEOUT,
-        )
-        response = await self._server.send(request)
-        if response.status_code == 409:
-            await self._conflict(package, response)
+        if self._stage_only:
+            raise StageOnly(f"{package}: {self._stage_only}", hint=STAGES_ONLY)
+        response = (await self.send(package, artifact, "publish")).response
+        words = self.server.words(response)
+        if response.status_code in {403, 409} and is_held_already(words):
+            with stored_perhaps():
+                await self._held(package, artifact, words)
+        elif response.status_code == 409:
+            with stored_perhaps():
+                await self._conflict(package, words)
         else:
-            self._server.accept(response, str(package))
+            try:
+                self.server.accept(response, str(package))
+            except Denied as error:
+                if not may_only_stage(response):
+                    raise
+                raise self._stage_only_for(response, error) from error
+
+    async def send(self, package: Package, artifact: Artifact, command: Command) -> Sent:
+        """Whatever the registry answers."""
+        token = await self._login.get(package)
+        contained = await submission.contained_in(artifact, package)
+        tag = await self._tag(package, contained.manifest)
+        request = await submission.request(
+            self.server,
+            package,
+            artifact,
+            contained,
+            command=command,
+            token=token,
+            tag=tag,
+            access=self._config.own(Inputs).access,
+        )
+        return Sent(await self.server.send(request), tag)
+
+    async def waiting(self, package: Package) -> Waiting | None:
+        """What waits for approval under this version. Raises Denied where the identity of this run
+        may not ask.
+        """
+        token = self._login.for_reading()
+        if token is None:
+            # https://docs.npmjs.com/trusted-publishers#limitations-and-future-improvements
+            raise Denied(
+                f"{package}: there is no token to ask {self.url} what is staged; trusted "
+                "publishing may stage, and not ask"
+            )
+        return await waiting(self.server, token, package)
+
+    def _stage_only_for(self, response: httpx.Response, error: Denied) -> StageOnly:
+        hint = error.hint
+        if is_for_stage_only_token(response):
+            hint = STAGES_ONLY
+            if self.has_token:
+                # Another package need not be sent to hear the same.
+                words = self.server.words(response)
+                self._stage_only = f"HTTP {response.status_code} {words}".rstrip()
+        return StageOnly(str(error), hint=hint)
+
+    async def _held(self, package: Package, artifact: Artifact, words: str) -> None:
+        """The registry has bytes of this version. Those that are published and still looked through
+        are not staged, and become visible by themselves: they are accepted.
+        """
+        if await self.lookup(package) is not None:
+            return
+        try:
+            found = await self.waiting(package)
+        except Denied:
+            return
+        if found is not None:
+            found.refuse_dropped(package, self.url)
+            found.held_against(package, [artifact])
+            if found.status == "staged":
+                raise StageOnly(f"{package}: {words}", hint=WAITS)
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
         given = document.given_tag(self._config.own(Inputs).tag, manifest, where=str(package))
@@ -166,13 +198,12 @@ class NpmRegistry:
         latest = str(table_in(packument, "dist-tags").get(document.LATEST, ""))
         return document.choose_tag(package.version, latest=latest)
 
-    async def _conflict(self, package: Package, response: httpx.Response) -> None:
+    async def _conflict(self, package: Package, words: str) -> None:
         """409 is no proof: npmjs answers so while it saves something else of the package, and
         verdaccio where a refused upload has left its tarball behind.
         """
         if await self.lookup(package) is None:
-            words = self._server.words(response)
-            raise Transient(f"{package}: HTTP 409 {words}", ambiguous=True)
+            raise Transient(f"{package}: HTTP 409 {words}")
 
     async def _packument(self, package: Package) -> Mapping[str, Any]:
         """Empty when there is no such package."""
@@ -180,7 +211,7 @@ class NpmRegistry:
         if response.status_code == 404:
             return {}
         what = f"{package}: {response.request.url}"
-        self._server.explain(response, what)
+        self.server.explain(response, what)
         try:
             return await asyncio.to_thread(document.packument_of, response.content, package.version)
         except ValueError as error:
@@ -193,32 +224,10 @@ class NpmRegistry:
         token = self._login.for_reading()
         if token is not None:
             sent["Authorization"] = f"Bearer {token.reveal()}"
-        url = self._server.at("/".join([escaped(package.id.name), *path]))
-        return await self._server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
+        url = self.server.at("/".join([escaped(package.id.name), *path]))
+        return await self.server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
 
     def _page_url(self, package: Package) -> str:
-        if self._server.url.host == "registry.npmjs.org":
+        if self.is_npmjs:
             return f"https://www.npmjs.com/package/{package.id.name}/v/{package.version}"
-        return str(self._server.at(package.id.name))
-
-
-def escaped(name: str) -> str:
-    """As it stands in a URL: one segment, `@` as it is."""
-    return name.replace("/", "%2f")
-
-
-def _contained(package: Package, artifact: Artifact) -> Contained:
-    with contents.opened(artifact) as file, file.raw() as raw:
-        return read_tarball(raw, f"{package}: {artifact.filename}")
-
-
-def _body(
-    package: Package, entry: Mapping[str, Any], artifact: Artifact, *, tag: str, access: str
-) -> bytes:
-    with contents.opened(artifact) as file:
-        return document.request_body(package, entry, file.read(), tag=tag, access=access)
-
-
-def _access(manifest: Mapping[str, Any]) -> str:
-    access = table_in(manifest, "publishConfig").get("access")
-    return access if access in {"public", "restricted"} else ""
+        return str(self.server.at(package.id.name))

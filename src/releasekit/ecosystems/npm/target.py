@@ -11,6 +11,7 @@ from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
 from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
+from releasekit.ecosystems.npm.staging import NpmStaging
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -30,17 +31,24 @@ def target(
     """Raises ConfigError for a tag or a registry that cannot be used."""
     document.checked_tag(config.own(Inputs).tag, where="npm-tag")
     registry = directory or NpmRegistry(config, services)
-    is_new = registry.is_new if isinstance(registry, NpmRegistry) else None
+    is_new, staging, told = None, None, []
+    if isinstance(registry, NpmRegistry):
+        is_new = registry.is_new
+        staging = NpmStaging(registry, options.stage or config.stage)
+        told = [staging.plan_notes]
 
     def goes_to(found: NpmWorkspace, registry: Registry) -> Target:
         return Target(
             found,
             registry,
-            plan_notes=found.plan_notes,
+            plan_notes=lambda packages: ". ".join(
+                filter(None, (notes(packages) for notes in (found.plan_notes, *told)))
+            ),
             follow_up=found,
             warnings_of=warnings_of,
             is_new=is_new,
             prebuilt=Tarballs(found),
+            staging=staging,
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)

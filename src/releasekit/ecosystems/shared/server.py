@@ -42,7 +42,7 @@ class Server:
         self.url = url
         self.http = services.http
         self.circuit = Circuit(str(url))
-        redact = services.credentials.redact
+        self.redact = redact = services.credentials.redact
         self.accept = partial(answers.accept, redact=redact)
         self.explain = partial(answers.explain, redact=redact)
         self.words = partial(client.message_of, redact=redact)

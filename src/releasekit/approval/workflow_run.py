@@ -1,0 +1,158 @@
+"""The results that a workflow run has left as an artifact.
+
+https://docs.github.com/en/rest/actions/artifacts
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from releasekit.aio import uncancellable
+from releasekit.errors import ConfigError, Denied, PackageError
+from releasekit.http.client import check, request_with_retry
+from releasekit.http.origins import require_safe
+from releasekit.text.escape import clip, visible
+from releasekit.text.json_text import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import httpx
+
+    from releasekit.http.client import RetryPolicy
+
+RESULTS: Final = "results.json"
+# Looked into alone where a run has one of that name; docs/examples/staged.yml makes it.
+ARTIFACT: Final = "releasekit-results"
+# A state directory has what was built beside the results, and may be large.
+MAX_ARTIFACT_BYTES: Final = 64 * 1024 * 1024
+_MAX_ARTIFACTS: Final = 100  # one page
+_RUN: Final = re.compile(r"/?([\w.-]+)/([\w.-]+)/actions/runs/(\d{1,20})(?:/.*)?")
+# What zipfile raises for what is damaged, encrypted, or packed in ways it does not know.
+_BROKEN: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error)
+# https://cli.github.com/manual/gh_help_environment
+_TOKENS: Final = ("GH_TOKEN", "GITHUB_TOKEN")
+_ENTERPRISE_TOKENS: Final = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """One run of a workflow. `api` is where its GitHub answers, `token` what that is asked with."""
+
+    api: httpx.URL
+    repository: str
+    number: str
+    token: str
+
+    @classmethod
+    def named(cls, url: str, environment: Mapping[str, str]) -> Self:
+        """By the address that a browser shows for it. Raises ConfigError."""
+        place = require_safe(url, name="--run")
+        found = _RUN.fullmatch(place.path)
+        if found is None:
+            raise ConfigError(
+                f"--run: {clip(visible(url), 200)} is not the address of a workflow run",
+                hint="Write it as the browser shows it: "
+                "https://github.com/OWNER/REPOSITORY/actions/runs/NUMBER",
+            )
+        # A token of one GitHub is not for another one.
+        public = place.host == "github.com"
+        names = _TOKENS if public else _ENTERPRISE_TOKENS
+        token = next((environment[name] for name in names if environment.get(name)), "")
+        if not token:
+            raise ConfigError(
+                f"--run: {' or '.join(names)} has to hold a token that may read the repository's "
+                "artifacts",
+                hint="GH_TOKEN=$(gh auth token), or download the artifact and name the file in it.",
+            )
+        # https://docs.github.com/en/enterprise-server@latest/rest/quickstart
+        api = (
+            place.copy_with(host="api.github.com", path="/", query=None, fragment=None)
+            if public
+            else place.copy_with(path="/api/v3/", query=None, fragment=None)
+        )
+        return cls(api, f"{found[1]}/{found[2]}", found[3], token)
+
+    async def results(self, http: httpx.AsyncClient, policy: RetryPolicy) -> list[tuple[str, str]]:
+        """Where each results file was found, and its text; the newest artifact first.
+
+        Raises ConfigError for a run without any, and what `request_with_retry` raises.
+        """
+        listed = await self._listed(http, policy)
+        named = [each for each in listed if each["name"] == ARTIFACT]
+        found = []
+        for artifact in named[:1] or listed:
+            name = clip(visible(str(artifact["name"])), 100)
+            if artifact["size_in_bytes"] > MAX_ARTIFACT_BYTES:
+                continue
+            data = await self._get(http, policy, f"actions/artifacts/{artifact['id']}/zip")
+            inside = await uncancellable(asyncio.to_thread(_results_in, data, name))
+            found += [(f"{name}: {path}", text) for path, text in inside]
+        if not found:
+            raise ConfigError(
+                f"--run: none of the {len(listed)} artifacts of run {self.number} of "
+                f"{self.repository} holds a {RESULTS} of up to {MAX_ARTIFACT_BYTES} bytes",
+                hint=f"Let the workflow upload it as {ARTIFACT!r} (upload-artifact), or name "
+                f"a {RESULTS} on this machine.",
+            )
+        return found
+
+    async def _listed(self, http: httpx.AsyncClient, policy: RetryPolicy) -> list[dict[str, Any]]:
+        path = f"actions/runs/{self.number}/artifacts?per_page={_MAX_ARTIFACTS}"
+        try:
+            document = parse_json(await self._get(http, policy, path))
+            artifacts = document["artifacts"]
+            usable = [each for each in artifacts if _is_usable(each)]
+        except (ValueError, KeyError, TypeError) as error:
+            raise PackageError(f"{self.api}: not a list of artifacts") from error
+        return sorted(usable, key=lambda each: int(each["id"]), reverse=True)
+
+    async def _get(self, http: httpx.AsyncClient, policy: RetryPolicy, path: str) -> bytes:
+        url = self.api.join(f"repos/{self.repository}/{path}")
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        response = await request_with_retry(
+            http, "GET", url, headers=headers, policy=policy, max_bytes=MAX_ARTIFACT_BYTES + 4096
+        )
+        try:
+            check(response, f"{self.repository}: {url}")
+        except Denied as error:
+            error.hint = "The token has to be one that may read the repository's artifacts."
+            raise
+        return response.content
+
+
+def _is_usable(artifact: Mapping[str, object]) -> bool:
+    """Not expired, and as the documentation says it is. Raises KeyError, TypeError."""
+    number, size = artifact["id"], artifact["size_in_bytes"]
+    if type(number) is not int or type(size) is not int or type(artifact["name"]) is not str:
+        raise TypeError
+    return artifact.get("expired") is not True
+
+
+def _results_in(data: bytes, name: str) -> list[tuple[str, str]]:
+    """Path and text of each; blocks."""
+    found, left = [], MAX_ARTIFACT_BYTES
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for entry in archive.infolist():
+                if entry.filename.rpartition("/")[2] != RESULTS:
+                    continue
+                with archive.open(entry) as file:
+                    text = file.read(left + 1)
+                left -= len(text)
+                if left < 0:
+                    raise PackageError(f"{name}: its {RESULTS} is over {MAX_ARTIFACT_BYTES} bytes")
+                found.append((visible(entry.filename), text.decode("utf-8")))
+    except (*_BROKEN, ValueError) as error:
+        raise PackageError(f"{name}: not an archive that can be read: {error}") from error
+    return found

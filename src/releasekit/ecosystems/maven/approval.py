@@ -1,0 +1,259 @@
+"""Letting out, or taking back, what waits at the Central Portal: whole deployments, each of which
+has all packages of a release. The portal wants no code: its token is that of a person.
+
+https://central.sonatype.org/publish/publish-portal-api/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final, Never
+
+from releasekit.ecosystems.approval import Contents, Waiting
+from releasekit.ecosystems.maven import layout, metadata, versions
+from releasekit.ecosystems.maven.access import ANSWERS, Reader
+from releasekit.ecosystems.maven.deployments import Deployments, is_id
+from releasekit.ecosystems.maven.portal import CENTRAL, MAX_BYTES, REPOSITORY
+from releasekit.ecosystems.shared.archives import member_names
+from releasekit.ecosystems.shared.artifacts import digested
+from releasekit.ecosystems.shared.documents import known_digest
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
+from releasekit.errors import DigestMismatch, Rejected, UnderReview
+from releasekit.host import durable
+from releasekit.http.client import one_line
+from releasekit.http.origins import require_safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.approval import Approval
+    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven.deployments import Status
+    from releasekit.errors import CodeWanted
+    from releasekit.model import Artifact, Package, Result
+
+# https://github.com/apache/maven/blob/maven-3.9.9/maven-model-builder/src/main/java/org/apache/maven/model/validation/DefaultModelValidator.java
+_NAME: Final = re.compile(r"[\w.\-]+:[\w.\-]+", re.ASCII)
+_VERSION: Final = re.compile(r"""[^\\/:"<>|?*\[\](){},\s]+""")
+# So much more than what is recorded is read, to tell the digest of what is there instead.
+_SLACK_BYTES: Final = 64 * 1024
+
+
+def approval(config: Config, options: Options, services: Services) -> Approval:
+    """Raises ConfigError for an address that cannot be used."""
+    return PortalApproval(
+        config.registry_url("maven", default=CENTRAL), options, config=config, services=services
+    )
+
+
+class PortalApproval:
+    """Implements `approval.Approval`."""
+
+    def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
+        self._deployments = Deployments(url, config=config, services=services)
+        self.url = self._deployments.url
+        self.check_credentials = self._deployments.login.check
+        where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
+        # It is public, and the credentials are not for it.
+        repository = Server(where, ANSWERS, config, services)
+        self._reader = Reader(repository, None, config.state_directory)
+        # What is byte for byte as recorded, by deployment. One that holds more is not let out: it
+        # would be published whole.
+        self._same: dict[str, set[tuple[str, str]]] = {}
+
+    async def waiting(self, recorded: Result) -> Waiting | None:
+        """One that is being published does not wait for anybody any more."""
+        package = _checked(recorded.package)
+        identifier = recorded.staged.id if recorded.staged is not None else ""
+        if not is_id(identifier):
+            raise Rejected(
+                f"{package}: {identifier[:60]!r} is not the id of a deployment",
+                hint="Take results.json as the run that staged the release has written it.",
+            )
+        status = await self._deployments.status(identifier)
+        if status is None or status.state in {"PUBLISHING", "PUBLISHED"}:
+            return None
+        if status.state == "FAILED":
+            raise self._failed(identifier, status)
+        held = status.components
+        if held and (package.id.name, package.version) not in held:
+            raise Rejected(f"{package}: deployment {identifier} holds {_listed(held)} instead")
+        return Waiting(id=identifier, name=package.id.name, version=package.version)
+
+    async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
+        """Without those that the deployment lacks."""
+        package = _checked(recorded.package)
+        found = []
+        for artifact in recorded.artifacts:
+            path = layout.path_for(package, artifact.filename)
+            response = await self._deployments.server.read(
+                self._deployments.address_of(waiting.id, str(path)),
+                self._deployments.header,
+                max_bytes=min(artifact.size, MAX_BYTES) + _SLACK_BYTES,
+            )
+            if response.status_code == 404:
+                continue
+            what = f"{package}: {artifact.filename} in deployment {waiting.id}"
+            data = self._deployments.server.explain(response, what).content
+            found.append(await asyncio.to_thread(_kept, data, into / artifact.filename))
+        if [each.sha256 for each in found] == [each.sha256 for each in recorded.artifacts]:
+            self._same.setdefault(waiting.id, set()).add((package.id.name, package.version))
+        return found
+
+    async def is_visible(self, recorded: Result, into: Path) -> bool:  # noqa: ARG002 (kept nowhere)
+        package = _checked(recorded.package)
+        for artifact in recorded.artifacts:
+            theirs = await self._published_digest(package, artifact)
+            if not theirs:
+                return False
+            if theirs != artifact.sha256:
+                raise DigestMismatch(
+                    f"{package}: the repository has {artifact.filename} with sha256 {theirs}, and "
+                    f"{artifact.sha256} was staged",
+                    hint="Somebody else published this version. Bump it.",
+                )
+        return True
+
+    async def last_published(self, recorded: Result, into: Path) -> Contents | None:
+        package = _checked(recorded.package)
+        page = await self._reader.get(package, layout.artifact_directory(package) / layout.METADATA)
+        try:
+            listed = metadata.listed_versions(page) if page is not None else ()
+        except ValueError:
+            return None
+        version = _before(package.version, listed)
+        if not version:
+            return None
+        there = layout.artifact_directory(package) / version
+        paths = []
+        for rest in _main(recorded):
+            name = f"{layout.group_and_artifact(package)[1]}-{version}{rest}"
+            data = await self._reader.get(package, there / name, max_bytes=MAX_FILE_BYTES)
+            if data is not None:
+                await asyncio.to_thread(_kept, data, into / name)
+                paths.append(into / name)
+        return await asyncio.to_thread(_contents, package, version, paths)
+
+    def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
+        """Of the POM and the main artifact, which are what users get."""
+        names = {f"{layout.prefix(recorded.package)}{rest}" for rest in _main(recorded)}
+        paths = [artifact.path for artifact in artifacts if artifact.filename in names]
+        return _contents(recorded.package, recorded.package.version, paths)
+
+    async def approve(self, waiting: Waiting, code: str) -> None:  # noqa: ARG002 (there are none)
+        """Once for all packages of a deployment; for one that is being published nothing is left to
+        do.
+        """
+        status = await self._known(waiting)
+        if status.state in {"PUBLISHING", "PUBLISHED"}:
+            return
+        unseen = status.components - self._same.get(waiting.id, set())
+        if unseen:
+            raise Rejected(
+                f"deployment {waiting.id} also holds {_listed(unseen)}, which is not what was "
+                "staged: nothing of it was published",
+                hint=f"Drop it on {self._deployments.page}, or with `releasekit reject`, and "
+                "publish the release again.",
+            )
+        await self._deployments.publish(waiting.id)
+
+    async def reject(self, waiting: Waiting, code: str) -> None:  # noqa: ARG002 (there are none)
+        status = await self._deployments.status(waiting.id)
+        if status is None:
+            return
+        if status.state in {"PUBLISHING", "PUBLISHED"}:
+            raise Rejected(
+                f"deployment {waiting.id} is {status.state.lower()}: it cannot be taken back",
+                hint="What is on Maven Central stays there. Publish a version without the fault.",
+            )
+        if status.state != "FAILED":
+            self._require_checked(waiting, status)
+        await self._deployments.drop(waiting.id)
+
+    async def confirmed(self, wanted: CodeWanted) -> Never:
+        """Nobody ever wants a code here."""
+        raise wanted
+
+    async def _known(self, waiting: Waiting) -> Status:
+        status = await self._deployments.status(waiting.id)
+        if status is None:
+            raise Rejected(f"deployment {waiting.id} is not there any more: it was dropped")
+        if status.state == "FAILED":
+            raise self._failed(waiting.id, status)
+        self._require_checked(waiting, status)
+        return status
+
+    def _failed(self, identifier: str, status: Status) -> Rejected:
+        return Rejected(
+            f"deployment {identifier} has failed: {status.words or 'the portal gives no reason'}",
+            hint=f"Nothing can come of it. {self._deployments.page} tells more.",
+        )
+
+    def _require_checked(self, waiting: Waiting, status: Status) -> None:
+        if status.state in {"PENDING", "VALIDATING"}:
+            raise UnderReview(f"deployment {waiting.id}: the portal is still checking it")
+
+    async def _published_digest(self, package: Package, artifact: Artifact) -> str:
+        """The sha256 of a file in the repository; empty where it is not there."""
+        path = layout.path_for(package, artifact.filename)
+        page = await self._reader.get(package, path.with_name(f"{path.name}.sha256"))
+        word = (page or b"")[:100].split()[:1]
+        digest = known_digest("sha256", word[0].decode("ascii", "replace")) if word else ""
+        if digest:
+            return digest.partition(":")[2]
+        data = await self._reader.get(package, path, max_bytes=artifact.size + _SLACK_BYTES)
+        return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def _checked(package: Package) -> Package:
+    """What goes into addresses; raises Rejected for names of which Maven has none."""
+    if not _NAME.fullmatch(package.id.name) or not _VERSION.fullmatch(package.version):
+        raise Rejected(
+            f"{one_line(str(package), 200)}: not a group:artifact and a version of Maven"
+        )
+    return package
+
+
+def _main(recorded: Result) -> Iterator[str]:
+    """What the names of its files end in, without attached ones and signatures."""
+    prefix = layout.prefix(recorded.package)
+    for artifact in recorded.artifacts:
+        rest = artifact.filename.removeprefix(prefix)
+        if rest.startswith(".") and not rest.endswith((".asc", ".module")):
+            yield rest
+
+
+def _before(version: str, listed: Iterable[str]) -> str:
+    """The highest release below `version`; empty where there is none."""
+    lower = [
+        each
+        for each in listed
+        if _VERSION.fullmatch(each)
+        and not versions.is_snapshot(each)
+        and versions.compare(each, version) < 0
+    ]
+    return versions.in_order(lower)[-1] if lower else ""
+
+
+def _kept(data: bytes, path: Path) -> Artifact:
+    durable.replace(path, data)
+    return digested(path, "sha256")
+
+
+def _contents(package: Package, version: str, paths: Sequence[Path]) -> Contents:
+    artifact = layout.group_and_artifact(package)[1]
+    names: set[str] = set()
+    for path in paths:
+        names.add(f"{artifact}{path.name.removeprefix(f'{artifact}-{version}')}")
+        names.update(member_names(path))
+    size = sum(path.stat().st_size for path in paths)
+    return Contents(version=version, size=size, names=frozenset(names))
+
+
+def _listed(components: Iterable[tuple[str, str]]) -> str:
+    return one_line(", ".join(sorted(f"{name} {version}" for name, version in components)), 200)

@@ -1,0 +1,164 @@
+"""The deployments of one account at the Central Portal: what it was given, and what becomes of it.
+
+https://central.sonatype.org/publish/publish-portal-api/
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
+
+import httpx
+
+from releasekit.ecosystems.maven.access import ANSWERS, login_for
+from releasekit.ecosystems.shared.server import Server
+from releasekit.errors import Rejected, Transient
+from releasekit.http.client import one_line
+from releasekit.http.origins import require_safe
+
+if TYPE_CHECKING:
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services
+
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
+# They are UUIDs; nothing that would lead elsewhere as a part of an address.
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# The portal's words, which only its users quote: "Component with coordinate 'g:a:1.0' is currently
+# being published in another deployment (ID)".
+_ELSEWHERE: Final = re.compile(r"in another deployment \(([A-Za-z0-9_-]{1,100})\)")
+
+State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """`words` are those of the portal on what is wrong, and `elsewhere` the ids of the deployments
+    that have the same versions already. `components` are the names and versions that this one
+    holds; the portal knows them once it has validated it.
+    """
+
+    state: State
+    name: str = ""
+    words: str = ""
+    elsewhere: frozenset[str] = frozenset()
+    components: frozenset[tuple[str, str]] = frozenset()
+
+
+class Deployments:
+    """Asked with the credentials of the account: nobody else's deployments are ever told of."""
+
+    def __init__(self, url: str, *, config: Config, services: Services) -> None:
+        self.server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
+        self.url = str(self.server.url)
+        self.login = login_for(config, services.credentials, url)
+        self._redact = services.credentials.redact
+
+    @property
+    def page(self) -> str:
+        """Where a person sees them, publishes and drops them."""
+        return str(self.server.at("publishing/deployments"))
+
+    async def upload(self, bundle: IO[bytes], name: str, *, automatic: bool, what: str) -> str:
+        """One attempt; the id of the new deployment."""
+        request = self.server.http.build_request(
+            "POST",
+            self._endpoint("upload"),
+            params={
+                "name": name,
+                "publishingType": "AUTOMATIC" if automatic else "USER_MANAGED",
+            },
+            files={"bundle": ("bundle.zip", bundle, "application/octet-stream")},
+            headers=self.header,
+            timeout=_UPLOAD_TIMEOUT,
+        )
+        response = await self.server.send(request)
+        if not self.server.accept(response, what):
+            raise Rejected(f"{what}: HTTP {response.status_code}")
+        identifier = response.content[:1000].decode("utf-8", "replace").strip()
+        if not is_id(identifier):
+            raise Transient(f"{what}: {self.url} gave it no usable id", ambiguous=True)
+        return identifier
+
+    async def status(self, identifier: str) -> Status | None:
+        """None for a deployment the portal does not know, or not as one of this account."""
+        url = self._endpoint("status").copy_with(params={"id": identifier})
+        response = await self.server.read(url, self.header, method="POST")
+        if response.status_code == 404:
+            return None
+        answer = await self.server.document(response, f"deployment {identifier}")
+        state = answer.get("deploymentState")
+        match state:
+            case None:
+                return None
+            case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
+                said = _words(answer.get("errors"))
+                return Status(
+                    state=state,
+                    name=str(answer.get("deploymentName")),
+                    words=one_line(self._redact(said), 600),
+                    elsewhere=frozenset(_ELSEWHERE.findall(said)),
+                    components=_components(answer),
+                )
+            case _:
+                shown = one_line(str(state), 100)
+                raise Transient(f"{self.url}: deployment {identifier} is in state {shown!r}")
+
+    async def publish(self, identifier: str) -> None:
+        """Ask for that once; it may be published when it is VALIDATED."""
+        response = await self._send("POST", identifier)
+        self.server.explain(response, f"publishing deployment {identifier}", reading=False)
+
+    async def drop(self, identifier: str) -> None:
+        """It may be dropped when it is VALIDATED or FAILED; one that is gone is dropped."""
+        response = await self._send("DELETE", identifier)
+        if response.status_code != 404:
+            self.server.explain(response, f"dropping deployment {identifier}", reading=False)
+
+    def address_of(self, identifier: str, path: str) -> httpx.URL:
+        """Of a file in it, which can be read with `header` once it is VALIDATED.
+
+        https://central.sonatype.org/publish/publish-portal-api/#manually-testing-a-deployment-bundle
+        """
+        return self._endpoint(f"deployment/{identifier}/download/{path}")
+
+    @property
+    def header(self) -> dict[str, str]:
+        return self.login.header("Bearer")
+
+    async def _send(self, method: str, identifier: str) -> httpx.Response:
+        request = self.server.http.build_request(
+            method, self._endpoint(f"deployment/{identifier}"), headers=self.header
+        )
+        return await self.server.send(request)
+
+    def _endpoint(self, path: str) -> httpx.URL:
+        return self.server.at(f"api/v1/publisher/{path}")
+
+
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def _words(errors: object) -> str:
+    found = errors.items() if isinstance(errors, dict) else ()
+    return "; ".join(
+        f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
+        for purl, said in found
+    )
+
+
+def _components(answer: dict[str, Any]) -> frozenset[tuple[str, str]]:
+    """Of package URLs, such as pkg:maven/org.example/core@1.0?type=pom.
+
+    https://github.com/package-url/purl-spec/blob/main/types-doc/maven-definition.md
+    """
+    purls = answer.get("purls")
+    found = set()
+    for purl in purls if isinstance(purls, list) else ():
+        path = str(purl).removeprefix("pkg:maven/").partition("#")[0].partition("?")[0]
+        name, _, version = path.rpartition("@")
+        group, _, artifact = name.rpartition("/")
+        found.add((f"{unquote(group)}:{unquote(artifact)}", unquote(version)))
+    return frozenset(found)

@@ -1,0 +1,181 @@
+"""What an npm registry says to a publish or a staging, and what to do about it.
+
+Of npmjs.com there is no list; the words are those that its documentation and its users quote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.shared.answers import Answers
+from releasekit.errors import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+NPMJS_HOST: Final = "registry.npmjs.org"
+
+_EXISTS: Final = (
+    # https://docs.npmjs.com/cli/commands/npm-publish
+    (403, "publish over"),
+    (403, "previously published"),
+    # https://docs.gitlab.com/user/packages/npm_registry/#troubleshooting
+    (403, "already exists"),
+    (400, "already exists"),
+    (400, "does not allow updating assets"),  # Nexus
+    (403, "overwrite artifact"),  # Artifactory
+)
+_TOKEN: Final = "Check RELEASEKIT_NPM_TOKEN (input `npm-token`)"  # noqa: S105 (its name)
+_BYPASS: Final = (
+    "The account asks for a second factor: use trusted publishing, `stage: always`, which takes "
+    "none, or a granular access token that may bypass it. If the package's publishing access is "
+    '"Require two-factor authentication and disallow tokens", only trusted publishing is left.'
+)
+_PAYMENT: Final = (
+    "A package with a scope is private unless told otherwise: set `npm-access: public`, or "
+    "publishConfig.access in its package.json."
+)
+_HIDDEN: Final = (
+    f"{_TOKEN}: npm answers 404 to those who may not publish the package. The scope has to exist, "
+    "and `npm-registry` is the registry's root."
+)
+_PUBLISHER: Final = (
+    "In the package's settings on npmjs.com, its trusted publisher has to name exactly this "
+    "repository, workflow file and environment. Publishing takes `npm publish` among its allowed "
+    "actions; without it, `stage: auto` stages, which takes `npm stage publish`."
+)
+STAGES_ONLY: Final = (
+    "This token may stage and not publish: leave `stage` at `auto`, or set it to `always`. Only "
+    "trusted publishing publishes from a job without a person's approval."
+)
+WAITS: Final = (
+    "It is staged, and waits for a person's approval: `releasekit approve`, or the Staged Packages "
+    "of your account on npmjs.com."
+)
+_DUAL_USE: Final = (
+    "What declares dual-use content is published from a job by staging only: set `stage: always`, "
+    "and keep contentPolicy and the DISCLOSURE file. https://docs.npmjs.com/policies/dual-use"
+)
+_HELD: Final = (
+    "npm holds an account for 72 hours after one of its recovery codes was used, and nobody can "
+    "shorten that: run again afterwards. If nobody of yours used it, tell npm's support."
+)
+_HINTS: Final = {
+    # Of a publisher that may only stage, of one that names another workflow, and of one that the
+    # package's publishing access keeps out: https://github.com/kg86/visstr/pull/40,
+    # https://github.com/gtrabanco/agentic-workflow/issues/39,
+    # https://github.com/webarkit/jsartoolkitNFT/issues/620
+    "OIDC permission denied": _PUBLISHER,
+    # https://github.com/npm/documentation/pull/2036
+    "E_STAGE_REQUIRED": STAGES_ONLY,
+    "npm stage publish": STAGES_ONLY,
+    # Where npm's own client sends those who make a token that bypasses the second factor:
+    # https://github.com/npm/cli/blob/latest/lib/commands/token.js
+    "bypass-2fa-tokens": STAGES_ONLY,
+    "one-time pass": _BYPASS,
+    "Two-factor": _BYPASS,
+    "dual-use": _DUAL_USE,
+    "contentPolicy": _DUAL_USE,
+    # https://github.com/npm/documentation/pull/2029
+    "security hold": _HELD,
+    "72 hours": _HELD,
+    "72-hour": _HELD,
+    # https://github.com/mosuka/litsea/issues/225
+    "spam detection": "npm takes the name for spam: ask its support to allow it, then run again. "
+    "https://npmjs.com/support",
+    # https://github.com/npm/cli/issues/8860
+    "republished until 24 hours": "The name was unpublished: run again a day later.",
+}
+_BY_STATUS: Final = {
+    401: f"{_TOKEN}: the registry does not know it, or it has expired.",
+    402: _PAYMENT,
+    403: f"{_TOKEN}: its owner may not publish this package, or the name is too close.",
+    404: _HIDDEN,
+}
+ANSWERS: Final = Answers(
+    exists=_EXISTS,
+    hints=_HINTS,
+    by_status=_BY_STATUS,
+    reading="The registry is for those with a token only, for a plan as well: give one that may "
+    "read the package as RELEASEKIT_NPM_TOKEN (input `npm-token`).",
+    denied=frozenset({404}),
+    moved="npm-registry",
+)
+
+# https://github.com/ffflorian/schemastore-updater/pull/1571. Others saw npm make a placeholder,
+# 0.0.0-stage, for a new name.
+FIRST_VERSION: Final = (
+    "npm stages no version of a package that it does not know. Publish the first one by hand, or "
+    "with `stage: never` and a token that may publish; then add the trusted publisher."
+)
+NO_STAGING: Final = (
+    "This registry may know no staging: set `stage: never`. If it does, it answers 404 to those "
+    "who may not write."
+)
+STAGE_ANSWERS: Final = Answers(
+    exists=_EXISTS,
+    hints={**_HINTS, "E_STAGE_REQUIRED": _TOKEN, "npm stage publish": _TOKEN},
+    by_status={
+        **_BY_STATUS,
+        403: f"{_TOKEN}: its owner may not stage this package; a trusted publisher needs `npm "
+        "stage publish` among its allowed actions.",
+    },
+    moved="npm-registry",
+)
+
+# Of the token, whatever the package.
+_TOKEN_STAGES: Final = ("E_STAGE_REQUIRED", "bypass-2fa-tokens")
+_PACKAGE_STAGES: Final = ("OIDC permission denied", "npm stage publish", "dual-use")
+# Of what nobody can enter in a job, and staging does not ask for:
+# https://docs.npmjs.com/cli/v11/commands/npm-stage
+_SECOND_FACTOR: Final = ("one-time pass", "Two-factor")
+_LOOKED_AT_BYTES: Final = 64 * 1024
+
+
+def is_for_stage_only_token(response: httpx.Response) -> bool:
+    """Whether a publish was refused to a token that may only stage, whatever the package."""
+    return response.status_code == 403 and _says(response, _TOKEN_STAGES)
+
+
+def may_only_stage(response: httpx.Response) -> bool:
+    """Whether a publish was refused to somebody who may stage all the same.
+
+    A second factor is asked for by other servers too, most of which know no staging.
+    """
+    if response.status_code == 403 and _says(response, (*_TOKEN_STAGES, *_PACKAGE_STAGES)):
+        return True
+    if response.status_code not in {401, 403} or response.request.url.host != NPMJS_HOST:
+        return False
+    return "otp" in response.headers.get("WWW-Authenticate", "").lower() or _says(
+        response, _SECOND_FACTOR
+    )
+
+
+def is_held_already(words: str) -> bool:
+    """Whether a refusal means that the registry has bytes of this version which it does not show.
+
+    npm says `previously staged version` of what is staged, and for some minutes of what was
+    published and is still being looked through: https://github.com/npm/cli/issues/9889 and
+    https://github.com/githits-com/githits-cli/pull/367. A staging hears `previously published
+    version` of one that is staged: https://github.com/npm/cli/issues/9519
+    """
+    return "previously staged version" in words.lower()
+
+
+@contextlib.contextmanager
+def stored_perhaps() -> Iterator[None]:
+    """Whatever question fails in here, the registry may have the bytes."""
+    try:
+        yield
+    except Transient as error:
+        error.ambiguous = True
+        raise
+
+
+def _says(response: httpx.Response, texts: tuple[str, ...]) -> bool:
+    # The code stands beside the message that people are shown.
+    said = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace").lower()
+    return any(text.lower() in said for text in texts)

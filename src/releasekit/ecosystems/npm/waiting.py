@@ -1,0 +1,125 @@
+"""What waits on an npm registry for a person's approval, as far as an identity may ask.
+
+https://github.com/npm/api-documentation/tree/main/api/registry.npmjs.com: stage.yaml and
+package-version-status.yaml
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.npm.submission import escaped
+from releasekit.ecosystems.shared.documents import known_digest, text_in
+from releasekit.errors import DigestMismatch, Rejected, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from releasekit.ecosystems.shared.server import Server
+    from releasekit.http.credentials import Secret
+    from releasekit.model import Artifact, Package
+
+_PER_PAGE: Final = 100
+_MAX_PAGES: Final = 50
+_DROPPED: Final = {
+    "blocked": "it did not pass the registry's automated validation",
+    "deleted": "it was published, and removed",
+}
+_VISIBLE_LATER: Final = ("validating", "published")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A version that the registry has and does not show; what is empty, it does not say.
+
+    `status` is "staged" of what waits for a person. Of what is listed nowhere it may be
+    "validating" and "published", which becomes visible by itself, "blocked" and "deleted".
+    """
+
+    id: str = ""
+    tag: str = ""
+    digest: str = ""
+    status: str = "staged"
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.status in _DROPPED
+
+    def refuse_dropped(self, package: Package, url: str) -> None:
+        """Raises Rejected."""
+        if self.is_dropped:
+            raise Rejected(
+                f"{package}: {url} has this version, and it is {self.status}: "
+                f"{_DROPPED[self.status]}",
+                hint="Bump the version: the registry takes none twice.",
+            )
+
+    def held_against(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        """Raises DigestMismatch where it is known to be other bytes than these."""
+        algorithm, _, theirs = self.digest.partition(":")
+        for artifact in artifacts:
+            ours = artifact.digests.get(algorithm, theirs)
+            if ours != theirs:
+                raise DigestMismatch(
+                    f"{package}: {algorithm} {theirs} waits for approval there, ours has {ours}",
+                    hint="Somebody else staged it, or the build differs each time. If it must not "
+                    f"be published, take it back (`releasekit reject`, or `npm stage reject "
+                    f"{self.id or 'ID'}`), and run again; else bump the version.",
+                )
+
+
+def stage_id(document: object, key: str) -> str:
+    """Empty for what is none, as it becomes a part of URLs and commands."""
+    value = text_in(document, key).lower()
+    return value if _UUID.fullmatch(value) else ""
+
+
+async def waiting(server: Server, token: Secret, package: Package) -> Waiting | None:
+    """None when the registry knows of nothing under this version. Raises Denied where whoever has
+    this token may not ask.
+    """
+    url = server.at("-/stage").copy_merge_params({"package": package.id.name})
+    headers = {"Authorization": f"Bearer {token.reveal()}", "Accept": "application/json"}
+    for page in range(_MAX_PAGES):
+        asked = url.copy_merge_params({"page": str(page), "perPage": str(_PER_PAGE)})
+        response = await server.read(asked, headers)
+        what = f"{package}: {server.at('-/stage')}"
+        document = await server.document(response, what)
+        items = document.get("items")
+        if not isinstance(items, list):
+            raise Transient(f"{what}: not a list of what is staged")
+        for item in items:
+            if found := _of(package, item):
+                return found
+        if len(items) < _PER_PAGE:
+            return await _unlisted(server, headers, package)
+    raise Transient(f"{package}: {server.at('-/stage')} lists more than {_MAX_PAGES} pages")
+
+
+async def _unlisted(server: Server, headers: Mapping[str, str], package: Package) -> Waiting | None:
+    """As what was approved, or published directly, and is still being looked through."""
+    name = escaped(package.id.name)
+    url = server.at(f"-/package/{name}/version/{package.version}/status")
+    response = await server.read(url, headers)
+    # 403 is for a package that it is not enabled for, 404 also where a registry cannot be asked.
+    if response.status_code != 200:
+        return None
+    status = text_in(await server.document(response, f"{package}: {url}"), "status")
+    known = {"staged", *_VISIBLE_LATER, *_DROPPED}
+    return Waiting(status=status) if status in known else None
+
+
+def _of(package: Package, item: Any) -> Waiting | None:
+    if text_in(item, "packageName") != package.id.name or (
+        text_in(item, "version") != package.version
+    ):
+        return None
+    return Waiting(
+        id=stage_id(item, "id"),
+        tag=text_in(item, "tag"),
+        digest=known_digest("sha1", text_in(item, "shasum")),
+    )

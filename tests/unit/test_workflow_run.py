@@ -1,0 +1,173 @@
+"""Results that are fetched from the artifacts of a workflow run."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from releasekit.approval import workflow_run
+from releasekit.approval.workflow_run import WorkflowRun
+from releasekit.errors import ConfigError, Denied, PackageError
+from releasekit.http.client import RetryPolicy, http_client
+
+RUN = "https://github.com/acme/widgets/actions/runs/17"
+API = "https://api.github.com/repos/acme/widgets/actions"
+BLOB = "https://results.blob.example/artifact?sig=x"
+
+
+def archive(**files: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, text in files.items():
+            made.writestr(name.replace("__", "/") + ".json", text)
+    return buffer.getvalue()
+
+
+@dataclass
+class GitHub:
+    """Answers as the REST API does: an archive lies elsewhere, and is found by a redirect."""
+
+    artifacts: dict[str, bytes]
+    expired: tuple[str, ...] = ()
+    sizes: dict[str, int] = field(default_factory=dict)
+    status: int = 200
+    requests: list[httpx.Request] = field(default_factory=list)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        names = list(self.artifacts)
+        if request.url.host == "results.blob.example":
+            return httpx.Response(200, content=self.artifacts[request.url.params["name"]])
+        if self.status != 200:
+            return httpx.Response(self.status, json={"message": "Bad credentials"})
+        if request.url.path.endswith("/zip"):
+            name = names[int(request.url.path.split("/")[-2])]
+            return httpx.Response(302, headers={"Location": f"{BLOB}&name={name}"})
+        rows = [
+            {
+                "id": number,
+                "name": name,
+                "size_in_bytes": self.sizes.get(name, len(self.artifacts[name])),
+                "expired": name in self.expired,
+            }
+            for number, name in enumerate(names)
+        ]
+        return httpx.Response(200, json={"total_count": len(rows), "artifacts": rows})
+
+    def results(self) -> list[tuple[str, str]]:
+        async def fetched() -> list[tuple[str, str]]:
+            run = WorkflowRun.named(RUN, {"GH_TOKEN": "gho_token"})
+            transport = httpx.MockTransport(self.answer)
+            async with http_client(transport=transport) as http:
+                return await run.results(http, RetryPolicy(0, 0.0))
+
+        return asyncio.run(fetched())
+
+
+def test_the_results_of_every_job_are_found_newest_first() -> None:
+    github = GitHub({"state-npm": archive(results="1", deep__results="2"), "log": archive(x="3")})
+    assert github.results() == [
+        ("state-npm: results.json", "1"),
+        ("state-npm: deep/results.json", "2"),
+    ]
+
+
+def test_the_token_goes_to_github_alone() -> None:
+    """R37: an archive lies at another origin, whose address is its own password."""
+    github = GitHub({"releasekit-results": archive(results="1"), "other": archive(results="2")})
+    assert github.results() == [("releasekit-results: results.json", "1")]
+    by_host = {request.url.host: request for request in github.requests}
+    assert by_host["api.github.com"].headers["Authorization"] == "Bearer gho_token"
+    assert "Authorization" not in by_host["results.blob.example"].headers
+    assert [str(r.url) for r in github.requests][:2] == [
+        f"{API}/runs/17/artifacts?per_page=100",
+        f"{API}/artifacts/0/zip",
+    ]
+
+
+def test_what_is_gone_or_too_large_is_not_fetched() -> None:
+    """R40"""
+    github = GitHub(
+        {"old": archive(results="1"), "large": archive(results="2")},
+        expired=("old",),
+        sizes={"large": workflow_run.MAX_ARTIFACT_BYTES + 1},
+    )
+    with pytest.raises(ConfigError, match="none of the 1 artifacts of run 17 of acme/widgets"):
+        github.results()
+    assert len(github.requests) == 1
+
+
+def test_an_archive_that_unpacks_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    monkeypatch.setattr(workflow_run, "MAX_ARTIFACT_BYTES", 10_000)
+    github = GitHub({"a": archive(results="x" * 6_000, deep__results="x" * 6_000)})
+    with pytest.raises(PackageError, match=r"a: its results.json is over 10000 bytes"):
+        github.results()
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 and no more", b"<html>"])
+def test_no_archive_is_an_error(data: bytes) -> None:
+    with pytest.raises(PackageError, match="not an archive that can be read"):
+        GitHub({"a": data}).results()
+
+
+def test_text_that_is_none_is_an_error() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        made.writestr("results.json", b"\xff\xfe")
+    with pytest.raises(PackageError, match="not an archive that can be read"):
+        GitHub({"a": buffer.getvalue()}).results()
+
+
+def test_a_token_that_may_not_read_it_is_told_of() -> None:
+    with pytest.raises(Denied) as caught:
+        GitHub({}, status=401).results()
+    assert "read the repository's artifacts" in caught.value.hint
+
+
+@pytest.mark.parametrize("document", ["[]", "{}", '{"artifacts": [{}]}', "x"])
+def test_an_answer_that_lists_nothing_is_an_error(document: str) -> None:
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text=document)
+
+    async def fetched() -> None:
+        run = WorkflowRun.named(RUN, {"GH_TOKEN": "t"})
+        async with http_client(transport=httpx.MockTransport(answer)) as http:
+            await run.results(http, RetryPolicy(0, 0.0))
+
+    with pytest.raises(PackageError, match="not a list of artifacts"):
+        asyncio.run(fetched())
+
+
+def test_each_github_has_a_token_of_its_own() -> None:
+    """R37"""
+    both = {"GITHUB_TOKEN": "public", "GH_ENTERPRISE_TOKEN": "ours"}
+    public = WorkflowRun.named(f"{RUN}/attempts/2", both)
+    assert (str(public.api), public.token) == ("https://api.github.com/", "public")
+    ours = WorkflowRun.named("https://git.acme.example/a/b/actions/runs/3?pr=1", both)
+    assert (str(ours.api), ours.token) == ("https://git.acme.example/api/v3/", "ours")
+    assert (ours.repository, ours.number) == ("a/b", "3")
+    with pytest.raises(ConfigError, match="GH_TOKEN or GITHUB_TOKEN has to hold a token"):
+        WorkflowRun.named(RUN, {"GH_ENTERPRISE_TOKEN": "ours"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/acme/widgets",
+        "https://github.com/acme/widgets/actions/runs/x",
+        "https://github.com/acme/../../actions/runs/1",
+        "http://github.com/acme/widgets/actions/runs/1",
+        "12345",
+    ],
+)
+def test_what_is_no_address_of_a_run_is_an_error(url: str) -> None:
+    """R37, R40"""
+    with pytest.raises(ConfigError, match="--run"):
+        WorkflowRun.named(url, {"GH_TOKEN": json.dumps(url)})
