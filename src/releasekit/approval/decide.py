@@ -5,6 +5,7 @@ registry what is true, so whoever is stopped anywhere starts again, and nothing 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final, Literal
@@ -293,7 +294,7 @@ async def reject(unit: Unit, approval: Approval, codes: Codes, *, max_retries: i
                 hint="Deprecate it, or publish a version after it.",
             )
         return Ending(state="rejected", reason="it does not wait any more")
-    for failures in range(max_retries + 1):
+    for failures in itertools.count():
         try:
             await codes.deciding(lambda code: approval.reject(waiting, code))
         except PackageError as error:
