@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import virtual_time
 from approvals import FakeApproval, recorded
 from releasekit.approval.codes import SIGN_IN_S, Codes, NoCode
@@ -29,7 +31,7 @@ def approve_all(registry: FakeApproval, given: str, person: Person | None) -> st
         codes = Codes(registry, given, person)
         for waiting in list(registry.held.values()):
             try:
-                await codes.deciding(lambda code, what=waiting: registry.approve(what, code))
+                await codes.deciding(partial(registry.approve, waiting))
             except NoCode as error:
                 return str(error)
         return ""

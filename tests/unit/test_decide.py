@@ -12,7 +12,7 @@ from approvals import FakeApproval, recorded
 from releasekit.approval.codes import Codes, NoCode
 from releasekit.approval.compare import Examined, examine
 from releasekit.approval.decide import SCAN_S, Approving, Ending, Terms, reject, units_of
-from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Story:
 
     async def _reject(self) -> dict[str, Ending]:
         codes = Codes(self.registry, "", None)
-        endings = {}
+        endings: dict[str, Ending] = {}
         for unit in units_of(await self._examined(), self.needs):
             ending = await reject(unit, self.registry, codes, max_retries=2)
             endings |= {name.name: ending for name in unit.names}
@@ -232,6 +232,13 @@ def test_one_forged_file_keeps_its_whole_deployment() -> None:
     story.registry.data["web"] = b"forged"
     assert set(states(story.approved()).values()) == {"failed"}
     assert story.registry.approvals == []
+
+
+def test_deployments_that_need_each_other_are_refused() -> None:
+    """R7"""
+    story = Story(ids={"core": "d", "api": "e", "web": "d"})
+    with pytest.raises(PlanError, match="npm:core and npm:api wait in deployments"):
+        story.approved()
 
 
 def test_without_a_code_nothing_more_is_tried() -> None:

@@ -5,7 +5,9 @@ registry what is true, so whoever is stopped anywhere starts again, and nothing 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.aio import backoff, gather_all, growing_pauses
@@ -13,6 +15,7 @@ from releasekit.approval.codes import NoCode
 from releasekit.errors import (
     DigestMismatch,
     PackageError,
+    PlanError,
     Rejected,
     Transient,
     UnderReview,
@@ -83,14 +86,16 @@ class Terms:
 def units_of(
     examined: Mapping[PackageId, Examined], needs: Mapping[PackageId, frozenset[PackageId]]
 ) -> list[Unit]:
-    """In the order of `examined`, which is one with dependencies first."""
+    """In the order of `examined`, which is one with dependencies first. Raises PlanError where two
+    deployments need each other: neither could go first.
+    """
     groups: dict[tuple[str, str], list[PackageId]] = {}
     for name, each in examined.items():
         # What waits under no id any more has only its own name.
         id_ = each.waiting.id if each.waiting else f"={name}"
         groups.setdefault((name.ecosystem, id_), []).append(name)
     needed = frozenset().union(*needs.values())
-    return [
+    units = [
         Unit(
             id=id_,
             members=tuple(examined[name] for name in names),
@@ -99,6 +104,15 @@ def units_of(
         )
         for (_, id_), names in groups.items()
     ]
+    of = {name: place for place, unit in enumerate(units) for name in unit.names}
+    try:
+        TopologicalSorter(
+            {place: {of[name] for name in unit.needs} for place, unit in enumerate(units)}
+        ).prepare()
+    except CycleError as error:
+        first, second, *_ = (units[place].names[0] for place in error.args[1])
+        raise PlanError(f"{first} and {second} wait in deployments that need each other") from error
+    return units
 
 
 class Approving:
@@ -151,7 +165,7 @@ class Approving:
 
     async def _ending(self, unit: Unit) -> Ending:
         for name in sorted(unit.needs):
-            if name in self._passed and not await self._passed[name]:
+            if not await self._passed[name]:
                 return Ending(
                     state="blocked",
                     reason=f"needs {name}, which {self._why(name)}",
@@ -280,7 +294,7 @@ async def reject(unit: Unit, approval: Approval, codes: Codes, *, max_retries: i
                 hint="Deprecate it, or publish a version after it.",
             )
         return Ending(state="rejected", reason="it does not wait any more")
-    for failures in range(max_retries + 1):
+    for failures in itertools.count():
         try:
             await codes.deciding(lambda code: approval.reject(waiting, code))
         except PackageError as error:

@@ -6,7 +6,7 @@ import asyncio
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from releasekit.aio import Group, gather_all
 from releasekit.approval.codes import Codes, NoCode
@@ -257,6 +257,4 @@ class _Decision:
 
 def _stay() -> None:
     """The cancellation has been seen to: what is left is to say how far this has come."""
-    task = asyncio.current_task()
-    if task is not None:
-        task.uncancel()
+    cast("asyncio.Task[object]", asyncio.current_task()).uncancel()

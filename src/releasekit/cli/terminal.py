@@ -38,9 +38,8 @@ class Terminal:
         answered: asyncio.Future[bytes] = loop.create_future()
 
         def read() -> None:
-            data = os.read(self._descriptor, _MAX_ANSWER_BYTES)
-            if not answered.done():
-                answered.set_result(data)
+            loop.remove_reader(self._descriptor)
+            answered.set_result(os.read(self._descriptor, _MAX_ANSWER_BYTES))
 
         # Not in a thread: none can be stopped while it reads.
         loop.add_reader(self._descriptor, read)

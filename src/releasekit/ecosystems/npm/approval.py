@@ -56,6 +56,7 @@ _AS_NPM: Final = {
     "Accept": "application/json",
 }
 _LONGEST_PAUSE_S: Final = 10.0
+_MAX_PAGE_CHARS: Final = 2_000
 
 
 def approval(config: Config, _options: OptionTable, services: Services) -> NpmApproval:
@@ -214,10 +215,13 @@ class NpmApproval:
 
 def _is_page(url: str) -> bool:
     """Whether a person may be sent there."""
+    if not url.isprintable() or len(url) > _MAX_PAGE_CHARS:
+        return False
     try:
-        return url.isprintable() and len(url) < 2_000 and is_safe(httpx.URL(url))
+        parsed = httpx.URL(url)
     except httpx.InvalidURL:
         return False
+    return is_safe(parsed) and not parsed.userinfo
 
 
 def _waiting(item: object) -> Waiting | None:

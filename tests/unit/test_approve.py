@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from approvals import FakeApproval, recorded
+from releasekit.cli.approve import decide
+from releasekit.cli.session import Session
+from releasekit.cli.terminal import Terminal
+from releasekit.ecosystems import ECOSYSTEMS, folders
+from releasekit.errors import ConfigError, MissingCredentials, Transient
+from releasekit.host.runner import Actions
+from releasekit.http.credentials import Credentials, snapshot
+from releasekit.model import Outcome, PackageId, Report
+from releasekit.report import results_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Result
+
+CORE, WEB = recorded("core"), recorded("web")
+BEHIND = replace(
+    CORE,
+    package=replace(CORE.package, id=PackageId("pypi", "acme")),
+    outcome=Outcome.BLOCKED,
+    staged=None,
+)
+
+
+class Case:
+    """One call of the command; `out` is what it printed."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch, *results: Result) -> None:
+        self.directory = directory
+        self.registry = FakeApproval.holding([each for each in results if each.staged])
+        self.out = io.StringIO()
+        self.answers: list[bool] = []
+        self.registries = {"npm": "https://registry.example"}
+        self.results = results
+        monkeypatch.setattr(folders, "approval", lambda *_: self.registry)
+        case = self
+
+        class Answering(Terminal):
+            async def agrees(self, question: str) -> bool:
+                print(question, file=case.out)
+                return case.answers.pop(0)
+
+        def at(*_: object) -> Terminal | None:
+            return Answering(0, case.out) if case.answers else None
+
+        monkeypatch.setattr(Terminal, "at", at)
+
+    def run(self, command: str = "approve", **changes: object) -> int:
+        names = [each.package.id for each in self.results]
+        report = Report(
+            run_id="run",
+            plan_digest="",
+            commit="",
+            started_at="2026-11-22T12:00:00+00:00",
+            duration_s=1.0,
+            results=self.results,
+            edges={name: frozenset(names[:place]) for place, name in enumerate(names)},
+            registries=self.registries,
+        )
+        path = self.directory / "results.json"
+        path.write_text(results_json(report))
+        values = {"mode": command, "results_file": path, "yes": not self.answers, **changes}
+        config = fakes.config(self.directory, **values)
+        environ = {"RUNNER_TEMP": str(self.directory), "RELEASEKIT_NPM_OTP": "123456"}
+        taken = snapshot(environ, {"RELEASEKIT_NPM_OTP"})
+        credentials = Credentials(taken, mask=lambda _: None)
+        actions = Actions({}, self.out)
+        session = Session(credentials, actions, ECOSYSTEMS, self.out)
+        return asyncio.run(decide(config, session))
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    made = Case(tmp_path, monkeypatch, CORE, WEB, BEHIND)
+    made.registry.codes = {"123456"}
+    return made
+
+
+def test_what_waits_is_approved_once_somebody_agrees(case: Case) -> None:
+    case.answers = [True]
+    assert case.run() == 0
+    assert case.registry.approvals == ["core", "web"]
+    assert "Approve 2 packages?" in case.out.getvalue()
+    assert "Approved. pypi:acme waits for this elsewhere" in case.out.getvalue()
+    assert list(case.directory.iterdir()) == [case.directory / "results.json"]
+
+
+def test_whoever_disagrees_changes_nothing(case: Case) -> None:
+    case.answers = [False]
+    assert case.run() == 1
+    assert case.registry.sent == []
+    assert case.out.getvalue().endswith("Nothing was decided.\n")
+
+
+def test_a_review_needs_somebody_to_answer_it(case: Case) -> None:
+    with pytest.raises(ConfigError, match="nobody can be asked whether to approve 2 packages"):
+        case.run(yes=False)
+    assert "2 packages wait for approval" in case.out.getvalue()
+    assert case.registry.sent == []
+
+
+def test_a_release_is_taken_back_from_its_end(case: Case) -> None:
+    assert case.run("reject") == 0
+    assert case.registry.rejections == ["web", "core"]
+    assert "can be staged again" in case.out.getvalue()
+
+
+def test_nothing_left_behind_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case(tmp_path, monkeypatch, CORE)
+    case.registry.codes = {"123456"}
+    assert case.run() == 0
+    assert "There is nothing left to do" in case.out.getvalue()
+
+
+def test_a_second_run_asks_nobody(case: Case) -> None:
+    """R19"""
+    case.registry.held.clear()
+    case.registry.visible = {"core", "web"}
+    assert case.run(yes=False) == 0
+    assert case.registry.sent == []
+
+
+def test_what_was_not_staged_needs_no_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(tmp_path, monkeypatch, replace(CORE, outcome=Outcome.PUBLISHED, staged=None))
+    assert case.run() == 0
+    assert "nothing of this run waits for approval" in case.out.getvalue()
+
+
+@pytest.mark.parametrize("command", ["approve", "reject"])
+def test_a_code_that_is_refused_ends_it(case: Case, command: str) -> None:
+    case.registry.codes = {"654321"}
+    assert case.run(command) == 1
+    assert "a code, please" in case.out.getvalue()
+    assert "Not all of it is done" in case.out.getvalue()
+
+
+@pytest.mark.parametrize("command", ["approve", "reject"])
+def test_stopped_in_the_middle_it_says_how_far_it_came(case: Case, command: str) -> None:
+    """R28"""
+
+    class Stopped(FakeApproval):
+        async def approve(self, waiting: object, code: str) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            main = next(each for each in asyncio.all_tasks() if "decide" in repr(each.get_coro()))
+            main.cancel()
+            await asyncio.sleep(60)
+
+        reject = approve
+
+    case.registry = Stopped(held=case.registry.held, data=case.registry.data)
+    assert case.run(command) == 130
+    assert "not decided" in case.out.getvalue()
+
+
+def test_nobody_is_logged_in(case: Case) -> None:
+    case.registry.is_logged_in = False
+    with pytest.raises(MissingCredentials):
+        case.run()
+
+
+def test_a_file_does_not_say_where_credentials_go(case: Case) -> None:
+    """R37"""
+    case.registries = {"npm": "https://evil.example/"}
+    with pytest.raises(ConfigError, match=r"staged at https://evil.example/, and npm-registry is"):
+        case.run()
+
+
+@pytest.mark.parametrize("ecosystem", ["pypi", "conda"])
+def test_not_every_ecosystem_holds_something_back(
+    ecosystem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(CORE, package=replace(CORE.package, id=PackageId(ecosystem, "core")))
+    with pytest.raises(ConfigError, match=f"{ecosystem}: nothing of this ecosystem"):
+        Case(tmp_path, monkeypatch, other).run()
+
+
+def test_a_registry_in_trouble_is_no_success(case: Case) -> None:
+    case.registry.trouble = [Transient("HTTP 503") for _ in range(9)]
+    assert case.run(retry_base_delay_s=0.0) == 1
+    assert "unknown" in case.out.getvalue()
