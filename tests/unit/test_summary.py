@@ -11,7 +11,16 @@ from markdown_it import MarkdownIt
 from releasekit.model import Outcome, Span
 from releasekit.report import results_table, summary
 from releasekit.report.timeline import timeline
-from sample_runs import artifact, hostile_text, outcomes, package, partial_report, report, result
+from sample_runs import (
+    artifact,
+    hostile_text,
+    outcomes,
+    package,
+    partial_report,
+    report,
+    result,
+    staged_report,
+)
 
 if TYPE_CHECKING:
     from releasekit.model import Report
@@ -75,7 +84,8 @@ def test_summary_names_private_packages_and_why() -> None:
     [
         (partial_report(), "Fix what is named below first. Then run it again to finish"),
         (outcomes(Outcome.CANCELLED), "The run was cancelled. Then run it again to finish"),
-        (outcomes(Outcome.STAGED), "(`releasekit approve`). Then run it again to finish"),
+        (outcomes(Outcome.STAGED), "Approve what is staged; that is all."),
+        (staged_report(), "Approve what is staged, then run it again: it publishes what needs"),
     ],
 )
 def test_summary_of_an_unfinished_release_says_how_to_finish(run: Report, words: str) -> None:
@@ -88,6 +98,18 @@ def test_summary_of_an_unfinished_release_says_how_to_finish(run: Report, words:
 )
 def test_summary_of_a_finished_run_asks_for_nothing(run: Report) -> None:
     assert "run it again" not in summary(run)
+
+
+def test_what_waits_is_reviewed_by_one_command() -> None:
+    run = "https://github.com/acme/widgets/actions/runs/17"
+    text = summary(staged_report(), run_url=run)
+    assert f"```\nreleasekit approve --run {run}\n```" in text
+    assert '<a href="https://registry.example/staged/5f0c">review</a>' in text
+    waits, _, told = text.partition("| What to do |")
+    assert waits.count("http") > 0
+    assert "needs pypi:http, which is staged" in told
+    assert "releasekit approve results.json" in summary(staged_report())
+    assert "approval" not in summary(partial_report(), run_url=run)
 
 
 def test_summary_without_commit_or_edges_is_plain() -> None:

@@ -367,7 +367,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
     for name, value in report.outputs(made).items():
         actions.output(name, value)
     if config.summary:
-        actions.summary(report.summary(made))
+        actions.summary(report.summary(made, run_url=actions.run_url))
     if config.annotations:
         for level, notes in report.notices(made):
             actions.annotate(level, notes)

@@ -69,16 +69,22 @@ _DETAILS: Final = (
 )
 
 
-def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
-    """Markdown; it leaves out whole sections rather than exceed the limit."""
-    return first_fitting((_summary(report, detail) for detail in _DETAILS), limit_bytes)
+def summary(report: Report, *, run_url: str = "", limit_bytes: int = LIMIT_BYTES) -> str:
+    """Markdown; it leaves out whole sections rather than exceed the limit. `run_url` is where the
+    workflow run is that this is the summary of.
+    """
+    texts = (_summary(report, detail, run_url) for detail in _DETAILS)
+    return first_fitting(texts, limit_bytes)
 
 
-def _summary(report: Report, detail: _Detail) -> str:
+def _summary(report: Report, detail: _Detail, run_url: str) -> str:
+    waiting = [result for result in report.results if result.outcome is Outcome.STAGED]
+    rest = [result for result in ordered(report) if result.outcome is not Outcome.STAGED]
     # A published package with a hint has left something else undone.
-    told = [result for result in ordered(report) if not result.outcome.done or result.hint]
-    done = [result for result in ordered(report) if result.outcome.done and not result.hint]
+    told = [result for result in rest if not result.outcome.done or result.hint]
+    done = [result for result in rest if result.outcome.done and not result.hint]
     lines = [f"## {headline(report)}", "", *_how_to_finish(report)]
+    lines += _waiting_section(waiting, detail, run_url)
     lines += _told_section(told, detail)
     lines += _logs(told, detail)
     lines += warning_section(_warned(report), detail.rows)
@@ -110,12 +116,43 @@ def failures_last(report: Report) -> list[Result]:
 def _how_to_finish(report: Report) -> list[str]:
     if all(result.outcome.done for result in report.results) or report.dry_run:
         return []
-    first = {
-        "cancelled": "The run was cancelled.",
-        "staged": "Approve what is staged first (`releasekit approve`).",
-    }.get(verdict_of(report), "Fix what is named below first.")
+    verdict = verdict_of(report)
+    if verdict == "staged":
+        behind = any(result.outcome is Outcome.BLOCKED for result in report.results)
+        then = ", then run it again: it publishes what needs that." if behind else "; that is all."
+        return [f"Approve what is staged{then}", ""]
+    cancelled = verdict == "cancelled"
+    first = "The run was cancelled." if cancelled else "Fix what is named below first."
     then = "published packages are left alone, and only what is missing is uploaded"
     return [f"{first} Then run it again to finish: {then}.", ""]
+
+
+def _waiting_section(results: Sequence[Result], detail: _Detail, run_url: str) -> list[str]:
+    if not results:
+        return []
+    rows = [
+        (
+            *package_cells(result.package),
+            code(clip(result.staged.tag, 100)) if result.staged and result.staged.tag else "",
+            markdown(clip(result.reason, detail.chars)),
+            link("review", result.staged.url)
+            if result.staged and 0 < len(result.staged.url) <= 300
+            else "",
+        )
+        for result in results[: detail.rows]
+    ]
+    heading = ("Package", "Version", "Tag", "Why", "Alone")
+    return [
+        "### Waiting for approval",
+        "",
+        "One review of all of them, as their maintainer:",
+        "",
+        fence([f"releasekit approve {f'--run {run_url}' if run_url else 'results.json'}"]),
+        "",
+        *table(heading, rows),
+        "",
+        *_more(results, detail),
+    ]
 
 
 def _told_section(results: Sequence[Result], detail: _Detail) -> list[str]:
