@@ -236,6 +236,23 @@ def test_a_second_factor_says_nothing_of_staging_elsewhere(
     assert "second factor" in caught.value.hint
 
 
+@pytest.mark.parametrize("name", ["@acme/dual-use", "two-factor", "@two-factor/kit"])
+@pytest.mark.parametrize("place", [NPMJS, OTHER])
+def test_a_name_in_a_refusal_says_nothing_of_staging(
+    tmp_path: Path, name: str, place: str
+) -> None:
+    """Registries repeat the name of what they refuse."""
+    named = package(name)
+    answer = httpx.Response(403, json={"error": f"You may not publish {name}"})
+
+    async def use(target: Target) -> None:
+        await target.registry.upload(named, [tarball(tmp_path, named)])
+
+    with pytest.raises(Denied) as caught:
+        using(Npm(publish=answer), tmp_path, use, place=place)
+    assert type(caught.value) is Denied
+
+
 @pytest.mark.parametrize(
     ("answer", "sent"),
     [
@@ -405,9 +422,19 @@ def test_what_cannot_be_staged_says_whether_the_name_is_new(
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b"{", b'{"stageId": 7}', b'{"stageId": "../x"}', b'{"stageId": "`rm`"}'],
+    "body", [b"", b"[]", b"{", b"<!doctype html>", b"{}", b'{"stageId": 7}', b'{"stageId": ""}']
 )
+@pytest.mark.parametrize("status", [200, 201, 204])
+def test_an_answer_that_names_no_staging_is_none(
+    tmp_path: Path, artifact: Artifact, body: bytes, status: int
+) -> None:
+    """R16: what knows no staging may answer 200 to anything, and nobody looks again."""
+    with pytest.raises(Transient, match="names no staged version") as caught:
+        staged(Npm(stage=httpx.Response(status, content=body)), tmp_path, artifact, place=OTHER)
+    assert caught.value.ambiguous
+
+
+@pytest.mark.parametrize("body", [b'{"stageId": "../x"}', b'{"stageId": "`rm`"}'])
 def test_an_identifier_that_is_none_is_left_out(
     tmp_path: Path, artifact: Artifact, body: bytes
 ) -> None:
@@ -483,6 +510,16 @@ def test_a_version_that_is_held_and_cannot_be_told_of_is_no_failure(
     """R16"""
     with pytest.raises(Transient) as caught:
         upload(Npm(publish=HELD, listed=httpx.Response(503)), tmp_path, artifact)
+    assert caught.value.ambiguous
+
+
+@pytest.mark.parametrize("environ", [TOKEN, ACTIONS])
+def test_what_may_be_staged_is_not_enough_for_what_needs_it(
+    tmp_path: Path, artifact: Artifact, environ: Mapping[str, str]
+) -> None:
+    """R1: with `gate: accepted`, too, what may wait for a person is not there yet."""
+    with pytest.raises(Transient, match="previously staged version") as caught:
+        upload(Npm(publish=HELD), tmp_path, artifact, environ=environ, gate="accepted")
     assert caught.value.ambiguous
 
 
