@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+import virtual_time
 from fakes import (
     AT_ONCE,
     SEAL,
@@ -24,7 +25,9 @@ from fakes import (
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, DigestMismatch, Rejected, StageOnly, Transient
 from releasekit.model import Action, Dependency, Node, Outcome, Package, PackageId, Plan, Result
+from releasekit.release.events import Events
 from releasekit.release.life import PackageRun, outcome_of, results_of
+from releasekit.release.polling import POLLING, Lookups
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.verdict import awaiting_approval
@@ -330,6 +333,51 @@ def test_nobody_waits_longer_than_asked_for(bench: Bench) -> None:
     """R51"""
     results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=0.001)
     assert outcomes(results) == {"core": STAGED, "tool": BLOCKED}
+
+
+def test_one_after_another_they_are_waited_for_no_longer(bench: Bench) -> None:
+    """R42: with one slot for everything, the time passes for all that is staged."""
+
+    async def main() -> list[float]:
+        journal = cast("Journal", _NoJournal())
+        lookups = Lookups(
+            bench.targets, polling=POLLING, patience_s=1.0, events=Events(journal, lambda _: None)
+        )
+        ended = []
+        for step in plan(*ALL).packages:
+            run = PackageRun.from_plan(replace(step, staged=where_staged(step.package.id.name)))
+            await lookups.approval(run, WAIT_S, asyncio.Event())
+            ended.append(virtual_time.now())
+        return ended
+
+    assert virtual_time.run(main()) == [WAIT_S] * 3
+
+
+class _NoJournal:
+    def phase_started(self, node: str, *, attempt: int) -> None:
+        pass
+
+    def phase_ended(self, node: str, *, attempt: int, duration_s: float, error: str) -> None:
+        pass
+
+
+def test_what_may_not_be_staged_waits_for_what_is(tmp_path: Path) -> None:
+    """R1: it is published after the approval."""
+    bench = Bench(tmp_path, "never")
+    built = (artifact(tmp_path / "core-1.0.pkg", b"core"),)
+    bench.staging.waiting["core"] = built
+    looks = 0
+
+    def look(name: str) -> None:
+        nonlocal looks
+        looks += "app" in bench.workspace.built
+        if looks == 3000:
+            bench.staging.approve("core")
+
+    bench.registry.on_lookup = look
+    results = bench.run(made=awaited(CORE, APP, built={"core": built}), wait_for_approval_s=WAIT_S)
+    assert outcomes(results) == {"core": PUBLISHED, "app": PUBLISHED}
+    assert bench.registry.uploads == ["app"]
 
 
 def test_what_is_staged_is_on_record_while_it_is_waited_for(bench: Bench) -> None:

@@ -42,7 +42,7 @@ class PackageRun:
     are those `attempts` that ended because the registry was left alone. `note` goes behind the
     reason of its outcome. It `stages` where it is not going to be published directly;
     `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
-    may have approved it since. `held_by` is what waits so, and kept it from being sent.
+    may have approved it since, and `staged_at_s` when that began in this run. `held_by` is what waits so, and kept it from being sent.
     """
 
     planned: PlannedPackage
@@ -62,6 +62,7 @@ class PackageRun:
     stages: bool = False
     may_only_stage: str = ""
     staged: Staged | None = None
+    staged_at_s: float = 0.0
     held_by: frozenset[PackageId] = frozenset()
 
     @classmethod
