@@ -24,7 +24,17 @@ from fakes import (
 )
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, DigestMismatch, Rejected, StageOnly, Transient
-from releasekit.model import Action, Dependency, Node, Outcome, Package, PackageId, Plan, Result
+from releasekit.model import (
+    Action,
+    Dependency,
+    Node,
+    Outcome,
+    Package,
+    PackageId,
+    Plan,
+    Result,
+    Staged,
+)
 from releasekit.release.events import Events
 from releasekit.release.life import PackageRun, outcome_of, results_of
 from releasekit.release.polling import POLLING, Lookups
@@ -197,6 +207,28 @@ def test_whoever_may_only_stage_stages_and_so_do_the_dependents(auto: Bench) -> 
         "accepted; it waits for a person's approval; this identity may only stage"
     )
     assert results["app"].reason == "accepted; it waits for a person's approval"
+
+
+def test_the_registrys_words_name_the_package_once(auto: Bench) -> None:
+    auto.registry.faults["core"] = [StageOnly(f"{CORE}: HTTP 403 you may only stage")]
+    reason = auto.run(CORE)["core"].reason
+    assert reason == "accepted; it waits for a person's approval; HTTP 403 you may only stage"
+
+
+def test_what_nobody_here_can_compare_says_who_does(bench: Bench) -> None:
+    """R17: of what a registry calls staged already, and shows to its maintainers only."""
+    bench.staging.nameless = True
+    first = bench.run(CORE)["core"].reason
+    assert first.startswith("accepted; it waits for a person's approval; ")
+    assert "`releasekit approve` compares" in first
+    later = bench.run(made=_with_nameless(awaited(CORE, built={"core": ()})))["core"].reason
+    assert later.startswith("staged before; ")
+    assert "`releasekit approve` compares" in later
+
+
+def _with_nameless(made: Plan) -> Plan:
+    (step,) = made.packages
+    return replace(made, packages=(replace(step, staged=Staged()),))
 
 
 def test_what_may_be_published_is_published(auto: Bench) -> None:

@@ -172,6 +172,10 @@ Ending = tuple[Outcome, str]
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
+_NOT_COMPARED: Final = (
+    "this identity cannot compare what waits there with what was built; `releasekit approve` "
+    "compares it"
+)
 _WOULD_BE_STAGED: Final = "dry run: built; it would be staged, for a person to approve"
 _APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
 
@@ -214,9 +218,12 @@ def _seen(run: PackageRun) -> Ending:
 
 
 def _why_staged(run: PackageRun) -> str:
+    reasons = [_ACCEPTED, run.may_only_stage]
     if run.planned.staged is not None:
-        return run.planned.reason
-    return f"{_ACCEPTED}{run.may_only_stage and f'; {run.may_only_stage}'}"
+        reasons = [run.planned.reason]
+    if run.staged is not None and not run.staged.id:
+        reasons.append(_NOT_COMPARED)
+    return "; ".join(filter(None, reasons))
 
 
 def _left_out(run: PackageRun) -> Ending:
