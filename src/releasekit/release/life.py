@@ -42,7 +42,8 @@ class PackageRun:
     are those `attempts` that ended because the registry was left alone. `note` goes behind the
     reason of its outcome. It `stages` where it is not going to be published directly;
     `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
-    may have approved it since, and `staged_at_s` when that began in this run. `held_by` is what waits so, and kept it from being sent.
+    may have approved it since, and `staged_at_s` is when that began in this run. `held_by` is what
+    waits so, and kept it from being sent.
     """
 
     planned: PlannedPackage

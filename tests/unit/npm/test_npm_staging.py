@@ -75,6 +75,7 @@ class Npm:
         self.listed = listed
         self.status = status
         self.shown = shown or {}
+        self.page_limit = 100
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -104,6 +105,7 @@ class Npm:
             return self.listed
         items = list(cast("tuple[object]", self.listed))
         page, size = (int(request.url.params[key]) for key in ("page", "perPage"))
+        size = min(size, self.page_limit)
         found = items[page * size : (page + 1) * size]
         return httpx.Response(200, json={"items": found, "total": len(items)})
 
@@ -238,9 +240,7 @@ def test_a_second_factor_says_nothing_of_staging_elsewhere(
 
 @pytest.mark.parametrize("name", ["@acme/dual-use", "two-factor", "@two-factor/kit"])
 @pytest.mark.parametrize("place", [NPMJS, OTHER])
-def test_a_name_in_a_refusal_says_nothing_of_staging(
-    tmp_path: Path, name: str, place: str
-) -> None:
+def test_a_name_in_a_refusal_says_nothing_of_staging(tmp_path: Path, name: str, place: str) -> None:
     """Registries repeat the name of what they refuse."""
     named = package(name)
     answer = httpx.Response(403, json={"error": f"You may not publish {name}"})
@@ -544,6 +544,16 @@ def test_what_waits_is_found_on_any_page(tmp_path: Path, artifact: Artifact) -> 
     assert ask([item(artifact, shasum=None, tag=None)]) == Staged(id=ID, url=REVIEW, tag="")
     with pytest.raises(Transient, match="more than"):
         ask(httpx.Response(200, json={"items": [{}] * 100, "total": 1}))
+
+
+def test_a_page_that_is_shorter_than_asked_for_is_not_the_last(
+    tmp_path: Path, artifact: Artifact
+) -> None:
+    """R40: what is on none of the pages counts as rejected."""
+    server = Npm(listed=[*(item(artifact, version=f"0.{n}.0") for n in range(50)), item(artifact)])
+    server.page_limit = 20
+    found = using(server, tmp_path, lambda it: staging_of(it).staged(PACKAGE, [artifact]))
+    assert found == Staged(id=ID, url=REVIEW, tag="next")
 
 
 def test_who_has_no_token_cannot_ask_what_waits(tmp_path: Path, artifact: Artifact) -> None:

@@ -145,9 +145,7 @@ def may_only_stage(response: httpx.Response, name: str) -> bool:
 
     A second factor is asked for by other servers too, most of which know no staging.
     """
-    if response.status_code == 403 and _says(
-        response, (*_TOKEN_STAGES, *_PACKAGE_STAGES), name
-    ):
+    if response.status_code == 403 and _says(response, (*_TOKEN_STAGES, *_PACKAGE_STAGES), name):
         return True
     if response.status_code not in {401, 403} or response.request.url.host != NPMJS_HOST:
         return False
