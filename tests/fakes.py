@@ -286,6 +286,7 @@ class FakeStaging:
     """`waiting` is what nobody but a maintainer sees; `approve` shows it on the `registry`.
 
     `faults` and `lost` are as those of the registry; whoever is `blind` may stage and not look.
+    What is `nameless` has no id.
     """
 
     registry: FakeRegistry
@@ -294,6 +295,7 @@ class FakeStaging:
     faults: dict[str, list[Exception | None]] = field(default_factory=dict)
     lost: dict[str, Exception] = field(default_factory=dict)
     blind: bool = False
+    nameless: bool = False
     calls: list[list[str]] = field(default_factory=list)
     looks: list[str] = field(default_factory=list)
     together: asyncio.Barrier | None = None
@@ -317,7 +319,7 @@ class FakeStaging:
                 raise DigestMismatch(f"{name} is staged with other bytes")
             if name in self.lost:
                 raise self.lost.pop(name)
-        return {package.id: where_staged(package.id.name) for package in release}
+        return {package.id: self._where(package.id.name) for package in release}
 
     async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
         name = package.id.name
@@ -327,7 +329,10 @@ class FakeStaging:
             raise Denied(f"{self.registry.url}: who may stage may not look")
         if self.faults.get(name) and (fault := self.faults[name].pop(0)) is not None:
             raise fault
-        return where_staged(name) if name in self.waiting else None
+        return self._where(name) if name in self.waiting else None
+
+    def _where(self, name: str) -> Staged:
+        return Staged(tag="latest") if self.nameless else where_staged(name)
 
     def approve(self, name: str) -> None:
         self.registry.store(name, self.waiting.pop(name))

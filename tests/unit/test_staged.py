@@ -191,6 +191,14 @@ def test_who_may_look_at_some_is_told_of_those(bench: Bench) -> None:
     assert actions == {"core": Action.REFUSE, "app": Action.AWAIT, "cli": Action.REFUSE}
 
 
+def test_what_has_no_id_now_keeps_that_of_the_journal(bench: Bench) -> None:
+    """Of what was approved and is still looked through, a registry may tell no more than that."""
+    history = bench.stage(CORE)
+    staging_of(bench).nameless = True
+    core = bench.planned(history)
+    assert (core.action, core.staged) == (Action.AWAIT, where_staged("core"))
+
+
 def test_where_nothing_stages_any_more_what_waits_is_awaited(bench: Bench) -> None:
     history = bench.stage(CORE)
     bench.staging = None

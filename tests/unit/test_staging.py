@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+import virtual_time
 from fakes import (
     AT_ONCE,
     SEAL,
@@ -23,8 +24,20 @@ from fakes import (
 )
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, Rejected, StageOnly, Transient
-from releasekit.model import Action, Dependency, Node, Outcome, Package, PackageId, Plan, Result
+from releasekit.model import (
+    Action,
+    Dependency,
+    Node,
+    Outcome,
+    Package,
+    PackageId,
+    Plan,
+    Result,
+    Staged,
+)
+from releasekit.release.events import Events
 from releasekit.release.life import PackageRun, outcome_of, results_of
+from releasekit.release.polling import POLLING, Lookups
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.verdict import awaiting_approval
@@ -217,6 +230,28 @@ def test_whoever_may_only_stage_stages_and_so_do_the_dependents(auto: Bench) -> 
     assert results["app"].reason == "accepted; it waits for a person's approval"
 
 
+def test_the_registrys_words_name_the_package_once(auto: Bench) -> None:
+    auto.registry.faults["core"] = [StageOnly(f"{CORE}: HTTP 403 you may only stage")]
+    reason = auto.run(CORE)["core"].reason
+    assert reason == "accepted; it waits for a person's approval; HTTP 403 you may only stage"
+
+
+def test_what_nobody_here_can_compare_says_who_does(bench: Bench) -> None:
+    """R17: of what a registry calls staged already, and shows to its maintainers only."""
+    bench.staging.nameless = True
+    first = bench.run(CORE)["core"].reason
+    assert first.startswith("accepted; it waits for a person's approval; ")
+    assert "`releasekit approve` compares" in first
+    later = bench.run(made=_with_nameless(awaited(CORE, built={"core": ()})))["core"].reason
+    assert later.startswith("staged before; ")
+    assert "`releasekit approve` compares" in later
+
+
+def _with_nameless(made: Plan) -> Plan:
+    (step,) = made.packages
+    return replace(made, packages=(replace(step, staged=Staged()),))
+
+
 def test_what_may_be_published_is_published(auto: Bench) -> None:
     assert set(outcomes(auto.run(*ALL)).values()) == {PUBLISHED}
     assert auto.staging.calls == []
@@ -373,6 +408,51 @@ def test_nobody_waits_longer_than_asked_for(bench: Bench) -> None:
     """R51"""
     results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=0.001)
     assert outcomes(results) == {"core": STAGED, "tool": BLOCKED}
+
+
+def test_one_after_another_they_are_waited_for_no_longer(bench: Bench) -> None:
+    """R42: with one slot for everything, the time passes for all that is staged."""
+
+    async def main() -> list[float]:
+        journal = cast("Journal", _NoJournal())
+        lookups = Lookups(
+            bench.targets, polling=POLLING, patience_s=1.0, events=Events(journal, lambda _: None)
+        )
+        ended = []
+        for step in plan(*ALL).packages:
+            run = PackageRun.from_plan(replace(step, staged=where_staged(step.package.id.name)))
+            await lookups.approval(run, WAIT_S, asyncio.Event())
+            ended.append(virtual_time.now())
+        return ended
+
+    assert virtual_time.run(main()) == [WAIT_S] * 3
+
+
+class _NoJournal:
+    def phase_started(self, node: str, *, attempt: int) -> None:
+        pass
+
+    def phase_ended(self, node: str, *, attempt: int, duration_s: float, error: str) -> None:
+        pass
+
+
+def test_what_may_not_be_staged_waits_for_what_is(tmp_path: Path) -> None:
+    """R1: it is published after the approval."""
+    bench = Bench(tmp_path, "never")
+    built = (artifact(tmp_path / "core-1.0.pkg", b"core"),)
+    bench.staging.waiting["core"] = built
+    looks = 0
+
+    def look(name: str) -> None:
+        nonlocal looks
+        looks += "app" in bench.workspace.built
+        if looks == 3000:
+            bench.staging.approve("core")
+
+    bench.registry.on_lookup = look
+    results = bench.run(made=awaited(CORE, APP, built={"core": built}), wait_for_approval_s=WAIT_S)
+    assert outcomes(results) == {"core": PUBLISHED, "app": PUBLISHED}
+    assert bench.registry.uploads == ["app"]
 
 
 def test_what_is_staged_is_on_record_while_it_is_waited_for(bench: Bench) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, DigestMismatch, PackageError
-from releasekit.model import Action
+from releasekit.model import Action, Staged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,4 +76,11 @@ async def _as_it_is(
         return planned
     if dropped:
         return replace(planned, action=Action.REFUSE, reason=DROPPED, staged=None)
-    return replace(planned, staged=found or planned.staged)
+    return replace(planned, staged=_together(found, planned.staged))
+
+
+def _together(found: Staged | None, known: Staged | None) -> Staged | None:
+    """What a registry tells without an id has that of the journal."""
+    if found is None or found.id or known is None:
+        return found or known
+    return Staged(id=known.id, url=known.url or found.url, tag=found.tag or known.tag)

@@ -34,7 +34,8 @@ async def deliver(target: Target, release: Release, runs: Sequence[PackageRun]) 
         if staging is None or staging.mode != "auto":
             raise
         for run in runs:
-            run.stages, run.may_only_stage = True, str(only)
+            words = str(only).removeprefix(f"{run.planned.package}: ")
+            run.stages, run.may_only_stage = True, words
         return await staging.stage(release)
     return {}
 

@@ -42,7 +42,8 @@ class PackageRun:
     are those `attempts` that ended because the registry was left alone. `note` goes behind the
     reason of its outcome. It `stages` where it is not going to be published directly;
     `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
-    may have approved it since. `held_by` is what waits so, and kept it from being sent.
+    may have approved it since, and `staged_at_s` is when that began in this run. `held_by` is what
+    waits so, and kept it from being sent.
     """
 
     planned: PlannedPackage
@@ -62,6 +63,7 @@ class PackageRun:
     stages: bool = False
     may_only_stage: str = ""
     staged: Staged | None = None
+    staged_at_s: float = 0.0
     held_by: frozenset[PackageId] = frozenset()
 
     @classmethod
@@ -171,6 +173,10 @@ Ending = tuple[Outcome, str]
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
+_NOT_COMPARED: Final = (
+    "this identity cannot compare what waits there with what was built; `releasekit approve` "
+    "compares it"
+)
 _WOULD_BE_STAGED: Final = "dry run: built; it would be staged, for a person to approve"
 _APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
 
@@ -213,9 +219,12 @@ def _seen(run: PackageRun) -> Ending:
 
 
 def _why_staged(run: PackageRun) -> str:
+    reasons = [_ACCEPTED, run.may_only_stage]
     if run.planned.staged is not None:
-        return run.planned.reason
-    return f"{_ACCEPTED}{run.may_only_stage and f'; {run.may_only_stage}'}"
+        reasons = [run.planned.reason]
+    if run.staged is not None and not run.staged.id:
+        reasons.append(_NOT_COMPARED)
+    return "; ".join(filter(None, reasons))
 
 
 def _left_out(run: PackageRun) -> Ending:

@@ -274,6 +274,7 @@ class Phases:
     def _accepted(self, run: PackageRun, staged: Staged | None) -> None:
         run.ambiguity, run.sent, run.staged = "", True, staged
         if staged is not None:
+            run.staged_at_s = self._events.now_s()
             # It may be long until this run ends.
             outcome, reason = outcome_of(run, (), CUT_OFF)
             self._journal.outcome(run.planned.package, outcome, reason, staged=staged)

@@ -85,17 +85,19 @@ class Lookups:
             await asyncio.sleep(pause_s)
 
     async def approval(self, run: PackageRun, wait_s: float, ending: asyncio.Event) -> None:
-        """Ask until the registry shows what is staged, for `wait_s`, or until the run is `ending`.
+        """Ask until the registry shows what is staged, for `wait_s` since then, or until the run is
+        `ending`; at least once.
 
         Raises DigestMismatch when it shows other bytes.
         """
         if not run.awaits_approval:
             return
-        now_s, left_s = self._events.now_s, wait_s
-        deadline = now_s() + wait_s
+        now_s = self._events.now_s
+        deadline = run.staged_at_s + wait_s
         pauses = growing_pauses(self._polling.first_pause_s, self._polling.approval_pause_s)
         with self._events.span("approval", run):
             await self._ask_again(run)
+            left_s = deadline - now_s()
             while run.awaits_approval and not ending.is_set() and left_s > 0:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min(next(pauses), left_s)):

@@ -270,7 +270,8 @@ class ReleaseRun:
 
     def _gate(self, on: PackageId, package: PackageId, sent_by: Mapping[PackageId, Node]) -> Node:
         """The task of `on` that has to be done before `package` may go out."""
-        if on.ecosystem != package.ecosystem and self._may_wait(on):
+        beside = on.ecosystem == package.ecosystem and self._staging_mode(package) != "never"
+        if not beside and self._may_wait(on):
             return Node("approval", on)
         accepted = self._config.gate == "accepted" and on in sent_by
         return sent_by[on] if accepted else Node("confirm", on)

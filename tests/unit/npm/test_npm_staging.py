@@ -75,6 +75,7 @@ class Npm:
         self.listed = listed
         self.status = status
         self.shown = shown or {}
+        self.page_limit = 100
         self.requests: list[httpx.Request] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
@@ -104,6 +105,7 @@ class Npm:
             return self.listed
         items = list(cast("tuple[object]", self.listed))
         page, size = (int(request.url.params[key]) for key in ("page", "perPage"))
+        size = min(size, self.page_limit)
         found = items[page * size : (page + 1) * size]
         return httpx.Response(200, json={"items": found, "total": len(items)})
 
@@ -234,6 +236,21 @@ def test_a_second_factor_says_nothing_of_staging_elsewhere(
         upload(Npm(publish=answer), tmp_path, artifact, place=OTHER)
     assert type(caught.value) is Denied
     assert "second factor" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["@acme/dual-use", "two-factor", "@two-factor/kit"])
+@pytest.mark.parametrize("place", [NPMJS, OTHER])
+def test_a_name_in_a_refusal_says_nothing_of_staging(tmp_path: Path, name: str, place: str) -> None:
+    """Registries repeat the name of what they refuse."""
+    named = package(name)
+    answer = httpx.Response(403, json={"error": f"You may not publish {name}"})
+
+    async def use(target: Target) -> None:
+        await target.registry.upload(named, [tarball(tmp_path, named)])
+
+    with pytest.raises(Denied) as caught:
+        using(Npm(publish=answer), tmp_path, use, place=place)
+    assert type(caught.value) is Denied
 
 
 @pytest.mark.parametrize(
@@ -405,9 +422,19 @@ def test_what_cannot_be_staged_says_whether_the_name_is_new(
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b"{", b'{"stageId": 7}', b'{"stageId": "../x"}', b'{"stageId": "`rm`"}'],
+    "body", [b"", b"[]", b"{", b"<!doctype html>", b"{}", b'{"stageId": 7}', b'{"stageId": ""}']
 )
+@pytest.mark.parametrize("status", [200, 201, 204])
+def test_an_answer_that_names_no_staging_is_none(
+    tmp_path: Path, artifact: Artifact, body: bytes, status: int
+) -> None:
+    """R16: what knows no staging may answer 200 to anything, and nobody looks again."""
+    with pytest.raises(Transient, match="names no staged version") as caught:
+        staged(Npm(stage=httpx.Response(status, content=body)), tmp_path, artifact, place=OTHER)
+    assert caught.value.ambiguous
+
+
+@pytest.mark.parametrize("body", [b'{"stageId": "../x"}', b'{"stageId": "`rm`"}'])
 def test_an_identifier_that_is_none_is_left_out(
     tmp_path: Path, artifact: Artifact, body: bytes
 ) -> None:
@@ -486,6 +513,16 @@ def test_a_version_that_is_held_and_cannot_be_told_of_is_no_failure(
     assert caught.value.ambiguous
 
 
+@pytest.mark.parametrize("environ", [TOKEN, ACTIONS])
+def test_what_may_be_staged_is_not_enough_for_what_needs_it(
+    tmp_path: Path, artifact: Artifact, environ: Mapping[str, str]
+) -> None:
+    """R1: with `gate: accepted`, too, what may wait for a person is not there yet."""
+    with pytest.raises(Transient, match="previously staged version") as caught:
+        upload(Npm(publish=HELD), tmp_path, artifact, environ=environ, gate="accepted")
+    assert caught.value.ambiguous
+
+
 def test_what_is_listed_was_staged_and_not_published(tmp_path: Path, artifact: Artifact) -> None:
     """R16: though a publish may have brought it there."""
     with pytest.raises(StageOnly, match="previously staged version") as caught:
@@ -507,6 +544,16 @@ def test_what_waits_is_found_on_any_page(tmp_path: Path, artifact: Artifact) -> 
     assert ask([item(artifact, shasum=None, tag=None)]) == Staged(id=ID, url=REVIEW, tag="")
     with pytest.raises(Transient, match="more than"):
         ask(httpx.Response(200, json={"items": [{}] * 100, "total": 1}))
+
+
+def test_a_page_that_is_shorter_than_asked_for_is_not_the_last(
+    tmp_path: Path, artifact: Artifact
+) -> None:
+    """R40: what is on none of the pages counts as rejected."""
+    server = Npm(listed=[*(item(artifact, version=f"0.{n}.0") for n in range(50)), item(artifact)])
+    server.page_limit = 20
+    found = using(server, tmp_path, lambda it: staging_of(it).staged(PACKAGE, [artifact]))
+    assert found == Staged(id=ID, url=REVIEW, tag="next")
 
 
 def test_who_has_no_token_cannot_ask_what_waits(tmp_path: Path, artifact: Artifact) -> None:

@@ -135,22 +135,22 @@ _SECOND_FACTOR: Final = ("one-time pass", "Two-factor")
 _LOOKED_AT_BYTES: Final = 64 * 1024
 
 
-def is_for_stage_only_token(response: httpx.Response) -> bool:
+def is_for_stage_only_token(response: httpx.Response, name: str) -> bool:
     """Whether a publish was refused to a token that may only stage, whatever the package."""
-    return response.status_code == 403 and _says(response, _TOKEN_STAGES)
+    return response.status_code == 403 and _says(response, _TOKEN_STAGES, name)
 
 
-def may_only_stage(response: httpx.Response) -> bool:
-    """Whether a publish was refused to somebody who may stage all the same.
+def may_only_stage(response: httpx.Response, name: str) -> bool:
+    """Whether a publish of the package `name` was refused to somebody who may stage all the same.
 
     A second factor is asked for by other servers too, most of which know no staging.
     """
-    if response.status_code == 403 and _says(response, (*_TOKEN_STAGES, *_PACKAGE_STAGES)):
+    if response.status_code == 403 and _says(response, (*_TOKEN_STAGES, *_PACKAGE_STAGES), name):
         return True
     if response.status_code not in {401, 403} or response.request.url.host != NPMJS_HOST:
         return False
     return "otp" in response.headers.get("WWW-Authenticate", "").lower() or _says(
-        response, _SECOND_FACTOR
+        response, _SECOND_FACTOR, name
     )
 
 
@@ -175,7 +175,8 @@ def stored_perhaps() -> Iterator[None]:
         raise
 
 
-def _says(response: httpx.Response, texts: tuple[str, ...]) -> bool:
+def _says(response: httpx.Response, texts: tuple[str, ...], name: str) -> bool:
+    """A text that is in `name` says nothing: refusals repeat the name of what they refuse."""
     # The code stands beside the message that people are shown.
     said = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace").lower()
-    return any(text.lower() in said for text in texts)
+    return any(text.lower() in said for text in texts if text.lower() not in name.lower())

@@ -20,6 +20,7 @@ from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.public import ALGORITHMS, PublicVersions, contents_of
 from releasekit.ecosystems.npm.registry import NPMJS
 from releasekit.ecosystems.npm.user_login import user_login
+from releasekit.ecosystems.npm.waiting import listed
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
 from releasekit.errors import CodeWanted, ConfigError, PackageError, Rejected, UnderReview
@@ -34,11 +35,9 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.tables import OptionTable
     from releasekit.ecosystems.interface import Services
-    from releasekit.model import Artifact, Package, Result
+    from releasekit.model import Artifact, Result
 
 _ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
-_PER_PAGE: Final = 100
-_MAX_PAGES: Final = 100
 # What it says of a version once a person has decided; until then "validating" or "staged".
 _DECIDED: Final = frozenset({"approved", "published", "rejected"})
 # "… can't be approved yet because automated review hasn't finished."
@@ -89,31 +88,8 @@ class NpmApproval:
             if response.status_code != httpx.codes.NOT_FOUND:
                 item = await self._server.document(response, f"{recorded.package}: {wanted}")
                 return _waiting(item)
-        return await self._listed(recorded.package)
-
-    async def _listed(self, package: Package) -> Waiting | None:
-        """By name and version, whoever has staged it."""
-        seen = 0
-        for page in range(_MAX_PAGES):
-            url = self._server.at("-/stage").copy_merge_params(
-                {"package": package.id.name, "page": page, "perPage": _PER_PAGE}
-            )
-            answer = await self._server.document(
-                await self._ask(url), f"{package}: what is staged of it"
-            )
-            items = answer.get("items")
-            items = items if isinstance(items, list) else []
-            for item in items:
-                if (
-                    text_in(item, "packageName") == package.id.name
-                    and text_in(item, "version") == package.version
-                ):
-                    return _waiting(item)
-            seen += len(items)
-            total = answer.get("total")
-            if not items or not isinstance(total, int) or seen >= total:
-                return None
-        raise Rejected(f"{package}: npm shows over {seen} versions that wait")
+        found = await listed(self._server, recorded.package, self._ask)
+        return _waiting(found) if found is not None else None
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
         url = self._server.at(f"-/stage/{waiting.id}/tarball")

@@ -125,9 +125,9 @@ class NpmRegistry:
             try:
                 self.server.accept(response, str(package))
             except Denied as error:
-                if not may_only_stage(response):
+                if not may_only_stage(response, package.id.name):
                     raise
-                raise self._stage_only_for(response, error) from error
+                raise self._stage_only_for(package, response, error) from error
 
     async def send(self, package: Package, artifact: Artifact, command: Command) -> Sent:
         """Whatever the registry answers."""
@@ -159,9 +159,11 @@ class NpmRegistry:
             )
         return await waiting(self.server, token, package)
 
-    def _stage_only_for(self, response: httpx.Response, error: Denied) -> StageOnly:
+    def _stage_only_for(
+        self, package: Package, response: httpx.Response, error: Denied
+    ) -> StageOnly:
         hint = error.hint
-        if is_for_stage_only_token(response):
+        if is_for_stage_only_token(response, package.id.name):
             hint = STAGES_ONLY
             if self.has_token:
                 # Another package need not be sent to hear the same.
@@ -171,19 +173,22 @@ class NpmRegistry:
 
     async def _held(self, package: Package, artifact: Artifact, words: str) -> None:
         """The registry has bytes of this version. Those that are published and still looked through
-        are not staged, and become visible by themselves: they are accepted.
+        are not staged, and become visible by themselves: they are accepted, though not where that
+        is enough for what needs them, unless it is known.
         """
         if await self.lookup(package) is not None:
             return
         try:
             found = await self.waiting(package)
         except Denied:
-            return
+            found = None
         if found is not None:
             found.refuse_dropped(package, self.url)
             found.held_against(package, [artifact])
             if found.status == "staged":
                 raise StageOnly(f"{package}: {words}", hint=WAITS)
+        elif self._config.gate == "accepted":
+            raise Transient(f"{package}: {words}")
 
     async def _tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
         given = document.given_tag(self._config.own(Inputs).tag, manifest, where=str(package))

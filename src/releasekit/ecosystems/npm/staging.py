@@ -15,6 +15,7 @@ from releasekit.ecosystems.npm.answers import (
     stored_perhaps,
 )
 from releasekit.ecosystems.npm.waiting import stage_id
+from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.model import Action, Staged
 from releasekit.text.json_text import parse_json
@@ -90,7 +91,14 @@ class NpmStaging:
         try:
             answer = parse_json(response.content)
         except ValueError:
-            answer = None  # it is accepted all the same
+            answer = None
+        if not text_in(answer, "stageId"):
+            # Servers that know no staging may answer so to anything, and nobody asks again.
+            raise Transient(
+                f"{package}: HTTP {response.status_code}, which names no staged version",
+                ambiguous=True,
+                hint="" if self._registry.is_npmjs else NO_STAGING,
+            )
         identifier = stage_id(answer, "stageId")
         return Staged(id=identifier, url=self._url(identifier), tag=tag)
 

@@ -15,15 +15,17 @@ from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.errors import DigestMismatch, Rejected, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any
+
+    import httpx
 
     from releasekit.ecosystems.shared.server import Server
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package
 
 _PER_PAGE: Final = 100
-_MAX_PAGES: Final = 50
+_MAX_PAGES: Final = 100
 _DROPPED: Final = {
     "blocked": "it did not pass the registry's automated validation",
     "deleted": "it was published, and removed",
@@ -82,22 +84,31 @@ async def waiting(server: Server, token: Secret, package: Package) -> Waiting | 
     """None when the registry knows of nothing under this version. Raises Denied where whoever has
     this token may not ask.
     """
-    url = server.at("-/stage").copy_merge_params({"package": package.id.name})
     headers = {"Authorization": f"Bearer {token.reveal()}", "Accept": "application/json"}
+    found = await listed(server, package, lambda page: server.read(page, headers))
+    return await _unlisted(server, headers, package) if found is None else _of(found)
+
+
+async def listed(
+    server: Server, package: Package, ask: Callable[[httpx.URL], Awaitable[httpx.Response]]
+) -> dict[str, Any] | None:
+    """What is staged under this version, in the registry's words; `ask` reads one page."""
+    url = server.at("-/stage").copy_merge_params({"package": package.id.name})
+    what, seen = f"{package}: {server.at('-/stage')}", 0
     for page in range(_MAX_PAGES):
         asked = url.copy_merge_params({"page": str(page), "perPage": str(_PER_PAGE)})
-        response = await server.read(asked, headers)
-        what = f"{package}: {server.at('-/stage')}"
-        document = await server.document(response, what)
-        items = document.get("items")
+        document = await server.document(await ask(asked), what)
+        items, total = document.get("items"), document.get("total")
         if not isinstance(items, list):
             raise Transient(f"{what}: not a list of what is staged")
         for item in items:
-            if found := _of(package, item):
-                return found
-        if len(items) < _PER_PAGE:
-            return await _unlisted(server, headers, package)
-    raise Transient(f"{package}: {server.at('-/stage')} lists more than {_MAX_PAGES} pages")
+            if isinstance(item, dict) and _is_of(package, item):
+                return item
+        seen += len(items)
+        # Pages may be shorter than asked for.
+        if not items or (len(items) < _PER_PAGE and not (type(total) is int and seen < total)):
+            return None
+    raise Transient(f"{what} lists more than {_MAX_PAGES} pages")
 
 
 async def _unlisted(server: Server, headers: Mapping[str, str], package: Package) -> Waiting | None:
@@ -113,11 +124,12 @@ async def _unlisted(server: Server, headers: Mapping[str, str], package: Package
     return Waiting(status=status) if status in known else None
 
 
-def _of(package: Package, item: Any) -> Waiting | None:
-    if text_in(item, "packageName") != package.id.name or (
-        text_in(item, "version") != package.version
-    ):
-        return None
+def _is_of(package: Package, item: dict[str, Any]) -> bool:
+    named = text_in(item, "packageName"), text_in(item, "version")
+    return named == (package.id.name, package.version)
+
+
+def _of(item: dict[str, Any]) -> Waiting:
     return Waiting(
         id=stage_id(item, "id"),
         tag=text_in(item, "tag"),
