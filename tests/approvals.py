@@ -48,9 +48,9 @@ class FakeApproval:
     `visible` are the names that everybody sees. What is approved becomes visible once it was asked
     for `scans` times; `reviews` says how often an approval comes too early. `trouble` is raised
     instead of the next decisions, after their effect where they are `lost`. `before` are earlier
-    versions, by name. Whoever asks what waits hears what is `refused`, and what everybody sees, once
-    something is approved, what is `hidden`, by name; `mute_once_decided` hears nothing any more. An
-    approval sets `stuck`, and has no end.
+    versions, by name. Whoever asks what waits hears what is `refused`, and what everybody sees,
+    once something is approved, what is `hidden`, by name; `mute_once_decided` hears nothing any
+    more. An approval sets `stuck`, and has no end.
     """
 
     held: dict[str, Waiting]
