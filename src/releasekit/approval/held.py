@@ -49,9 +49,7 @@ class Held:
                 *({need} if need in staged else reach.get(need, frozenset()) for need in needed)
             )
         absent = {
-            name
-            for name, each in results.items()
-            if not each.outcome.done and name not in staged
+            name for name, each in results.items() if not each.outcome.done and name not in staged
         }
         lacks = {name: report.edges.get(name, frozenset()) & absent for name in order}
         return cls(
