@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from releasekit.approval.codes import Codes
     from releasekit.approval.compare import Examined
-    from releasekit.ecosystems.approval import Approval
+    from releasekit.ecosystems.approval import Approval, Waiting
     from releasekit.model import PackageId
 
 # npm looks at a version before and after its approval, for up to 18 minutes by users' accounts.
@@ -197,19 +198,11 @@ class Approving:
         until = asyncio.get_running_loop().time() + self._terms.max_wait_s
         pauses = growing_pauses(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         failures = 0
-
-        async def attempt(code: str) -> None:
-            try:
-                await approval.approve(waiting, code)
-            except asyncio.CancelledError:
-                self._end(unit, _STOPPED)
-                raise
-
         while True:
             if self._over is not None:
                 raise self._over
             try:
-                await self._codes[unit.ecosystem].deciding(attempt)
+                await self._codes[unit.ecosystem].deciding(partial(self._attempt, unit, waiting))
             except UnderReview as error:
                 pause_s = max(next(pauses), error.retry_after or 0.0)
                 if asyncio.get_running_loop().time() + pause_s > until:
@@ -230,6 +223,13 @@ class Approving:
                 await asyncio.sleep(delay_s)
             else:
                 return Ending(state="approved", reason="approved")
+
+    async def _attempt(self, unit: Unit, waiting: Waiting, code: str) -> None:
+        try:
+            await self._approvals[unit.ecosystem].approve(waiting, code)
+        except asyncio.CancelledError:
+            self._end(unit, _STOPPED)
+            raise
 
     async def _gone(self, unit: Unit) -> Ending:
         """It waits no more. Somebody has approved it, or this command has and was stopped then, and
