@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +48,9 @@ class FakeApproval:
     `visible` are the names that everybody sees. What is approved becomes visible once it was asked
     for `scans` times; `reviews` says how often an approval comes too early. `trouble` is raised
     instead of the next decisions, after their effect where they are `lost`. `before` are earlier
-    versions, by name.
+    versions, by name. Whoever asks what waits hears what is `refused`, and what everybody sees,
+    once something is approved, what is `hidden`, by name; `mute_once_decided` hears nothing any
+    more. An approval sets `stuck`, and has no end.
     """
 
     held: dict[str, Waiting]
@@ -61,6 +64,10 @@ class FakeApproval:
     page: str = ""
     forged: set[str] = field(default_factory=set)
     unreachable: int = 0
+    refused: dict[str, Exception] = field(default_factory=dict)
+    hidden: dict[str, Exception] = field(default_factory=dict)
+    mute_once_decided: bool = False
+    stuck: asyncio.Event | None = None
     before: dict[str, Contents] = field(default_factory=dict)
     is_logged_in: bool = True
     approvals: list[str] = field(default_factory=list)
@@ -91,7 +98,12 @@ class FakeApproval:
             raise MissingCredentials("npm: nobody is logged in")
 
     async def waiting(self, recorded: Result) -> Waiting | None:
-        return self.held.get(recorded.package.id.name)
+        name = recorded.package.id.name
+        if name in self.refused:
+            raise self.refused[name]
+        if self.mute_once_decided and self.sent:
+            raise Transient("HTTP 503")
+        return self.held.get(name)
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
         return [artifact(into / recorded.artifacts[0].filename, self.data[waiting.name])]
@@ -99,6 +111,8 @@ class FakeApproval:
     async def is_visible(self, recorded: Result, _into: Path) -> bool:
         name = recorded.package.id.name
         self.asked[name] = self.asked.get(name, 0) + 1
+        if name in self.hidden and self.approvals:
+            raise self.hidden[name]
         if self.unreachable:
             self.unreachable -= 1
             raise Transient("HTTP 503")
@@ -121,6 +135,9 @@ class FakeApproval:
 
     async def approve(self, waiting: Waiting, code: str) -> None:
         self._check(code)
+        if self.stuck is not None:
+            self.stuck.set()
+            await asyncio.Event().wait()
         if self.reviews:
             self.reviews -= 1
             raise UnderReview(f"{waiting.name}: the review has not finished")

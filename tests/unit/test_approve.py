@@ -96,6 +96,15 @@ def test_what_waits_is_approved_once_somebody_agrees(case: Case) -> None:
     assert list(case.directory.iterdir()) == [case.directory / "results.json"]
 
 
+def test_what_needs_something_that_failed_is_not_approved(case: Case) -> None:
+    """R1"""
+    case.results = (replace(CORE, outcome=Outcome.FAILED, staged=None), WEB)
+    assert case.run() == 1
+    assert case.registry.approvals == []
+    assert "needs npm:core, which was neither published nor staged" in case.out.getvalue()
+    assert case.run("reject") == 0
+
+
 def test_whoever_disagrees_changes_nothing(case: Case) -> None:
     case.answers = [False]
     assert case.run() == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 import virtual_time
@@ -88,6 +89,19 @@ def test_nobody_there_to_be_asked_ends_it_with_the_registrys_words() -> None:
 
 def test_whoever_gives_no_code_ends_it() -> None:
     assert approve_all(registry("1"), "", Person("")) == "no code was given"
+
+
+def test_whoever_gives_no_code_is_asked_once() -> None:
+    npm = registry("1")
+    person = Person("")
+
+    async def main() -> list[object]:
+        codes = Codes(npm, "", person)
+        attempts = [codes.deciding(partial(npm.approve, each)) for each in npm.held.values()]
+        return await asyncio.gather(*attempts, return_exceptions=True)
+
+    assert [str(error) for error in virtual_time.run(main())] == ["no code was given"] * 4
+    assert npm.sent == [""]
 
 
 def test_signing_in_on_the_web_brings_a_code() -> None:

@@ -51,7 +51,7 @@ class Story:
     def rejected(self) -> dict[str, Ending]:
         return virtual_time.run(self._reject())
 
-    async def _examined(self) -> dict[PackageId, Examined]:
+    async def examined(self) -> dict[PackageId, Examined]:
         return {
             each.package.id: await examine(each, self.registry, Path())
             for each in self.results.values()
@@ -59,7 +59,7 @@ class Story:
 
     async def _approve(self) -> dict[str, Ending]:
         run = Approving(
-            units_of(await self._examined(), self.needs),
+            units_of(await self.examined(), self.needs),
             {"npm": self.registry},
             {"npm": Codes(self.registry, "", None)},
             terms=self.terms,
@@ -76,7 +76,7 @@ class Story:
     async def _reject(self) -> dict[str, Ending]:
         codes = Codes(self.registry, "", None)
         endings: dict[str, Ending] = {}
-        for unit in units_of(await self._examined(), self.needs):
+        for unit in units_of(await self.examined(), self.needs):
             ending = await reject(unit, self.registry, codes, max_retries=2)
             endings |= {name.name: ending for name in unit.names}
         return endings
@@ -241,6 +241,48 @@ def test_deployments_that_need_each_other_are_refused() -> None:
         story.approved()
 
 
+def test_a_registry_that_wants_years_is_not_waited_for() -> None:
+    """R15"""
+    story = Story({"core": ()}, max_wait_s=60.0)
+    story.registry.trouble = [Transient("HTTP 503", retry_after=1e9)]
+    assert states(story.approved()) == {"core": "unknown"}
+    assert story.took_s < 60.0
+
+
+def test_who_may_not_see_what_is_public_holds_back_what_needs_it() -> None:
+    """R15"""
+    story = Story()
+    story.registry.hidden = {"core": Denied("HTTP 403")}
+    endings = story.approved()
+    assert states(endings) == {"core": "approved", "api": "blocked", "web": "blocked"}
+    assert endings["core"].reason == "approved, and not seen yet: HTTP 403"
+
+
+def test_whoever_is_stopped_in_the_middle_is_not_told_that_nothing_was_done() -> None:
+    """R15"""
+
+    async def main() -> dict[str, Ending]:
+        story = Story()
+        begun = story.registry.stuck = asyncio.Event()
+        run = Approving(
+            units_of(await story.examined(), story.needs),
+            {"npm": story.registry},
+            {"npm": Codes(story.registry, "", None)},
+            terms=story.terms,
+            say=story.said.append,
+            rng=random.Random(1),
+        )
+        task = asyncio.create_task(run.run())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return {name.name: ending for name, ending in run.endings.items()}
+
+    endings = virtual_time.run(main())
+    assert states(endings) == {"core": "unknown"}
+
+
 def test_without_a_code_nothing_more_is_tried() -> None:
     story = Story({**CHAIN, "other": (), "another": ()})
     story.registry.codes = {"123456"}
@@ -268,6 +310,24 @@ def test_a_release_is_rejected_whole() -> None:
     assert set(states(story.rejected()).values()) == {"rejected"}
     assert not story.registry.held
     assert set(states(story.rejected()).values()) == {"rejected"}
+
+
+@pytest.mark.parametrize("error", [Denied("HTTP 403"), Rejected("it is of another package")])
+def test_what_is_refused_is_neither_rejected_nor_said_to_be(error: PackageError) -> None:
+    """R15"""
+    story = Story({"core": ()})
+    story.registry.refused = {"core": error}
+    endings = story.rejected()
+    assert endings["core"] == Ending(state="failed", reason=str(error))
+    assert story.registry.sent == []
+
+
+def test_a_rejection_of_which_nobody_tells_the_end_is_unknown() -> None:
+    """R15"""
+    story = Story({"core": ()})
+    story.registry.trouble = [Transient("reset")]
+    story.registry.mute_once_decided = True
+    assert story.rejected()["core"].state == "unknown"
 
 
 def test_what_is_published_cannot_be_rejected() -> None:

@@ -54,6 +54,14 @@ def test_what_was_blocked_waits_behind() -> None:
     assert found.behind == {name("web"): {name("core")}}
 
 
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED])
+def test_what_needs_something_that_is_nowhere_is_told(outcome: Outcome) -> None:
+    """R1"""
+    core = replace(recorded("core"), outcome=outcome)
+    found = held({"web": ["core"], "core": [], "other": []}, core)
+    assert found.lacks == {name("web"): {name("core")}}
+
+
 def test_a_cycle_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"results.json: a dependency cycle: npm:\w -> npm:\w"):
         held({"a": ["b"], "b": ["a"]})

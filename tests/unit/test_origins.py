@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from releasekit.errors import ConfigError
-from releasekit.http.origins import require_safe, same_origin
+from releasekit.http.origins import is_safe, require_safe, same_origin
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,11 @@ def test_credentials_in_a_url_are_refused_and_not_shown(url: str) -> None:
 def test_an_origin_is_scheme_host_and_port(one: str, other: str, same: bool) -> None:
     """R37"""
     assert same_origin(httpx.URL(one), httpx.URL(other)) is same
+
+
+def test_a_name_that_httpx_cannot_show_is_compared_all_the_same() -> None:
+    """R37"""
+    odd = httpx.URL("https://xn--a/")
+    assert same_origin(odd, odd)
+    assert not same_origin(odd, httpx.URL("https://registry.example/"))
+    assert not is_safe(httpx.URL("http://xn--a/"))

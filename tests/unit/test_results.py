@@ -123,6 +123,7 @@ def first(document: dict[str, object]) -> dict[str, object]:
         ("{}", "a.json: 'schema' is missing"),
         (broken(lambda d: d.update(schema=2)), "a.json: schema 2 is not known"),
         (broken(lambda d: d.update(schema=True)), "a.json: 'schema' must be a whole number"),
+        (broken(lambda d: d.update(schema=10**400)), "a.json: 'schema' must be a whole number"),
         (broken(lambda d: d.update(registries=[])), "a.json: registries: must be an object, not"),
         (broken(lambda d: d.update(registries={"npm": 1})), "registries: 'npm' must be text"),
         (broken(lambda d: first(d).update(staged="")), "packages[0]: staged: must be an object"),

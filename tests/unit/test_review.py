@@ -204,6 +204,7 @@ def test_what_cannot_be_compared_says_why() -> None:
     closed = Closed(held=registry.held, data=registry.data)
     (core,) = made_of(closed, {"core": []}).changes
     assert core.note == "not compared with the version before: HTTP 403 True"
+    assert core.scripts == ("postinstall: node new.js",)
 
 
 def test_to_take_it_back_nothing_is_compared() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -15,10 +16,21 @@ from releasekit.approval import workflow_run
 from releasekit.approval.workflow_run import WorkflowRun
 from releasekit.errors import ConfigError, Denied, PackageError
 from releasekit.http.client import RetryPolicy, http_client
+from releasekit.http.credentials import Credentials, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from releasekit.http.credentials import Secret
 
 RUN = "https://github.com/acme/widgets/actions/runs/17"
 API = "https://api.github.com/repos/acme/widgets/actions"
 BLOB = "https://results.blob.example/artifact?sig=x"
+
+
+def secrets(environ: Mapping[str, str]) -> Callable[[str], Secret | None]:
+    """As a command has them: no token is left in its environment."""
+    return Credentials(snapshot(environ), mask=lambda _: None).get
 
 
 def archive(**files: str) -> bytes:
@@ -62,7 +74,7 @@ class GitHub:
 
     def results(self) -> list[tuple[str, str]]:
         async def fetched() -> list[tuple[str, str]]:
-            run = WorkflowRun.named(RUN, {"GH_TOKEN": "gho_token"})
+            run = WorkflowRun.named(RUN, secrets({"GH_TOKEN": "gho_token"}))
             transport = httpx.MockTransport(self.answer)
             async with http_client(transport=transport) as http:
                 return await run.results(http, RetryPolicy(0, 0.0))
@@ -137,7 +149,7 @@ def test_an_answer_that_lists_nothing_is_an_error(document: str) -> None:
         return httpx.Response(200, text=document)
 
     async def fetched() -> None:
-        run = WorkflowRun.named(RUN, {"GH_TOKEN": "t"})
+        run = WorkflowRun.named(RUN, secrets({"GH_TOKEN": "t"}))
         async with http_client(transport=httpx.MockTransport(answer)) as http:
             await run.results(http, RetryPolicy(0, 0.0))
 
@@ -148,13 +160,13 @@ def test_an_answer_that_lists_nothing_is_an_error(document: str) -> None:
 def test_each_github_has_a_token_of_its_own() -> None:
     """R37"""
     both = {"GITHUB_TOKEN": "public", "GH_ENTERPRISE_TOKEN": "ours"}
-    public = WorkflowRun.named(f"{RUN}/attempts/2", both)
-    assert (str(public.api), public.token) == ("https://api.github.com/", "public")
-    ours = WorkflowRun.named("https://git.acme.example/a/b/actions/runs/3?pr=1", both)
-    assert (str(ours.api), ours.token) == ("https://git.acme.example/api/v3/", "ours")
+    public = WorkflowRun.named(f"{RUN}/attempts/2", secrets(both))
+    assert (str(public.api), public.token.reveal()) == ("https://api.github.com/", "public")
+    ours = WorkflowRun.named("https://git.acme.example/a/b/actions/runs/3?pr=1", secrets(both))
+    assert (str(ours.api), ours.token.reveal()) == ("https://git.acme.example/api/v3/", "ours")
     assert (ours.repository, ours.number) == ("a/b", "3")
     with pytest.raises(ConfigError, match="GH_TOKEN or GITHUB_TOKEN has to hold a token"):
-        WorkflowRun.named(RUN, {"GH_ENTERPRISE_TOKEN": "ours"})
+        WorkflowRun.named(RUN, secrets({"GH_ENTERPRISE_TOKEN": "ours"}))
 
 
 @pytest.mark.parametrize(
@@ -170,4 +182,4 @@ def test_each_github_has_a_token_of_its_own() -> None:
 def test_what_is_no_address_of_a_run_is_an_error(url: str) -> None:
     """R37, R40"""
     with pytest.raises(ConfigError, match="--run"):
-        WorkflowRun.named(url, {"GH_TOKEN": json.dumps(url)})
+        WorkflowRun.named(url, secrets({"GH_TOKEN": json.dumps(url)}))

@@ -45,25 +45,35 @@ class Codes:
         self._was_taken = False
         self._refusals = 0
         self._turn = asyncio.Lock()
+        self._over: NoCode | None = None
 
     async def deciding(self, attempt: Callable[[str], Awaitable[None]]) -> None:
         """`attempt` with a code, and again with another one for as long as that is all it wants;
         one at a time. Raises NoCode, and what `attempt` raises.
         """
         async with self._turn:
+            if self._over is not None:
+                raise self._over
             while True:
                 try:
                     await attempt(self._code)
                 except CodeWanted as wanted:
-                    self._count_refusal(wanted)
-                    if self._code and not wanted.page and self._person is not None:
-                        # npm names its page to those only who send no code.
-                        self._code = ""
-                    else:
-                        await self._renew(wanted)
+                    await self._change(wanted)
                     continue
                 self._was_taken, self._refusals = True, 0
                 return
+
+    async def _change(self, wanted: CodeWanted) -> None:
+        try:
+            self._count_refusal(wanted)
+            if self._code and not wanted.page and self._person is not None:
+                # npm names its page to those only who send no code.
+                self._code = ""
+            else:
+                await self._renew(wanted)
+        except NoCode as error:
+            self._over = error  # nobody who waits for a turn asks once more
+            raise
 
     def _count_refusal(self, wanted: CodeWanted) -> None:
         # A code that was good for something has only become old.

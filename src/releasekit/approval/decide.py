@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from releasekit.approval.codes import Codes
     from releasekit.approval.compare import Examined
-    from releasekit.ecosystems.approval import Approval
+    from releasekit.ecosystems.approval import Approval, Waiting
     from releasekit.model import PackageId
 
 # npm looks at a version before and after its approval, for up to 18 minutes by users' accounts.
@@ -184,7 +185,7 @@ class Approving:
             self._over = error
             return Ending(state="waiting", reason=str(error), hint=error.hint)
         except Transient as error:
-            return Ending(state="unknown", reason=str(error), hint=_LATER)
+            return _unknown(error)
         except PackageError as error:
             return _failed(error)
 
@@ -202,9 +203,7 @@ class Approving:
             if self._over is not None:
                 raise self._over
             try:
-                await self._codes[unit.ecosystem].deciding(
-                    lambda code: approval.approve(waiting, code)
-                )
+                await self._codes[unit.ecosystem].deciding(partial(self._attempt, unit, waiting))
             except UnderReview as error:
                 pause_s = max(next(pauses), error.retry_after or 0.0)
                 if asyncio.get_running_loop().time() + pause_s > until:
@@ -219,9 +218,19 @@ class Approving:
                 if not isinstance(error, Transient) or failures > self._terms.max_retries:
                     raise
                 delay_s = backoff(failures - 1, self._terms.base_delay_s, self._rng)
-                await asyncio.sleep(max(delay_s, error.retry_after or 0.0))
+                delay_s = max(delay_s, error.retry_after or 0.0)
+                if asyncio.get_running_loop().time() + delay_s > until:
+                    raise
+                await asyncio.sleep(delay_s)
             else:
                 return Ending(state="approved", reason="approved")
+
+    async def _attempt(self, unit: Unit, waiting: Waiting, code: str) -> None:
+        try:
+            await self._approvals[unit.ecosystem].approve(waiting, code)
+        except asyncio.CancelledError:
+            self._end(unit, _STOPPED)
+            raise
 
     async def _gone(self, unit: Unit) -> Ending:
         """It waits no more. Somebody has approved it, or this command has and was stopped then, and
@@ -245,6 +254,9 @@ class Approving:
             return await self._become_visible(unit, self._terms.max_wait_s)
         except DigestMismatch as error:
             self._end(unit, _failed(error))
+            return False
+        except PackageError as error:
+            self._end(unit, replace(ending, reason=f"approved, and not seen yet: {error}"))
             return False
 
     async def _become_visible(self, unit: Unit, limit_s: float) -> bool:
@@ -275,8 +287,19 @@ class Approving:
 _LATER: Final = "Run the same command again in a few minutes, or raise `--max-wait`."
 
 
+_STOPPED: Final = Ending(
+    state="unknown",
+    reason="stopped while it was being approved",
+    hint="Run the same command again: it sees whether that was done.",
+)
+
+
 def _failed(error: PackageError) -> Ending:
     return Ending(state="failed", reason=str(error), hint=error.hint)
+
+
+def _unknown(error: PackageError) -> Ending:
+    return Ending(state="unknown", reason=str(error), hint=_LATER)
 
 
 def _names(unit: Unit) -> str:
@@ -284,7 +307,10 @@ def _names(unit: Unit) -> str:
 
 
 async def reject(unit: Unit, approval: Approval, codes: Codes, *, max_retries: int) -> Ending:
-    """One unit, taken back."""
+    """One unit, taken back, unless it is not what the run has left."""
+    refused = next((each.refusal for each in unit.members if each.refusal), None)
+    if refused is not None:
+        return _failed(refused)
     waiting = next((each.waiting for each in unit.members if each.waiting), None)
     if waiting is None:
         if any(each.visible for each in unit.members):
@@ -298,8 +324,11 @@ async def reject(unit: Unit, approval: Approval, codes: Codes, *, max_retries: i
         try:
             await codes.deciding(lambda code: approval.reject(waiting, code))
         except PackageError as error:
-            if await approval.waiting(unit.members[0].recorded) is None:
-                break
+            try:
+                if await approval.waiting(unit.members[0].recorded) is None:
+                    break
+            except PackageError as unanswered:
+                return _unknown(unanswered)
             if not isinstance(error, Transient) or failures == max_retries:
                 return _failed(error)
         else:

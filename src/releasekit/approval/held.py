@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Held:
     """`recorded` are the staged results, dependencies first; `needs` are the edges among them.
-    `behind` is what the run has blocked, each with what it waits for, directly or not.
+    `behind` is what the run has blocked, each with what it waits for, directly or not, and `lacks`
+    what of a staged package's needs is neither published nor staged.
     """
 
     recorded: Mapping[PackageId, Result]
     needs: Mapping[PackageId, frozenset[PackageId]]
     behind: Mapping[PackageId, frozenset[PackageId]]
+    lacks: Mapping[PackageId, frozenset[PackageId]]
 
     @classmethod
     def of(cls, report: Report, where: str) -> Self:
@@ -46,6 +48,10 @@ class Held:
             reach[name] = frozenset().union(
                 *({need} if need in staged else reach.get(need, frozenset()) for need in needed)
             )
+        absent = {
+            name for name, each in results.items() if not each.outcome.done and name not in staged
+        }
+        lacks = {name: report.edges.get(name, frozenset()) & absent for name in order}
         return cls(
             {name: results[name] for name in order if name in staged},
             {name: reach[name] for name in order if name in staged},
@@ -54,6 +60,7 @@ class Held:
                 for name in order
                 if reach[name] and name in results and results[name].outcome is Outcome.BLOCKED
             },
+            {name: lacks[name] for name in order if name in staged and lacks[name]},
         )
 
     def levels(self) -> Mapping[PackageId, int]:

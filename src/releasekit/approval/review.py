@@ -93,9 +93,13 @@ async def _compared(
     """What is in it, what was in the version before, and why that is not known."""
     try:
         ours = await uncancellable(asyncio.to_thread(approval.contents, each.recorded, each.files))
+    except PackageError as error:
+        return None, None, f"nobody could look into it: {error}"
+    try:
         return ours, await approval.last_published(each.recorded, each.place), ""
     except PackageError as error:
-        return None, None, f"not compared with the version before: {error}"
+        # With nothing before it, each of its scripts is shown as a new one.
+        return ours, None, f"not compared with the version before: {error}"
 
 
 def _beyond(one: Contents | None, other: Contents | None) -> tuple[str, ...]:

@@ -21,11 +21,12 @@ from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import httpx
 
     from releasekit.http.client import RetryPolicy
+    from releasekit.http.credentials import Secret
 
 RESULTS: Final = "results.json"
 # Looked into alone where a run has one of that name; docs/examples/staged.yml makes it.
@@ -48,14 +49,14 @@ class WorkflowRun:
     api: httpx.URL
     repository: str
     number: str
-    token: str
+    token: Secret
 
     @classmethod
-    def named(cls, url: str, environment: Mapping[str, str]) -> Self:
+    def named(cls, url: str, secrets: Callable[[str], Secret | None]) -> Self:
         """By the address that a browser shows for it. Raises ConfigError."""
         place = require_safe(url, name="--run")
-        found = _RUN.fullmatch(place.path)
-        if found is None:
+        matched = _RUN.fullmatch(place.path)
+        if matched is None:
             raise ConfigError(
                 f"--run: {clip(visible(url), 200)} is not the address of a workflow run",
                 hint="Write it as the browser shows it: "
@@ -64,8 +65,8 @@ class WorkflowRun:
         # A token of one GitHub is not for another one.
         public = place.host == "github.com"
         names = _TOKENS if public else _ENTERPRISE_TOKENS
-        token = next((environment[name] for name in names if environment.get(name)), "")
-        if not token:
+        token = next((found for name in names if (found := secrets(name))), None)
+        if token is None:
             raise ConfigError(
                 f"--run: {' or '.join(names)} has to hold a token that may read the repository's "
                 "artifacts",
@@ -77,7 +78,7 @@ class WorkflowRun:
             if public
             else place.copy_with(path="/api/v3/", query=None, fragment=None)
         )
-        return cls(api, f"{found[1]}/{found[2]}", found[3], token)
+        return cls(api, f"{matched[1]}/{matched[2]}", matched[3], token)
 
     async def results(self, http: httpx.AsyncClient, policy: RetryPolicy) -> list[tuple[str, str]]:
         """Where each results file was found, and its text; the newest artifact first.
@@ -116,7 +117,7 @@ class WorkflowRun:
     async def _get(self, http: httpx.AsyncClient, policy: RetryPolicy, path: str) -> bytes:
         url = self.api.join(f"repos/{self.repository}/{path}")
         headers = {
-            "Authorization": f"Bearer {self.token}",
+            "Authorization": f"Bearer {self.token.reveal()}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": "2022-11-28",
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +20,7 @@ from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import INTERRUPTED, ConfigError
+from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.report.endings import endings_table
@@ -32,7 +32,7 @@ from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from releasekit.cli.session import Session
@@ -144,12 +144,14 @@ class _Decision:
             place = self.into / str(number)
             place.mkdir()
             async with turn:
-                return await examine(
+                found = await examine(
                     self.held.recorded[name],
                     self.approvals[name.ecosystem],
                     place,
                     compare=self.approving,
                 )
+            lacks = self.held.lacks.get(name) if self.approving and found.waiting else None
+            return replace(found, refusal=_lacking(name, lacks)) if lacks else found
 
         names = list(self.held.recorded)
         found = await gather_all(one(number, name) for number, name in enumerate(names))
@@ -253,6 +255,14 @@ class _Decision:
                 "the workflow that releases, once more."
             )
         return "Approved. There is nothing left to do for this release."
+
+
+def _lacking(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
+    names = few([*map(str, sorted(lacks))], 3)
+    return Rejected(
+        f"{name}: needs {names}, which was neither published nor staged",
+        hint="Run the release again, and approve with the results of that run.",
+    )
 
 
 def _stay() -> None:

@@ -310,9 +310,9 @@ async def join(config: Config, session: Session) -> int:
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
         )
-    loaded = [await asyncio.to_thread(loaded, path) for path in found]
+    reports = [await asyncio.to_thread(loaded, path) for path in found]
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
-    made = await asyncio.to_thread(report.join, loaded, plan=planned)
+    made = await asyncio.to_thread(report.join, reports, plan=planned)
     table = await asyncio.to_thread(report.results_table, made)
     print(table, file=session.out, flush=True)
     await uncancellable(asyncio.to_thread(tell, made, config, session))

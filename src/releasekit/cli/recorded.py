@@ -35,8 +35,7 @@ async def recorded(config: Config, session: Session) -> tuple[Report, str]:
         return await asyncio.to_thread(loaded, path), str(path)
     if config.results_file:
         raise ConfigError("RESULTS and --run both name results; write one of them")
-    run = WorkflowRun.named(config.run, session.credentials.environment)
-    session.credentials.adopt(run.token)
+    run = WorkflowRun.named(config.run, session.credentials.get)
     policy = RetryPolicy(
         config.max_retries,
         config.retry_base_delay_s,

@@ -33,17 +33,17 @@ def require_safe(url: str, *, name: str) -> httpx.URL:
 
 
 def is_safe(url: httpx.URL) -> bool:
-    return bool(url.host) and (
-        url.scheme == "https" or (url.scheme == "http" and _is_loopback(url.host))
-    )
+    # As ASCII: httpx raises for some of the names that it would show in Unicode.
+    host = url.raw_host.decode("ascii")
+    return bool(host) and (url.scheme == "https" or (url.scheme == "http" and _is_loopback(host)))
 
 
 def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
     return _origin(one) == _origin(other)
 
 
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port or {"https": 443, "http": 80}.get(url.scheme)
+def _origin(url: httpx.URL) -> tuple[str, bytes, int | None]:
+    return url.scheme, url.raw_host, url.port or {"https": 443, "http": 80}.get(url.scheme)
 
 
 def _is_loopback(host: str) -> bool:

@@ -50,7 +50,7 @@ class Record:
 
     def count(self, key: str) -> int:
         value = self._get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
             return value
         return self._wrong(key, "a whole number")
 

@@ -484,3 +484,36 @@ def test_the_login_of_the_user(text: str | None, token: str, variable: str, tmp_
 def test_nobody_has_a_home() -> None:
     with pytest.raises(MissingCredentials, match=r"no \.npmrc has no token"):
         using({}, lambda npm: npm.waiting(RECORDED), environ={})
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.0.0\n", "1.0.0?x=1", "1.0.0#x", "../../x"])
+def test_what_is_no_version_goes_into_no_address(version: str) -> None:
+    """R19"""
+    odd = replace(RECORDED, package=replace(RECORDED.package, version=version))
+    with pytest.raises(Rejected, match="not a name, a version and one tarball"):
+        using({}, lambda npm: npm.waiting(odd))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_package_of_npm_has_one_tarball(count: int) -> None:
+    """R19"""
+    odd = replace(RECORDED, artifacts=RECORDED.artifacts * count)
+    with pytest.raises(Rejected, match="one tarball"):
+        using({}, lambda npm: npm.waiting(odd))
+
+
+@pytest.mark.parametrize("code", ["12é456", "12\x1b[A34"])
+def test_a_code_that_no_header_takes_is_not_sent(code: str) -> None:
+    server = Server({})
+    with pytest.raises(CodeWanted, match="nothing but digits or letters"):
+        using(server, lambda npm: npm.approve(WAITING, code))
+    assert server.asked == []
+
+
+def test_a_page_at_a_name_that_cannot_be_read_is_none() -> None:
+    """R19"""
+    body = {"error": "one-time pass", "authUrl": "http://xn--a/", "doneUrl": "https://xn--a/"}
+    asked = httpx.Response(401, json=body, headers={"WWW-Authenticate": "OTP"})
+    with pytest.raises(CodeWanted) as error:
+        using({f"POST {STAGE}/approve": asked}, lambda npm: npm.approve(WAITING, ""))
+    assert error.value.page == ""

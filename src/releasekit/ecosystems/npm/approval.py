@@ -22,6 +22,7 @@ from releasekit.ecosystems.npm.registry import NPMJS
 from releasekit.ecosystems.npm.user_login import user_login
 from releasekit.ecosystems.npm.waiting import listed
 from releasekit.ecosystems.shared.documents import text_in
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
 from releasekit.errors import CodeWanted, ConfigError, PackageError, Rejected, UnderReview
 from releasekit.http.client import check, retry_after
@@ -55,6 +56,9 @@ _AS_NPM: Final = {
     "Accept": "application/json",
 }
 _LONGEST_PAUSE_S: Final = 10.0
+_CODE: Final = "Run it in a terminal, or set RELEASEKIT_NPM_OTP to the code of an authenticator."
+# What can be part of an address as it is; npm takes no others.
+_NAME: Final = re.compile(r"(?:@[\w.~-]+/)?[\w.~-]+", re.ASCII)
 _MAX_PAGE_CHARS: Final = 2_000
 
 
@@ -80,6 +84,7 @@ class NpmApproval:
         self._first_pause_s = first_pause_s
 
     async def waiting(self, recorded: Result) -> Waiting | None:
+        _require_usual(recorded)
         wanted = recorded.staged.id if recorded.staged else ""
         if wanted and not _ID.fullmatch(wanted):
             raise Rejected(f"{recorded.package}: {wanted[:80]!r} is no id that npm gives")
@@ -114,6 +119,8 @@ class NpmApproval:
 
     async def _decide(self, method: str, path: str, waiting: Waiting, code: str) -> None:
         headers = {**await self._authorized(), **_AS_NPM}
+        if code and not (code.isascii() and code.isprintable()):
+            raise CodeWanted("a one-time code has nothing but digits or letters in it", hint=_CODE)
         if code:
             headers["npm-otp"] = code
         request = self._server.http.build_request(method, self._server.at(path), headers=headers)
@@ -144,7 +151,7 @@ class NpmApproval:
             f"{what}: npm {asks}",
             page=page,
             answer=done,
-            hint="Run it in a terminal, or set RELEASEKIT_NPM_OTP to the code of an authenticator.",
+            hint=_CODE,
         )
 
     def _is_ours(self, url: str) -> bool:
@@ -187,6 +194,20 @@ class NpmApproval:
                 error.hint = _LOGIN
                 raise
         return response
+
+
+def _require_usual(recorded: Result) -> None:
+    package = recorded.package
+    try:
+        Version.parse(package.version)
+        usual = _NAME.fullmatch(package.id.name) and len(recorded.artifacts) == 1
+    except ValueError:
+        usual = None
+    if not usual:
+        raise Rejected(
+            f"{package}: not a name, a version and one tarball of npm's",
+            hint="Take results.json as the run that staged the release has written it.",
+        )
 
 
 def _is_page(url: str) -> bool:
