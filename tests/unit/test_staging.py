@@ -308,6 +308,19 @@ def test_what_also_needs_what_failed_is_blocked_by_that(bench: Bench) -> None:
     assert results["tool"].hint == "Fix what it needs, then run the same command again."
 
 
+def test_what_failed_by_itself_is_not_told_as_waiting(bench: Bench) -> None:
+    """R4: nor does a run in which a build failed end as one that was only staged."""
+    bench.others.broken = ["gui"]
+    results = bench.run(
+        CORE,
+        elsewhere("tool", CORE.id),
+        elsewhere("gui", PackageId("other", "tool")),
+        elsewhere("bin", PackageId("other", "gui")),
+    )
+    assert outcomes(results) == {"core": STAGED, "tool": BLOCKED, "gui": FAILED, "bin": BLOCKED}
+    assert results["bin"].hint == "Fix what it needs, then run the same command again."
+
+
 def test_what_the_registry_has_to_show_first_is_not_even_built(bench: Bench) -> None:
     results = bench.run(CORE, elsewhere("tool", CORE.id, visible_first=True))
     assert outcomes(results) == {"core": STAGED, "tool": BLOCKED}
