@@ -294,5 +294,5 @@ _HINTS = {
 
 
 def busy(spans: Sequence[Span]) -> float:
-    """Seconds of work; waiting for a turn or for another attempt does not count."""
-    return sum(span.end_s - span.start_s for span in spans)
+    """Seconds of work; waiting for a turn, for another attempt or for a person does not count."""
+    return sum(span.end_s - span.start_s for span in spans if span.phase != "approval")
