@@ -23,7 +23,15 @@ from fakes import (
     where_staged,
 )
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import BuildFailed, Denied, DigestMismatch, Rejected, StageOnly, Transient
+from releasekit.errors import (
+    BuildFailed,
+    Denied,
+    DigestMismatch,
+    Rejected,
+    StageOnly,
+    Transient,
+    Undecided,
+)
 from releasekit.model import (
     Action,
     Dependency,
@@ -329,6 +337,19 @@ def test_what_also_needs_what_failed_is_blocked_by_that(bench: Bench) -> None:
     assert results["tool"].hint == "Fix what it needs, then run the same command again."
 
 
+def test_what_failed_by_itself_is_not_told_as_waiting(bench: Bench) -> None:
+    """R4: nor does a run in which a build failed end as one that was only staged."""
+    bench.others.broken = ["gui"]
+    results = bench.run(
+        CORE,
+        elsewhere("tool", CORE.id),
+        elsewhere("gui", PackageId("other", "tool")),
+        elsewhere("bin", PackageId("other", "gui")),
+    )
+    assert outcomes(results) == {"core": STAGED, "tool": BLOCKED, "gui": FAILED, "bin": BLOCKED}
+    assert results["bin"].hint == "Fix what it needs, then run the same command again."
+
+
 def test_what_the_registry_has_to_show_first_is_not_even_built(bench: Bench) -> None:
     results = bench.run(CORE, elsewhere("tool", CORE.id, visible_first=True))
     assert outcomes(results) == {"core": STAGED, "tool": BLOCKED}
@@ -426,6 +447,32 @@ def test_one_after_another_they_are_waited_for_no_longer(bench: Bench) -> None:
         return ended
 
     assert virtual_time.run(main()) == [WAIT_S] * 3
+
+
+@pytest.mark.parametrize(("shows_within_s", "asked_for_s"), [(0.0, 60.0), (300.0, 300.0)])
+def test_a_registry_that_is_known_to_take_longer_is_asked_for_longer(
+    bench: Bench, shows_within_s: float, asked_for_s: float
+) -> None:
+    """R16: unless the answer to the upload was lost, which the next run looks into."""
+
+    async def main(ambiguity: str) -> float:
+        target = replace(bench.targets["fake"], shows_within_s=shows_within_s)
+        lookups = Lookups(
+            {"fake": target},
+            polling=POLLING,
+            patience_s=60.0,
+            events=Events(cast("Journal", _NoJournal()), lambda _: None),
+        )
+        (step,) = awaited(CORE, built={"core": (artifact(bench.root / "core", b"core"),)}).packages
+        run = PackageRun.from_plan(replace(step, staged=None))
+        run.ambiguity = ambiguity
+        with pytest.raises(Undecided):
+            await lookups.confirm(run)
+        return virtual_time.now()
+
+    longest = POLLING.longest_pause_s
+    assert asked_for_s - longest < virtual_time.run(main("")) <= asked_for_s
+    assert virtual_time.run(main("lost")) <= POLLING.ambiguity_window_s
 
 
 class _NoJournal:
@@ -636,6 +683,8 @@ def test_nothing_waits_for_itself(bench: Bench) -> None:
     """What is built and sent is timed by phases; waiting for a person is one of its own."""
     Approvals(bench, 1, "core")
     results = bench.run(CORE, wait_for_approval_s=WAIT_S)
-    assert [span.phase for span in results["core"].spans] == ["build", "upload", "approval"]
+    spans = results["core"].spans
+    assert [span.phase for span in spans] == ["build", "upload", "approval"]
+    assert results["core"].duration_s == sum(span.end_s - span.start_s for span in spans[:2])
     durations = read_history(bench.root / ".releasekit").durations
     assert str(Node("approval", package_id("core"))) in durations

@@ -157,7 +157,8 @@ class Inputs:
         float,
         Declaration(
             "The longest that one attempt to build, upload or confirm one package may take, and "
-            "the longest that one question to a registry may.",
+            "the longest that one question to a registry may. npmjs.com has 45m at least to show a "
+            "package.",
             "duration",
             minimum=1,
             maximum=86_400,

@@ -242,7 +242,8 @@ class Target:
     package, which blocks, for what its users would regret. `is_new` says of one that was looked up
     whether its registry has no package of that name; None where that tells nobody anything. Without
     `prebuilt`, it has no files that could have been built elsewhere; without `staging`, its
-    registry shows at once what it accepts.
+    registry needs nobody to show what it accepts. It may take `shows_within_s` for that, where that
+    is longer than the time for a package.
     """
 
     workspace: Workspace
@@ -255,6 +256,7 @@ class Target:
     is_new: Callable[[PackageId], bool] | None = None
     prebuilt: Prebuilt | None = None
     staging: Staging | None = None
+    shows_within_s: float = 0.0
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

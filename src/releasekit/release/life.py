@@ -240,13 +240,19 @@ def results_of(
 ) -> tuple[Result, ...]:
     """One result for every run, in the same order; dependencies must come first in `runs`."""
     ended: dict[PackageId, Result] = {}
+    held: set[PackageId] = set()
     for package, run in runs.items():
         absent = {on for on in edges[package] if ended[on].outcome in BLOCKING}
         blockers = sorted(
             [(on, ended[on].outcome) for on in absent]
             + [(on, Outcome.STAGED) for on in run.held_by]
         )
-        ended[package] = result_of(run, blockers, ending)
+        # Where all that it needs waits for a person, it may still have failed by itself.
+        waits = all(on in held for on, _ in blockers)
+        found = result_of(run, () if waits and run.error else blockers, ending)
+        if found.outcome is Outcome.STAGED or (found.outcome is Outcome.BLOCKED and waits):
+            held.add(package)
+        ended[package] = found
     waiting = awaiting_approval(tuple(ended.values()), edges)
     return tuple(
         replace(result, hint=_APPROVE)
@@ -288,5 +294,5 @@ _HINTS = {
 
 
 def busy(spans: Sequence[Span]) -> float:
-    """Seconds of work; waiting for a turn or for another attempt does not count."""
-    return sum(span.end_s - span.start_s for span in spans)
+    """Seconds of work; waiting for a turn, for another attempt or for a person does not count."""
+    return sum(span.end_s - span.start_s for span in spans if span.phase != "approval")

@@ -55,7 +55,8 @@ class Lookups:
         """Ask the registry until it shows all our bytes.
 
         Raises DigestMismatch when it shows other bytes, and Undecided when it does not show ours
-        within the time for a package (`task-timeout`; less when the upload's own answer was lost).
+        within the time for a package (`task-timeout`, or longer where its registry is known to take
+        longer; less when the upload's own answer was lost).
         What is staged is not to be seen yet: of that nothing is asked.
         """
         if run.staged is not None:
@@ -68,7 +69,8 @@ class Lookups:
             raise
 
     async def _poll(self, run: PackageRun) -> None:
-        now_s, patience_s = self._events.now_s, self._patience_s
+        now_s = self._events.now_s
+        patience_s = max(self._patience_s, self._targets[run.id.ecosystem].shows_within_s)
         if run.ambiguity:
             patience_s = min(patience_s, self._polling.ambiguity_window_s)
         deadline = now_s() + patience_s

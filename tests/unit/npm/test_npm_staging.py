@@ -613,6 +613,14 @@ def test_npm_has_a_stage_of_its_own(tmp_path: Path) -> None:
     assert using(Npm(), tmp_path, use, stage="never", ecosystem_tables=own) == "always"
 
 
+def test_npmjs_takes_its_time_to_show_what_it_has(tmp_path: Path) -> None:
+    async def use(target: Target) -> float:
+        return target.shows_within_s
+
+    assert using(Npm(), tmp_path, use) == 45 * 60
+    assert using(Npm(), tmp_path, use, place=OTHER) == 0
+
+
 def test_a_directory_stages_nothing(tmp_path: Path) -> None:
     async def use(target: Target) -> bool:
         return target.staging is None

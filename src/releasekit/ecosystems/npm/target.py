@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.npm import Inputs, document
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.ecosystem import NpmWorkspace
 
 
+# npmjs.com scans what it takes before it shows it, mostly for minutes, and for 55 of them once:
+# https://github.com/apache/maka/pull/5328
+_SCANNED_WITHIN_S: Final = 45 * 60.0
+
+
 def layout(config: Config, options: Options) -> Layout:
     return PackumentDirectory(tag=config.own(Inputs).tag, url=options.directory_url or NPMJS)
 
@@ -31,8 +36,9 @@ def target(
     """Raises ConfigError for a tag or a registry that cannot be used."""
     document.checked_tag(config.own(Inputs).tag, where="npm-tag")
     registry = directory or NpmRegistry(config, services)
-    is_new, staging, told = None, None, []
+    is_new, staging, told, shows_within_s = None, None, [], 0.0
     if isinstance(registry, NpmRegistry):
+        shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
         is_new = registry.is_new
         staging = NpmStaging(registry, options.stage or config.stage)
         told = [staging.plan_notes]
@@ -49,6 +55,7 @@ def target(
             is_new=is_new,
             prebuilt=Tarballs(found),
             staging=staging,
+            shows_within_s=shows_within_s,
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)
