@@ -23,7 +23,14 @@ from releasekit.ecosystems.npm.user_login import user_login
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
-from releasekit.errors import CodeWanted, ConfigError, PackageError, Rejected, UnderReview
+from releasekit.errors import (
+    CodeWanted,
+    ConfigError,
+    PackageError,
+    Rejected,
+    Transient,
+    UnderReview,
+)
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.text.json_text import parse_json
@@ -112,8 +119,8 @@ class NpmApproval:
                 if (
                     text_in(item, "packageName") == package.id.name
                     and text_in(item, "version") == package.version
-                ):
-                    return _waiting(item)
+                ) and (found := _waiting(item)):
+                    return found
             seen += len(items)
             total = answer.get("total")
             if not items or not isinstance(total, int) or seen >= total:
@@ -149,9 +156,11 @@ class NpmApproval:
             headers["npm-otp"] = code
         request = self._server.http.build_request(method, self._server.at(path), headers=headers)
         response = await self._server.send(request)
-        if response.is_success:
-            return
         what = f"{waiting.name} {waiting.version}"
+        if response.is_success:
+            if "html" in response.headers.get("Content-Type", ""):
+                raise Transient(f"{what}: {self.url} answers with a page for people")
+            return
         words = self._server.words(response)
         # Whoever is let look with this token is known: what is missing is the proof that somebody
         # is there, whether or not "WWW-Authenticate: OTP" says so.
