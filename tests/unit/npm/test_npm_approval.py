@@ -182,7 +182,7 @@ def test_a_list_without_end_is_refused() -> None:
                 return httpx.Response(200, json={"items": [OTHER], "total": 10**9})
             return super().__call__(request)
 
-    with pytest.raises(Rejected, match="over 100 versions"):
+    with pytest.raises(Transient, match="more than 100 pages"):
         using(Endless({}), lambda npm: npm.waiting(RECORDED))
 
 
@@ -517,3 +517,16 @@ def test_a_page_at_a_name_that_cannot_be_read_is_none() -> None:
     with pytest.raises(CodeWanted) as error:
         using({f"POST {STAGE}/approve": asked}, lambda npm: npm.approve(WAITING, ""))
     assert error.value.page == ""
+
+
+def test_what_was_decided_before_does_not_hide_what_waits() -> None:
+    page = {"items": [{**ITEM, "id": "0" * 36, "status": "rejected"}, ITEM], "total": 2}
+    answers = {"GET /team/-/stage?package=%40acme%2Fcore&page=0&perPage=100": page}
+    assert waiting(answers, id="") == WAITING
+
+
+def test_a_page_for_people_is_no_approval() -> None:
+    """R15"""
+    page = httpx.Response(200, content="<html>", headers={"Content-Type": "text/html"})
+    with pytest.raises(Transient, match="a page for people"):
+        using({f"POST {STAGE}/approve": page}, lambda npm: npm.approve(WAITING, "1"))

@@ -20,11 +20,18 @@ from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.public import ALGORITHMS, PublicVersions, contents_of
 from releasekit.ecosystems.npm.registry import NPMJS
 from releasekit.ecosystems.npm.user_login import user_login
-from releasekit.ecosystems.npm.waiting import listed
+from releasekit.ecosystems.npm.waiting import DECIDED, listed
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
-from releasekit.errors import CodeWanted, ConfigError, PackageError, Rejected, UnderReview
+from releasekit.errors import (
+    CodeWanted,
+    ConfigError,
+    PackageError,
+    Rejected,
+    Transient,
+    UnderReview,
+)
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.text.json_text import parse_json
@@ -39,8 +46,6 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Result
 
 _ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
-# What it says of a version once a person has decided; until then "validating" or "staged".
-_DECIDED: Final = frozenset({"approved", "published", "rejected"})
 # "… can't be approved yet because automated review hasn't finished."
 _REVIEWED: Final = re.compile(r"review|validat|(?:can't|cannot) be approved yet", re.IGNORECASE)
 _LOGIN: Final = (
@@ -125,9 +130,11 @@ class NpmApproval:
             headers["npm-otp"] = code
         request = self._server.http.build_request(method, self._server.at(path), headers=headers)
         response = await self._server.send(request)
-        if response.is_success:
-            return
         what = f"{waiting.name} {waiting.version}"
+        if response.is_success:
+            if "html" in response.headers.get("Content-Type", ""):
+                raise Transient(f"{what}: {self.url} answers with a page for people")
+            return
         words = self._server.words(response)
         # Whoever is let look with this token is known: what is missing is the proof that somebody
         # is there, whether or not "WWW-Authenticate: OTP" says so.
@@ -222,7 +229,7 @@ def _is_page(url: str) -> bool:
 
 
 def _waiting(item: object) -> Waiting | None:
-    if text_in(item, "status") in _DECIDED:
+    if text_in(item, "status") in DECIDED:
         return None
     found = text_in(item, "id")
     if not _ID.fullmatch(found):

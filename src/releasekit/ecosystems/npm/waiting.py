@@ -30,6 +30,8 @@ _DROPPED: Final = {
     "blocked": "it did not pass the registry's automated validation",
     "deleted": "it was published, and removed",
 }
+# What a row says once a person has decided; until then "validating" or "staged".
+DECIDED: Final = frozenset({"approved", "published", "rejected"})
 _VISIBLE_LATER: Final = ("validating", "published")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
@@ -102,7 +104,9 @@ async def listed(
         if not isinstance(items, list):
             raise Transient(f"{what}: not a list of what is staged")
         for item in items:
-            if isinstance(item, dict) and _is_of(package, item):
+            if not isinstance(item, dict) or text_in(item, "status") in DECIDED:
+                continue
+            if _is_of(package, item):
                 return item
         seen += len(items)
         # Pages may be shorter than asked for.
