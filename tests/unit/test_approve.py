@@ -122,7 +122,7 @@ def test_a_review_needs_somebody_to_answer_it(case: Case) -> None:
 def test_a_release_is_taken_back_from_its_end(case: Case) -> None:
     assert case.run("reject") == 0
     assert case.registry.rejections == ["web", "core"]
-    assert "can be staged again" in case.out.getvalue()
+    assert "Bump the versions before the next release" in case.out.getvalue()
 
 
 def test_nothing_left_behind_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

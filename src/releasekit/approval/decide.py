@@ -242,8 +242,7 @@ class Approving:
         raise Rejected(
             f"{_names(unit)}: it neither waits any more, nor is it visible after "
             f"{seconds(limit_s)}: it was rejected, or the registry has dropped it",
-            hint="Whoever releases it bumps the version and runs the release again; a version that "
-            "was rejected can also be staged again as it is.",
+            hint="Whoever releases it bumps the version and runs the release again.",
         )
 
     async def _lets_on(self, unit: Unit, ending: Ending) -> bool:

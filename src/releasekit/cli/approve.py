@@ -49,7 +49,7 @@ _STOPPED = Ending(
 
 async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; a review that nobody answers changes nothing."""
-    with Interruption():
+    with Interruption("cancelled; run it again: it goes on with what still waits"):
         report, where = await recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:
@@ -244,8 +244,8 @@ class _Decision:
             return "Not all of it is done. Run the same command again once that is settled."
         if not self.approving:
             return (
-                "Rejected. Bump what has to change and release again; the versions themselves can "
-                "be staged again."
+                "Rejected. Bump the versions before the next release: a run that has the state of "
+                "this one refuses them, and one without it stages them again."
             )
         behind = [str(name) for name in self.held.behind]
         if behind:

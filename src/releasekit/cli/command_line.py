@@ -22,13 +22,21 @@ _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
 _EXIT_CODES: Final = """\
 exit codes:
-  0    all published, or there already
+  0    all published, or there already; or staged, for a person to approve
   1    at least one package failed, is blocked or unknown
   2    configuration or input
   3    the plan is impossible: a cycle, an unknown dependency, no credentials;
        or it has a warning that is an error
   4    another run holds the lock
   130  cancelled
+"""
+_CREDENTIALS: Final = """\
+credentials, in variables:
+  RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
+  RELEASEKIT_NPM_OTP      a code, where nobody is at a terminal
+  RELEASEKIT_MAVEN_USERNAME, RELEASEKIT_MAVEN_PASSWORD
+  GH_TOKEN                for --run: reads the artifacts of the run
+
 """
 _HELP: Final = """\
 usage: releasekit COMMAND [ROOT | RESULTS] [--FLAG ...]
@@ -116,7 +124,7 @@ def _parser(command: Command, declared: Declared) -> _Parser:
     parser = _Parser(
         prog=f"releasekit {command}",
         description=COMMANDS[command],
-        epilog=_EXIT_CODES,
+        epilog=f"{_CREDENTIALS if command in DECIDE else ''}{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -20,19 +20,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACES_S = (None, CANCEL_GRACE_S, 0.0)  # each stricter than the one before
 
 
-def _leave(*_: object) -> None:
-    """At once: nothing is being published."""
-    os.write(2, b"error: cancelled before anything was published\n")
-    os._exit(INTERRUPTED)
-
-
 class Interruption:
     """`with Interruption()`, inside the task that the signals are meant for.
 
-    Until there is a release to end, that task is cancelled, and the second signal ends the process.
+    Until there is a release to end, that task is cancelled, and the second signal ends the process
+    with the words of `leaving`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leaving: str = "cancelled before anything was published") -> None:
+        self._leaving = leaving
         self._task = asyncio.current_task()
         self._release: ReleaseRun | None = None
         self._strictness = -1  # the strictest end that was asked for, if any
@@ -86,4 +82,9 @@ class Interruption:
             self._task.cancel(reason)
             # Even if the loop is busy by then, or asyncio and the interpreter wait for a thread,
             # the parser of a long manifest perhaps, which cannot be cancelled.
-            self._listen_no_more(dict.fromkeys(SIGNALS, _leave))
+            self._listen_no_more(dict.fromkeys(SIGNALS, self._leave))
+
+    def _leave(self, *_: object) -> None:
+        """At once: no release is under way."""
+        os.write(2, f"error: {self._leaving}\n".encode())
+        os._exit(INTERRUPTED)

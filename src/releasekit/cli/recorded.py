@@ -32,7 +32,11 @@ async def recorded(config: Config, session: Session) -> tuple[Report, str]:
     """The results to decide about, and where they were found; those of several jobs are joined."""
     if not config.run:
         path = config.results_file or config.state_directory / RESULTS
-        return await asyncio.to_thread(loaded, path), str(path)
+        try:
+            return await asyncio.to_thread(loaded, path), str(path)
+        except ConfigError as error:
+            error.hint = error.hint or "Name the results.json of the run, or its page with --run."
+            raise
     if config.results_file:
         raise ConfigError("RESULTS and --run both name results; write one of them")
     run = WorkflowRun.named(config.run, session.credentials.get)

@@ -277,9 +277,11 @@ def remarks(report: Report) -> list[str]:
     hints = [
         log_line(f"{result.package.id}: {result.hint}") for result in ordered(report) if result.hint
     ]
+    staged = any(result.outcome is Outcome.STAGED for result in report.results)
     return [
         *warning_table(_warned(report)),
         *(["would be uploaded:", *columns(files), ""] if files else []),
         *([*hints, ""] if hints else []),
+        *(["review and approve what is staged: releasekit approve", ""] if staged else []),
         *([log_line(f"builds: {report.builds}")] if report.builds else []),
     ]
