@@ -242,7 +242,7 @@ def test_join_of_different_plans_of_one_commit_has_no_plan() -> None:
         ([outcomes(), outcomes(dry_run=True)], "some of the results files are of a dry run"),
         (
             [report(result("a"), result("b"), edges={"a": ("b",), "b": ("a",)})],
-            "the results files hold a dependency cycle: pypi:",
+            "the results files: a dependency cycle: pypi:",
         ),
     ],
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Self
 
 from releasekit.errors import ConfigError
 from releasekit.model import Outcome
+from releasekit.report.joined import publish_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Held:
                     f"{where}: {name} is staged, and its files are not on record",
                     hint="Take the results.json of the run that staged it.",
                 )
-        order = _order(report.edges, where)
+        order = publish_order(report.edges, where)
         reach: dict[PackageId, frozenset[PackageId]] = {}
         for name in order:
             needed = report.edges.get(name, frozenset())
@@ -76,19 +76,3 @@ class Held:
             name: [other for other, needs in self.needs.items() if name in needs]
             for name in self.recorded
         }
-
-
-def _order(edges: Mapping[PackageId, frozenset[PackageId]], where: str) -> list[PackageId]:
-    """Dependencies first, ties by name."""
-    sorter = TopologicalSorter(edges)
-    try:
-        sorter.prepare()
-    except CycleError as error:
-        cycle = " -> ".join(map(str, error.args[1]))
-        raise ConfigError(f"{where}: a dependency cycle: {cycle}") from error
-    order: list[PackageId] = []
-    while sorter.is_active():
-        ready = sorted(sorter.get_ready())
-        order += ready
-        sorter.done(*ready)
-    return order

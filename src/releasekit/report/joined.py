@@ -12,7 +12,7 @@ from releasekit.errors import ConfigError
 from releasekit.model import Outcome, Package, PackageId, Report, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.model import Plan
 
@@ -55,7 +55,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         duration_s=max(run.duration_s for run in runs),
         dry_run=runs[0].dry_run,
         builds="; ".join(sorted({run.builds for run in runs} - {""})),
-        results=tuple(results[name] for name in _publish_order(edges)),
+        results=tuple(results[name] for name in publish_order(edges, "the results files")),
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
@@ -140,13 +140,14 @@ def _lost(package: Package) -> Result:
     )
 
 
-def _publish_order(edges: dict[PackageId, frozenset[PackageId]]) -> list[PackageId]:
+def publish_order(edges: Mapping[PackageId, frozenset[PackageId]], where: str) -> list[PackageId]:
+    """Dependencies first, ties by name. Raises ConfigError naming `where` for a cycle."""
     sorter = TopologicalSorter(edges)
     try:
         sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(map(str, error.args[1]))
-        raise ConfigError(f"the results files hold a dependency cycle: {cycle}") from error
+        raise ConfigError(f"{where}: a dependency cycle: {cycle}") from error
     order: list[PackageId] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
