@@ -45,13 +45,16 @@ const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 
 const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
 
 // A link in the place of a log is not followed. Windows has no such flag.
-const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW = 0 } = fs.constants
+const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
 const LOG_FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW
 
 // Each request with a log of its own, which scripts write to.
 async function answer (request) {
   if (tooOld) throw new Error('the npm on PATH is too old: 9 or later is needed')
+  // A pipe that nobody reads any more would be waited for, with the locks of a run that is dead.
+  const reader = fs.openSync(request.log, LOG_FLAGS | O_NONBLOCK)
   const log = fs.openSync(request.log, LOG_FLAGS)
+  fs.closeSync(reader)
   const run = (event) => runIfDeclared(event, request, log)
   try {
     if (!request.events) return await pack(request, run)

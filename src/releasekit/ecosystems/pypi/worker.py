@@ -141,7 +141,9 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
     try:
         null = os.open(os.devnull, os.O_RDONLY)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        log = os.open(request["log"], flags, 0o644)
+        # A pipe that nobody reads any more would be waited for, with the locks of a dead run.
+        log = os.open(request["log"], flags | os.O_NONBLOCK, 0o644)
+        os.set_blocking(log, True)
         for fd, copy in ((null, 0), (log, 1), (log, 2)):
             os.dup2(fd, copy)
         os.environ.update(request["environment"])
