@@ -217,8 +217,8 @@ def test_a_certificate_that_does_not_verify_is_final() -> None:
 
 def test_certificates_are_verified() -> None:
     """R37"""
-    client = http_client()
-    pool = client._transport._pool  # type: ignore[attr-defined]
+    (connection,) = http_client()._connections
+    pool = connection._transport._pool  # type: ignore[attr-defined]
     assert pool._ssl_context.verify_mode == ssl.CERT_REQUIRED
     assert pool._ssl_context.check_hostname
 

@@ -42,7 +42,7 @@ class Circuit:
                 f"{self._last!r}; it is left alone for {left_s:.0f} s",
                 retry_after=left_s,
             )
-            error.asked_s = 0.0
+            error.asked_s, error.limited = 0.0, False
             raise error
 
     def failed(self, reason: str) -> None:

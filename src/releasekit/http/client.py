@@ -18,8 +18,10 @@ import httpx
 from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transient
+from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
+from releasekit.http.pool import PooledClient
 from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.text.escape import bare_urls, clip, visible
 from releasekit.text.json_text import parse_json
@@ -37,15 +39,6 @@ MAX_MESSAGE_CHARS = 400
 _MAX_SECONDS = "999999999"
 # The longest form that a date may have. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
 _MAX_DATE_CHARS = 64
-
-# Raised before a connection stands, so the request cannot have taken effect.
-_NEVER_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.UnsupportedProtocol,
-)
 
 # What git says of two who change one repository at once, and what comes through of that where a
 # registry keeps its index in one.
@@ -70,7 +63,7 @@ T = TypeVar("T")
 
 def http_client(
     pool_size: int = 10, *, transport: httpx.AsyncBaseTransport | None = None
-) -> httpx.AsyncClient:
+) -> PooledClient:
     """A client with at most `pool_size` connections; proxies and SSL_CERT_FILE are honoured.
 
     Raises ConfigError for a proxy, or certificates, that cannot be used.
@@ -89,20 +82,25 @@ def http_client(
         ) from error
 
 
-def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        transport=transport,
-        headers={
-            "User-Agent": f"releasekit-action/{__version__}",
-            "Accept-Encoding": ENCODING,
+def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> PooledClient:
+    return PooledClient(
+        pool_size,
+        options={
+            "transport": transport,
+            "verify": httpx.create_ssl_context() if transport is None else False,
         },
-        cookies=_NoCookies(),
-        # A registry may work on an upload for a while after its last byte. Waiting for a turn in
-        # our own pool has no limit: it says nothing about the registry.
-        timeout=httpx.Timeout(60.0, connect=15.0, pool=None),
-        limits=httpx.Limits(max_connections=pool_size, max_keepalive_connections=pool_size),
-        # Only request_with_retry follows redirects: it checks where they lead.
-        follow_redirects=False,
+        shared={
+            "headers": {
+                "User-Agent": f"releasekit-action/{__version__}",
+                "Accept-Encoding": ENCODING,
+            },
+            "cookies": _NoCookies(),
+            # A registry may work on an upload for a while after its last byte. Waiting for a turn
+            # in our own pool has no limit: it says nothing about the registry.
+            "timeout": httpx.Timeout(60.0, connect=15.0, pool=None),
+            # Only request_with_retry follows redirects: it checks where they lead.
+            "follow_redirects": False,
+        },
     )
 
 
@@ -188,8 +186,9 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
                 raise
             if (asked and number >= policy.max_retries) or clock() + delay_s > deadline:
                 raise
+            limited = error.limited
         number += asked
-        await asyncio.sleep(delay_s)
+        await traffic.pause(delay_s, again=asked, limited=limited)
 
 
 async def send(
@@ -207,7 +206,7 @@ async def send(
     if circuit is not None:
         circuit.check()
     try:
-        response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+        response = await traffic.exchange(client, request)
         try:
             body = await read_body(response, max_bytes)
         finally:
@@ -277,12 +276,14 @@ def check(
     message = f"{what}: HTTP {status} {said}".rstrip()
     crowded = is_crowded(response)
     if status in RETRIED_STATUSES or status >= 500 or crowded:
-        raise Transient(
+        error = Transient(
             message,
             retry_after=retry_after(response),
             ambiguous=status >= 500,
             crowded=crowded,
         )
+        error.limited |= status == 429
+        raise error
     if status in {401, 403}:
         raise Denied(message)
     raise Rejected(message)
@@ -363,12 +364,12 @@ def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
     """Whether a look at a server has led to none. Where nobody has ever answered, that is rather an
     address or a proxy to correct than an outage to wait for.
     """
-    return request.method in _LOOKS and isinstance(error, _NEVER_SENT)
+    return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)
 
 
 def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
     reason = f"{describe_request(request)}: {_describe(error)}"
-    proxy = proxy_of(request.url) if isinstance(error, _NEVER_SENT) else None
+    proxy = proxy_of(request.url) if isinstance(error, traffic.NEVER_SENT) else None
     hint = ""
     if proxy is not None:
         reason += f" (through the proxy {proxy.address}, which {proxy.variable} names)"
@@ -381,7 +382,7 @@ def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | R
                 hint="For a server with a private certificate authority set SSL_CERT_FILE.",
             )
         cause = cause.__cause__ or cause.__context__
-    return Transient(reason, ambiguous=not isinstance(error, _NEVER_SENT), hint=hint)
+    return Transient(reason, ambiguous=not isinstance(error, traffic.NEVER_SENT), hint=hint)
 
 
 def _describe(error: httpx.TransportError) -> str:

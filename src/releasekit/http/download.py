@@ -10,6 +10,7 @@ import httpx
 
 from releasekit.errors import Rejected
 from releasekit.host import durable
+from releasekit.http import traffic
 from releasekit.http.body import read_body, with_body
 from releasekit.http.client import MAX_REDIRECTS, broken, redirected
 from releasekit.http.origins import describe_request
@@ -38,7 +39,7 @@ async def download(  # noqa: PLR0913 - what a download is made of, by name
     request = client.build_request("GET", url, headers={**headers, "Accept-Encoding": "identity"})
     try:
         for _ in range(MAX_REDIRECTS):
-            response = await client.send(request, stream=True, auth=None, follow_redirects=False)
+            response = await traffic.exchange(client, request)
             try:
                 if response.status_code == httpx.codes.OK:
                     return await _stored(response, into, max_bytes, algorithms)
@@ -65,6 +66,7 @@ async def _stored(
     with durable.opened(into, flags) as descriptor:
         async for piece in cast("httpx.AsyncByteStream", response.stream):
             size += len(piece)
+            traffic.received(len(piece))
             if size > max_bytes:
                 raise Rejected(f"{what}: the file is over {max_bytes} bytes")
             durable.write_all(descriptor, piece)

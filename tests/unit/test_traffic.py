@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+import virtual_time
+from fakes import package_id
+from releasekit.aio import gather_all
+from releasekit.errors import Rejected, Transient
+from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, http_client, request_with_retry, send
+from releasekit.http.download import download
+from releasekit.http.traffic import (
+    Account,
+    Book,
+    Pause,
+    billed_to,
+    counted,
+    pauses_in,
+    waited_for,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+URL = "https://registry.example/acme"
+CORE, APP = package_id("core"), package_id("app")
+
+
+class Server(httpx.AsyncBaseTransport):
+    """Reads what is sent, as a connection does, and answers in turn."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self._answers = list(answers)
+        self.arrived = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._answers.pop(0)
+        if isinstance(answer, httpx.ConnectError):
+            raise answer
+        assert isinstance(request.stream, httpx.AsyncByteStream)
+        async for part in request.stream:
+            self.arrived += len(part)
+            if isinstance(answer, httpx.ReadError):
+                raise answer
+        assert isinstance(answer, httpx.Response)
+        return answer
+
+
+def booked(
+    server: Server, main: Callable[[httpx.AsyncClient], Awaitable[object]]
+) -> tuple[Book, float]:
+    async def run() -> Book:
+        with counted() as book:
+            async with http_client(transport=server) as client:
+                await main(client)
+        return book
+
+    async def timed() -> tuple[Book, float]:
+        return await run(), virtual_time.now()
+
+    return virtual_time.run(timed())
+
+
+def get(client: httpx.AsyncClient, **policy: float) -> Awaitable[httpx.Response]:
+    calm = RetryPolicy(base_delay_s=policy.get("base_delay_s", 0.0))
+    return request_with_retry(client, "GET", URL, policy=calm)
+
+
+def test_requests_are_those_of_the_package_they_are_made_for() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        async def of(name: str) -> None:
+            with billed_to(package_id(name)):
+                await gather_all([get(client), get(client)])  # in tasks of their own
+
+        await gather_all([of("core"), of("app")])
+        await get(client)
+        with billed_to(CORE), billed_to(APP):
+            await get(client)
+
+    book, _ = booked(Server(*(httpx.Response(200, text="four") for _ in range(6))), ask)
+    assert book.packages == {
+        CORE: Account(requests=2, received_bytes=8),
+        APP: Account(requests=3, received_bytes=12),
+    }
+    assert book.rest == Account(requests=1, received_bytes=4)
+
+
+def test_bytes_are_counted_as_they_were_on_the_way() -> None:
+    packed = gzip.compress(b"x" * 10_000)
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        assert len((await get(client)).content) == 10_000
+
+    headers = {"Content-Encoding": "gzip"}
+    book, _ = booked(Server(httpx.Response(200, content=packed, headers=headers)), ask)
+    assert book.rest == Account(requests=1, received_bytes=len(packed))
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    for _ in range(3):
+        yield b"12345"
+
+
+@pytest.mark.parametrize(
+    ("content", "answer", "sent"),
+    [
+        (b"1234567", httpx.Response(200), 7),
+        (b"", httpx.Response(200), 0),
+        (b"1234567", httpx.ReadError("reset"), 7),
+        (b"1234567", httpx.ConnectError("refused"), 0),
+        (None, httpx.Response(200), 15),
+        (None, httpx.ReadError("reset"), 5),
+        (None, httpx.ConnectError("refused"), 0),
+    ],
+)
+def test_of_a_body_counts_what_was_handed_to_a_connection(
+    content: bytes | None, answer: httpx.Response | Exception, sent: int
+) -> None:
+    server = Server(answer)
+
+    async def put(client: httpx.AsyncClient) -> None:
+        body = pieces() if content is None else content
+        headers = {"Content-Length": "15"} if content is None else {}
+        request = client.build_request("PUT", URL, content=body, headers=headers)
+        if isinstance(answer, Exception):
+            with pytest.raises(Transient):
+                await send(client, request)
+        else:
+            await send(client, request)
+
+    book, _ = booked(server, put)
+    assert book.rest == Account(requests=1, sent_bytes=sent)
+    if content is None:
+        assert server.arrived == sent
+
+
+def test_a_download_is_counted(tmp_path: Path) -> None:
+    async def fetch(client: httpx.AsyncClient) -> None:
+        url = httpx.URL(URL)
+        await download(client, url, tmp_path / "file", headers={}, max_bytes=100)
+
+    book, _ = booked(Server(httpx.Response(200, content=b"123456789")), fetch)
+    assert book.rest == Account(requests=1, received_bytes=9)
+
+
+def test_what_is_too_large_has_arrived_all_the_same() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        with pytest.raises(Rejected):
+            await request_with_retry(client, "GET", URL, max_bytes=4)
+
+    book, _ = booked(Server(httpx.Response(200, content=b"12345")), ask)
+    assert book.rest.received_bytes == 5
+
+
+def test_reads_that_are_repeated_are_retries_and_pauses() -> None:
+    """R12"""
+    answers = [
+        httpx.Response(503),
+        httpx.Response(429),
+        httpx.Response(503, headers={"Retry-After": "7"}),
+        httpx.Response(200),
+    ]
+    pauses: list[Pause] = []
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        with pauses_in(pauses):
+            await get(client)
+
+    book, ended_s = booked(Server(*answers), ask)
+    assert book.rest == Account(requests=4, retries=3)
+    assert [pause.cause for pause in pauses] == ["retry", "rate-limit", "rate-limit"]
+    assert sum(pause.end_s - pause.start_s for pause in pauses) == ended_s == 7
+
+
+def test_a_registry_that_is_left_alone_is_asked_nothing() -> None:
+    circuit = Circuit("it", failures=1, pause_s=5.0)
+    policy = RetryPolicy(base_delay_s=0.0, circuit=circuit)
+    pauses: list[Pause] = []
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        with pauses_in(pauses):
+            await request_with_retry(client, "GET", URL, policy=policy)
+
+    book, _ = booked(Server(httpx.Response(500), httpx.Response(200)), ask)
+    assert book.rest == Account(requests=2, retries=1)
+    assert {pause.cause for pause in pauses} == {"retry"}
+
+
+def test_the_time_until_a_turn_comes_is_a_pause() -> None:
+    pauses: list[Pause] = []
+
+    async def main() -> None:
+        lock = asyncio.Lock()
+
+        async def hold(seconds: float) -> None:
+            with pauses_in(pauses):
+                async with waited_for(lock, "slot"):
+                    await asyncio.sleep(seconds)
+
+        await gather_all([hold(3), hold(2)])
+
+    virtual_time.run(main())
+    assert pauses == [Pause("slot", 0, 0), Pause("slot", 0, 3)]
+
+
+def test_outside_of_a_book_nothing_is_kept() -> None:
+    with billed_to(CORE), counted() as book:
+        pass
+    assert book == Book()
