@@ -36,6 +36,8 @@ NODE = """\
 '''exec' {python} "$0" "$@"
 ' '''
 import json, os, sys, tarfile, time
+with open(sys.argv[0] + ".started", "a") as file:
+    file.write("x")
 for line in sys.stdin:
     request = json.loads(line)
     place = request["directory"]
@@ -53,6 +55,11 @@ for line in sys.stdin:
     if how == "hangs":
         open(os.path.join(place, "hanging"), "w").close()
         time.sleep(600)
+    if how in ("fails", "talks") and "log" not in request:
+        print(json.dumps({{"id": request["id"], "takesLog": True}}), flush=True)
+        continue
+    if how == "talks":
+        open(request["log"], "a").write("prepack says secret-canary\\n")
     if how == "fails":
         open(request["log"], "a").write("first\\nsecret-canary\\n")
         answer = {{"id": request["id"], "error": "prepack ended with 7"}}
@@ -88,6 +95,7 @@ async def opened(
     root: Path,
     tools: tuple[str, ...] = ("node", "npm"),
     patience: Patience = PATIENCE,
+    mode: str = "publish",
     /,
     **table: object,
 ) -> AsyncIterator[Npm]:
@@ -98,7 +106,7 @@ async def opened(
         (programs / name).chmod(0o755)
     environment = {"PATH": f"{programs}:/nowhere", "SHOWN": "x"}
     options = Options.from_table({key.replace("_", "-"): it for key, it in table.items()})
-    config = fakes.config(root)
+    config = fakes.config(root, mode=mode)
     async with Processes(
         environment=environment,
         secrets=["secret-canary"],
@@ -152,9 +160,62 @@ def test_one_process_packs_them_all(tmp_path: Path) -> None:
         }
         assert [path.name for path in into.parent.iterdir()] == ["1.0.0"]
     asked = request(results["@acme/a"])
-    assert asked["workspaces"] == [str(root / "a"), str(root / "b")]
+    assert asked["workspaces"] == [str(root / "a")]
     assert asked["root"] == str(root)
     assert asked["ignoreScripts"] is False
+
+
+def test_a_log_is_kept_of_what_has_something_to_say(tmp_path: Path) -> None:
+    """R34, R47: of a package that runs no script there is none."""
+    root = workspace(tmp_path, quiet="works", talkative="talks")
+    assert all(isinstance(result, tuple) for result in built(root).values())
+    (log,) = (root / ".releasekit" / "logs").rglob("*.log")
+    assert log.name == "build-npm-@acme+talkative.log"
+    assert log.read_text() == "prepack says ***\n"
+
+
+def test_the_process_starts_while_the_plan_is_made(tmp_path: Path) -> None:
+    """Once, and whether or not it can is told by the first build."""
+    root = workspace(tmp_path, a="works", b="works")
+    started = tmp_path / "bin" / "node.started"
+
+    async def main() -> None:
+        async with opened(root) as npm:
+            await npm.discover(root)
+            while not started.exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            results = await build_all(npm, root)
+        assert all(isinstance(result, tuple) for result in results.values())
+        assert started.read_text() == "x"
+
+    asyncio.run(main())
+
+
+def test_a_plan_alone_starts_no_process(tmp_path: Path) -> None:
+    root = workspace(tmp_path, a="works")
+
+    async def main() -> None:
+        async with opened(root, ("node", "npm"), PATIENCE, "plan") as npm:
+            assert len((await npm.discover(root)).packages) == 1
+            await asyncio.sleep(0)
+        async with opened(write(tmp_path / "none", {"package.json": {"private": True}})) as npm:
+            assert (await npm.discover(tmp_path / "none")).packages == ()
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert not list(tmp_path.rglob("*.started"))
+
+
+def test_a_process_that_cannot_start_yet_ends_nothing(tmp_path: Path) -> None:
+    root = workspace(tmp_path, a="works")
+
+    async def main() -> None:
+        async with opened(root, ()) as npm:
+            await npm.discover(root)
+        async with opened(root) as npm:
+            await npm.discover(root)  # and all is closed at once
+
+    asyncio.run(main())
 
 
 def test_scripts_are_left_out_on_request(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx
 import pytest
@@ -15,6 +15,8 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import Inputs
+from releasekit.ecosystems.npm.registry import NpmRegistry
+from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -115,45 +117,174 @@ def sent(server: Server) -> dict[str, object]:
     return document
 
 
-def test_one_version_is_asked_for_and_the_token_goes_along() -> None:
-    server = Server({f"GET {ONE}": DIST})
+VERSIONS = {"versions": {"1.0.0": DIST}}
+OTHERS = {"versions": {"0.9.0": DIST}}
+AGED = {"Age": "7"}
+
+
+def test_a_plan_asks_one_question_and_the_token_goes_along() -> None:
+    server = Server({f"GET {ALL}": VERSIONS})
     assert lookup(server) == {"acme-core-1.0.0.tgz": DIGEST}
-    assert server.asked == [f"GET {ONE}"]
+    assert server.asked == [f"GET {ALL}"]
     assert server.requests[0].headers["Authorization"] == "Bearer npm_hunter2"
+    assert server.requests[0].headers["Accept"].startswith("application/vnd.npm.install-v1+json")
 
 
 @pytest.mark.parametrize(
-    ("answers", "there"),
+    ("answers", "there", "more"),
     [
-        ({}, False),
-        ({f"GET {ALL}": {"versions": {"0.9.0": DIST}}}, False),
-        ({f"GET {ALL}": {"versions": {"1.0.0": DIST}}}, True),
-        ({f"GET {ONE}": httpx.Response(405), f"GET {ALL}": {"versions": {"1.0.0": DIST}}}, True),
-        ({f"GET {ALL}": {"versions": []}}, False),
+        ({}, False, []),
+        ({f"GET {ALL}": OTHERS}, False, []),
+        ({f"GET {ALL}": {"versions": []}}, False, []),
+        # What a cache had kept proves no absence, and no lack of a package.
+        ({f"GET {ALL}": httpx.Response(200, json=OTHERS, headers=AGED)}, False, [ONE]),
+        ({f"GET {ALL}": httpx.Response(200, json=OTHERS, headers=AGED), f"GET {ONE}": DIST},
+         True, [ONE]),
+        ({f"GET {ALL}": httpx.Response(404, headers=AGED), f"GET {ONE}": DIST}, True, [ONE]),
+        ({f"GET {ALL}": httpx.Response(200, json=VERSIONS, headers=AGED)}, True, []),
+        ({f"GET {ALL}": httpx.Response(200, json=OTHERS, headers={"Age": "0"})}, False, []),
+        # A packument that is refused, or too large, leaves the version.
+        ({f"GET {ALL}": httpx.Response(405), f"GET {ONE}": DIST}, True, [ONE]),
+        ({f"GET {ALL}": httpx.Response(200, content=b" " * (MAX_PAGE_BYTES + 1)),
+          f"GET {ONE}": DIST}, True, [ONE]),
     ],
-)
-def test_where_a_version_has_no_address_the_packument_tells(
-    answers: Mapping[str, object], there: bool
+)  # fmt: skip
+def test_whether_a_version_is_there_before_a_run(
+    answers: Mapping[str, object], there: bool, more: list[str]
 ) -> None:
+    """R17, R19"""
     server = Server(answers)
     assert bool(lookup(server)) is there
-    assert server.asked == [f"GET {ONE}", f"GET {ALL}"]
+    assert server.asked == [f"GET {path}" for path in (ALL, *more)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "there", "more"),
+    [
+        ({f"GET {ONE}": DIST}, True, [ONE]),
+        ({}, False, [ONE, ALL]),
+        ({f"GET {ALL}": [OTHERS, VERSIONS]}, True, [ONE, ALL]),
+        ({f"GET {ONE}": httpx.Response(405), f"GET {ALL}": [OTHERS, VERSIONS]}, True, [ONE, ALL]),
+    ],
+)
+def test_from_then_on_the_version_alone_is_asked_for(
+    answers: Mapping[str, Any], there: bool, more: list[str]
+) -> None:
+    """R1, R15: anew each time; where it has no address of its own, the packument tells."""
+
+    async def twice(registry: Registry) -> object:
+        assert await registry.lookup(PACKAGE) is None
+        return await registry.lookup(PACKAGE)
+
+    server = Server(answers)
+    assert bool(using(server, twice)) is there
+    assert server.asked == [f"GET {path}" for path in (ALL, *more)]
 
 
 @pytest.mark.parametrize(
     ("answers", "error"),
     [
-        ({f"GET {ONE}": httpx.Response(503)}, Transient),
+        ({f"GET {ALL}": httpx.Response(503)}, Transient),
         ({f"GET {ALL}": httpx.Response(401)}, Denied),
         ({f"GET {ALL}": httpx.Response(400)}, Rejected),
-        ({f"GET {ONE}": httpx.Response(200, text="<html>")}, Transient),
-        ({f"GET {ONE}": httpx.Response(200, json=[])}, Transient),
-        ({f"GET {ONE}": {"dist": {}}}, Rejected),
+        ({f"GET {ALL}": httpx.Response(400), f"GET {ONE}": httpx.Response(503)}, Transient),
+        ({f"GET {ALL}": httpx.Response(200, text="<html>")}, Transient),
+        ({f"GET {ALL}": httpx.Response(200, json=[])}, Transient),
+        ({f"GET {ALL}": httpx.Response(304)}, Rejected),
+        ({f"GET {ALL}": {"versions": {"1.0.0": {"dist": {}}}}}, Rejected),
     ],
 )
 def test_doubt_is_no_absence(answers: Mapping[str, object], error: type[Exception]) -> None:
     with pytest.raises(error):
         lookup(Server(answers))
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {f"GET {ONE}": httpx.Response(503)},
+        {f"GET {ONE}": httpx.Response(200, text="<html>")},
+        {f"GET {ONE}": httpx.Response(200, json=[])},
+        {f"GET {ALL}": [OTHERS, httpx.Response(503)]},
+    ],
+)
+def test_doubt_is_no_absence_later_either(answers: Mapping[str, object]) -> None:
+    """R15"""
+
+    async def twice(registry: Registry) -> None:
+        assert await registry.lookup(PACKAGE) is None
+        with pytest.raises(Transient):
+            await registry.lookup(PACKAGE)
+
+    using(Server(answers), twice)
+
+
+def published(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, *, later_s: float
+) -> list[str]:
+    """What was asked, and the tag that was sent, `later_s` after the plan."""
+    artifact = tarball(tmp_path, PACKAGE)
+
+    async def main(registry: Registry) -> None:
+        assert await registry.lookup(PACKAGE) is None
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        monkeypatch.setattr(loop, "time", lambda: now() + later_s)
+        await registry.upload(PACKAGE, [artifact])
+        server.answers[f"GET {ONE}"] = [DIST]
+        assert await registry.lookup(PACKAGE) is not None
+
+    using(server, main)
+    (put,) = (it for it in server.requests if it.method == "PUT")
+    return [*server.asked, *json.loads(put.content)["dist-tags"]]
+
+
+PUT = {f"PUT {ALL}": httpx.Response(201)}
+OLD, NEW = {"dist-tags": {"latest": "0.9.0"}}, {"dist-tags": {"latest": "2.0.0"}}
+
+
+def test_a_package_takes_three_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tag is chosen by what the plan was told."""
+    server = Server({**PUT, f"GET {ALL}": NEW})
+    found = published(tmp_path, server, monkeypatch, later_s=5)
+    assert found == [f"GET {ALL}", f"PUT {ALL}", f"GET {ONE}", "release-1.x"]
+
+
+@pytest.mark.parametrize(
+    ("again", "tag"), [(NEW, "release-1.x"), (httpx.Response(304), "latest"), (OLD, "latest")]
+)
+def test_a_tag_is_not_chosen_by_what_was_true_a_while_ago(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: object, tag: str
+) -> None:
+    """Another job may have published a newer version, which is to stay `latest`."""
+    first = httpx.Response(200, json=OLD, headers={"ETag": '"one"'})
+    server = Server({**PUT, f"GET {ALL}": [first, again]})
+    found = published(tmp_path, server, monkeypatch, later_s=100)
+    assert found == [f"GET {ALL}", f"GET {ALL}", f"PUT {ALL}", f"GET {ONE}", tag]
+    assert "If-None-Match" not in server.requests[0].headers
+    assert server.requests[1].headers["If-None-Match"] == '"one"'
+
+
+@pytest.mark.parametrize("etag", ["", "x" * 1000])
+def test_a_mark_of_any_length_is_not_sent_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, etag: str
+) -> None:
+    """R40"""
+    answer = httpx.Response(200, json=OLD, headers={"ETag": etag})
+    server = Server({**PUT, f"GET {ALL}": answer})
+    assert "latest" in published(tmp_path, server, monkeypatch, later_s=100)
+    assert "If-None-Match" not in server.requests[1].headers
+
+
+def test_whose_package_is_unknown_is_told_by_the_plan() -> None:
+    async def ask(registry: Registry) -> tuple[bool, bool]:
+        assert isinstance(registry, NpmRegistry)
+        before = registry.is_new(PACKAGE.id)
+        await registry.lookup(PACKAGE)
+        return before, registry.is_new(PACKAGE.id)
+
+    assert using(Server({}), ask) == (False, True)
+    assert using(Server({f"GET {ALL}": OTHERS}), ask) == (False, False)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +477,7 @@ def test_what_is_no_npm_package_is_not_sent(tmp_path: Path) -> None:
 
 
 def test_a_page_for_people() -> None:
-    server = Server({"GET /@acme%2fcore/1.0.0": DIST})
+    server = Server({"GET /@acme%2fcore": VERSIONS})
     found = using(server, lambda registry: registry.lookup(PACKAGE), place="")
     assert found is not None
     assert found.url == "https://www.npmjs.com/package/@acme/core/v/1.0.0"

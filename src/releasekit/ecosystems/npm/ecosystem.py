@@ -10,7 +10,7 @@ from releasekit.aio import Resource
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
-from releasekit.ecosystems.shared.artifacts import digested, staged
+from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action
 from releasekit.report.text import few
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.state.run_logs import Log
 
 
 # What a packument shows, and what files are known by here.
@@ -43,7 +44,11 @@ class Npm(Resource):
         self.packer = Packer(services.processes, root=config.root, env=passed, group=self.group)
 
     async def discover(self, root: Path) -> NpmWorkspace:
-        return await asyncio.to_thread(self._discovered, root)
+        found = await asyncio.to_thread(self._discovered, root)
+        if self.config.mode == "publish" and found.contents:
+            # The plan will take a while, and so does node.
+            self.packer.start()
+        return found
 
     def _discovered(self, root: Path) -> NpmWorkspace:
         found = discover.found_below(root, self.options)
@@ -135,11 +140,15 @@ class NpmWorkspace:
         return self.found.by_name[package.id.name].following
 
     async def _build(self, package: Package, into: Path) -> Built:
-        log = self.npm.logs.fresh("build", package.id)
+        log: Log | None = None
         try:
-            with staged(into) as partial:
-                async with log.piped() as pipe:
-                    packed = await self.npm.packer.pack(self._request(package, partial, pipe))
+            async with staged_aside(into) as partial:
+                request = self._request(package, partial)
+                packed = await self.npm.packer.pack_quietly(request)
+                if packed is None:
+                    log = self.npm.logs.fresh("build", package.id)
+                    async with log.piped() as pipe:
+                        packed = await self.npm.packer.pack({**request, "log": str(pipe)})
                 _check(packed, package)
                 if self.contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.
@@ -147,24 +156,32 @@ class NpmWorkspace:
                         partial / filename(package), lambda text: self.pin(text, {})
                     )
         except (BuildFailed, PlanError) as error:
-            return log.failure(f"{package.id}: it could not be packed: {error}", error)
-        return (digested(into / filename(package), *DIGESTS),)
+            message = f"{package.id}: it could not be packed: {error}"
+            if log is None:
+                return BuildFailed(message, log=getattr(error, "log", ()), hint=error.hint)
+            return log.failure(message, error)
+        return (await asyncio.to_thread(digested, into / filename(package), *DIGESTS),)
 
-    def _request(self, package: Package, into: Path, log: Path) -> Mapping[str, object]:
+    def _request(self, package: Package, into: Path) -> Mapping[str, object]:
         root = self._root(package)
+        contents = self.contents[package.id.name]
         return {
             "directory": str(package.directory),
-            "contents": self.contents[package.id.name],
+            "contents": contents,
             "into": str(into / filename(package)),
-            "log": str(log),
             "root": str(root),
-            "workspaces": [
-                str(each.directory)
-                for each in self.found.by_name.values()
-                if self.found.home(each).root == root != each.directory
-            ],
+            "workspaces": [str(each) for each in self._members(package, root, contents)],
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
+
+    def _members(self, package: Package, root: Path, contents: str) -> list[Path]:
+        """Of the workspace, those that it makes a difference to: all of them to its root alone."""
+        if package.directory == root:
+            members = [each.directory for each in self.found.by_name.values()]
+        else:
+            members = [*{package.directory, package.directory / contents}]
+        places = self.found.places
+        return [each for each in members if each in places and places[each].root == root != each]
 
 
 def filename(package: Package) -> str:

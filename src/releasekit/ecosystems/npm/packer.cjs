@@ -31,10 +31,7 @@ function npmRequire (npm) {
 }
 
 const npm = npmRequire(process.argv[2])
-const Arborist = npm.require('@npmcli/arborist')
-const pacote = npm.require('pacote')
 const packlist = npm.require('npm-packlist')
-const runScript = npm.require('@npmcli/run-script')
 const tar = npm.require('tar')
 
 // Since npm 9 a list of files comes from a tree: https://github.com/npm/npm-packlist/releases/tag/v6.0.0
@@ -44,13 +41,18 @@ const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 
 // https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
 
+// What is tarred in one go: beside more than this, other packages get their turn.
+const MAX_AT_ONCE = 1024 * 1024
+
 // A link in the place of a log is not followed. Windows has no such flag.
 const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
 const LOG_FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW
 
-// Each request with a log of its own, which scripts write to.
+// Each request with a log of its own, which scripts write to. Without one, a package is packed that
+// runs none; of any other, and of any trouble, it is only said that it takes a log.
 async function answer (request) {
   if (tooOld) throw new Error('the npm on PATH is too old: 9 or later is needed')
+  if (!request.log) return packQuietly(request).catch(() => ({ takesLog: true }))
   // A pipe that nobody reads any more would be waited for, with the locks of a run that is dead.
   const reader = fs.openSync(request.log, LOG_FLAGS | O_NONBLOCK)
   const log = fs.openSync(request.log, LOG_FLAGS)
@@ -68,14 +70,25 @@ async function answer (request) {
   }
 }
 
+async function packQuietly (request) {
+  const { directory, ignoreScripts } = request
+  const scripts = (!ignoreScripts && declared(directory).scripts) || {}
+  if ([...BEFORE, 'postpack'].some((event) => scripts[event])) return { takesLog: true }
+  return pack(request, () => {})
+}
+
+function declared (directory) {
+  const text = fs.readFileSync(path.join(directory, 'package.json'), 'utf8')
+  return JSON.parse(text.replace(/^\uFEFF/, ''))
+}
+
 async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
   // To read it as npm does takes its time, and most packages have no scripts.
-  const text = await fs.promises.readFile(path.join(directory, 'package.json'), 'utf8')
-  if (ignoreScripts || !JSON.parse(text.replace(/^\uFEFF/, '')).scripts?.[event]) return
+  if (ignoreScripts || !declared(directory).scripts?.[event]) return
   const manifest = await read(directory)
   fs.writeSync(log, `> ${manifest.name}@${manifest.version} ${event}\n> ${manifest.scripts[event]}\n`)
   try {
-    await runScript({
+    await npm.require('@npmcli/run-script')({
       event,
       path: directory,
       pkg: manifest,
@@ -99,14 +112,13 @@ async function pack (request, run) {
   // The scripts may have made or changed it.
   const place = contentsOf(request)
   const manifest = await read(place)
-  const tree = await new Arborist({ path: place }).loadActual()
-  const files = await packlist(tree, {
-    path: place,
-    prefix: request.root,
-    workspaces: request.workspaces,
-  })
-  const options = pacote.DirFetcher.tarCreateOptions(manifest)
-  await tar.create({ ...options, cwd: place, file: request.into }, files)
+  if ('patchedDependencies' in manifest) {
+    await packAsNpm(request, place)
+  } else {
+    const files = await packlist(await treeOf(place, manifest), listed(request, place))
+    const sync = isSmall(place, files)
+    await tar.create({ ...tarOptions(manifest), cwd: place, file: request.into, sync }, files)
+  }
   await run('postpack')
   return { name: manifest.name, version: manifest.version }
 }
@@ -125,13 +137,60 @@ function contentsOf ({ directory, contents }) {
   return found
 }
 
-function read (directory) {
-  return pacote.manifest(`file:${directory}`, {
-    Arborist,
-    allowDirectory: 'all',
-    _isRoot: true,
-  })
+// Which rules of the workspace hold for a package depends on whether it is a member, and for its
+// root on all of them.
+function listed ({ root, workspaces }, place) {
+  return { path: place, prefix: root, workspaces }
 }
+
+// What npm-packlist reads of a tree is the manifest, and where bundled packages and workspaces are:
+// only for these two it takes a look at what is installed.
+// https://github.com/npm/npm-packlist/blob/main/lib/index.js
+function treeOf (place, manifest) {
+  const { bundleDependencies, workspaces } = manifest
+  if (bundleDependencies?.length || workspaces || fs.realpathSync.native(place) !== place) {
+    return new (npm.require('@npmcli/arborist'))({ path: place }).loadActual()
+  }
+  return { path: place, package: manifest, isProjectRoot: true, edgesOut: new Map(), workspaces: null }
+}
+
+// From npm 12 on, such a manifest is not packed as it is.
+// https://github.com/npm/pacote/blob/main/lib/dir.js
+async function packAsNpm (request, place) {
+  const data = await npm.require('pacote').tarball(`file:${place}`, {
+    Arborist: npm.require('@npmcli/arborist'),
+    allowDirectory: 'all',
+    ignoreScripts: true,
+    ...listed(request, place),
+  })
+  fs.writeFileSync(request.into, data)
+}
+
+function isSmall (place, files) {
+  let size = 0
+  for (const file of files) size += fs.lstatSync(path.join(place, file)).size
+  return size <= MAX_AT_ONCE
+}
+
+// The part of pacote that says how to tar: all of it takes 0.1 s to load.
+const tarOptions = (() => {
+  try {
+    return npm.require('pacote/lib/util/tar-create-options.js')
+  } catch {
+    return npm.require('pacote').DirFetcher.tarCreateOptions
+  }
+})()
+
+// As pacote reads a package.json: https://github.com/npm/pacote/blob/main/lib/fetcher.js
+const read = (() => {
+  const { dependencies } = npm.require('pacote/package.json')
+  if ('read-package-json-fast' in dependencies) {
+    const readFast = npm.require('read-package-json-fast')
+    return (directory) => readFast(path.join(directory, 'package.json'))
+  }
+  const PackageJson = npm.require('@npmcli/package-json')
+  return async (directory) => (await PackageJson.normalize(directory)).content
+})()
 
 const lines = readline.createInterface({ input: process.stdin })
 lines.on('line', async (line) => {

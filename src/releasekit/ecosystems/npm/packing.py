@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from releasekit.aio import GroupClosed
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
-from releasekit.errors import BuildFailed
+from releasekit.errors import BuildFailed, CommandFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +21,7 @@ _PROGRAM: Final = Path(__file__).with_name("packer.cjs")
 
 
 class Packer:
-    """Started at its first use, in `group`; any number of packages may be under way."""
+    """Started at its first use, or before, in `group`; any number of packages may be under way."""
 
     def __init__(
         self, processes: Processes, *, root: Path, env: Mapping[str, str], group: Group
@@ -30,18 +32,42 @@ class Packer:
         self._env = env
         self._starting = asyncio.Lock()
         self._process: Conversation | None = None
+        self._early: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Beforehand; where that fails, its first use says why. Without effect before `group` is
+        open.
+        """
+        if self._group.is_open:
+            self._early = self._group.start(self._ready())
+
+    async def _ready(self) -> None:
+        with contextlib.suppress(BuildFailed, CommandFailed, GroupClosed):
+            await self._started()
 
     async def pack(self, request: Mapping[str, object]) -> tuple[str, str]:
         """Name and version of what was packed; raises BuildFailed.
 
         A caller that is cancelled takes the process with it, and the scripts that it runs.
         """
+        said = await self._asked_twice(request)
+        return str(said.get("name")), str(said.get("version"))
+
+    async def pack_quietly(self, request: Mapping[str, object]) -> tuple[str, str] | None:
+        """As `pack`, without a log to write to; None for what takes one, because it runs scripts
+        or cannot be packed.
+        """
+        said = await self._asked_twice(request)
+        if said.get("takesLog"):
+            return None
+        return str(said.get("name")), str(said.get("version"))
+
+    async def _asked_twice(self, request: Mapping[str, object]) -> dict[str, Any]:
         try:
-            said = await self._asked(request)
+            return await self._asked(request)
         except Ended:
             # Somebody else's cancellation, or a crash: once more, in a process of its own.
-            said = await self._asked(request)
-        return str(said.get("name")), str(said.get("version"))
+            return await self._asked(request)
 
     async def follow_up(self, request: Mapping[str, object]) -> None:
         """Run the scripts named in `events`, never again what may have had its effect.

@@ -66,6 +66,10 @@ class PublicVersions(NpmRegistry):
             )
         return True
 
+    async def _seen_first(self, package: Package) -> object:
+        """Nothing is planned here, and one version is asked for over and over."""
+        return await self._seen(package)
+
     async def last_published(self, recorded: Result, into: Path) -> Contents | None:
         package = recorded.package
         dists = await self._dists(package)

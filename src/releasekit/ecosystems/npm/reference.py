@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
@@ -27,7 +28,7 @@ class Range:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError for what is no range: a dist-tag, a URL, a path."""
-        return cls(tuple(_comparators(part) for part in text.split("||")))
+        return cls(_alternatives(text))
 
     def __contains__(self, version: Version) -> bool:
         return any(satisfied(each, version, skips=_skips) for each in self.alternatives)
@@ -39,6 +40,12 @@ class Range:
             all(comparator.low is comparator.high is None for comparator in comparators)
             for comparators in self.alternatives
         )
+
+
+# A workspace asks for the same few, over and over.
+@lru_cache(maxsize=1024)
+def _alternatives(text: str) -> tuple[tuple[Comparator, ...], ...]:
+    return tuple(_comparators(part) for part in text.split("||"))
 
 
 def _comparators(text: str) -> tuple[Comparator, ...]:

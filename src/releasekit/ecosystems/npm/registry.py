@@ -6,6 +6,8 @@ https://github.com/npm/registry/blob/main/docs/REGISTRY-API.md
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from releasekit.ecosystems.npm import Inputs, document, submission
@@ -21,10 +23,12 @@ from releasekit.ecosystems.npm.answers import (
 )
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.login import login_for
+from releasekit.ecosystems.npm.packument import REUSED_FOR_S, Packument, is_aged
 from releasekit.ecosystems.npm.submission import escaped
 from releasekit.ecosystems.npm.waiting import waiting
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.login import Given
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, Server
 from releasekit.errors import Denied, Rejected, StageOnly, Transient
 from releasekit.http.origins import require_safe
@@ -69,7 +73,8 @@ class NpmRegistry:
         self.server = Server(url, ANSWERS, config, services)
         self._login = login_for(config, services, url)
         self.check_credentials = self._login.check
-        self._unknown: set[str] = set()
+        # The last packument of each package.
+        self._asked: dict[str, Packument] = {}
         # What the registry said when it refused to let this token publish.
         self._stage_only = ""
 
@@ -84,18 +89,14 @@ class NpmRegistry:
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup found no package of that name."""
-        return package.name in self._unknown
+        known = self._asked.get(package.name)
+        return known is not None and not known.exists
 
     async def lookup(self, package: Package) -> Published | None:
-        response = await self._read(package, package.version, headers=_FRESH)
-        if response.status_code == 200:
-            entry: Any = await self.server.document(response, f"{package}: {response.request.url}")
-        else:
-            # Not every server can be asked for one version, and not every refusal is a no.
-            packument = await self._packument(package)
-            entry = table_in(packument, "versions").get(package.version)
-            if not packument:
-                self._unknown.add(package.id.name)
+        """At first, for a plan, by the packument, which tells all that a plan wants to know; from
+        then on by the document of the version, which stays small and is there as early.
+        """
+        entry = await (self._seen if package.id.name in self._asked else self._seen_first)(package)
         if not isinstance(entry, dict):
             return None
         digest = document.digest_of(table_in(entry, "dist"))
@@ -105,6 +106,30 @@ class NpmRegistry:
                 "bytes it holds"
             )
         return Published(files={filename(package): digest}, url=self._page_url(package))
+
+    async def _seen_first(self, package: Package) -> object:
+        try:
+            packument = await self._packument(package)
+        except Rejected:
+            # One that is too large, for instance.
+            if found := await self._version(package):
+                return found
+            raise
+        entry = packument.entries.get(package.version)
+        # What a cache on the way has kept may be older than the version.
+        return await self._version(package) if entry is None and packument.aged else entry
+
+    async def _seen(self, package: Package) -> object:
+        found = await self._version(package)
+        # Not every server can be asked for one version, and not every refusal is a no.
+        return found or (await self._packument(package)).entries.get(package.version)
+
+    async def _version(self, package: Package) -> object:
+        """None for every answer but a success."""
+        response = await self._read(package, package.version, headers=_FRESH)
+        if response.status_code != 200:
+            return None
+        return await self.server.document(response, f"{package}: {response.request.url}")
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         for artifact in artifacts:
@@ -194,14 +219,17 @@ class NpmRegistry:
         given = document.given_tag(self._config.own(Inputs).tag, manifest, where=str(package))
         if given:
             return given
-        try:
-            packument = await self._packument(package)
-        except Transient as error:
-            # Whatever became of this question, nothing was uploaded.
-            error.ambiguous = False
-            raise
-        latest = str(table_in(packument, "dist-tags").get(document.LATEST, ""))
-        return document.choose_tag(package.version, latest=latest)
+        if Version.parse(package.version).pre:
+            return document.choose_tag(package.version, latest="")
+        known = self._asked.get(package.id.name)
+        if known is None or asyncio.get_running_loop().time() - known.asked_s > REUSED_FOR_S:
+            try:
+                known = await self._packument(package, known)
+            except Transient as error:
+                # Whatever became of this question, nothing was uploaded.
+                error.ambiguous = False
+                raise
+        return document.choose_tag(package.version, latest=known.latest)
 
     async def _conflict(self, package: Package, words: str) -> None:
         """409 is no proof: npmjs answers so while it saves something else of the package, and
@@ -210,17 +238,25 @@ class NpmRegistry:
         if await self.lookup(package) is None:
             raise Transient(f"{package}: HTTP 409 {words}")
 
-    async def _packument(self, package: Package) -> Mapping[str, Any]:
-        """Empty when there is no such package."""
-        response = await self._read(package, headers=ABBREVIATED)
-        if response.status_code == 404:
-            return {}
-        what = f"{package}: {response.request.url}"
-        self.server.explain(response, what)
-        try:
-            return await asyncio.to_thread(document.packument_of, response.content, package.version)
-        except ValueError as error:
-            raise Transient(f"{what}: not a packument ({error})") from error
+    async def _packument(self, package: Package, known: Packument | None = None) -> Packument:
+        """`known` may still be the truth, which takes fewer bytes to hear."""
+        asked_s = asyncio.get_running_loop().time()
+        unless = {"If-None-Match": known.etag} if known and known.etag else {}
+        response = await self._read(package, headers={**ABBREVIATED, **unless})
+        if response.status_code == 304 and known and unless:
+            found = replace(known, asked_s=asked_s)
+        elif response.status_code == 404:
+            found = Packument(asked_s=asked_s, aged=is_aged(response))
+        else:
+            what = f"{package}: {response.request.url}"
+            self.server.explain(response, what)
+            parse = partial(Packument.from_response, response, package.version, asked_s=asked_s)
+            try:
+                found = await asyncio.to_thread(parse)
+            except ValueError as error:
+                raise Transient(f"{what}: not a packument ({error})") from error
+        self._asked[package.id.name] = found
+        return found
 
     async def _read(
         self, package: Package, *path: str, headers: Mapping[str, str]

@@ -1,0 +1,312 @@
+"""Odd packages, each packed to the very bytes that the real `npm pack` makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import fakes
+from integration.tools import require_tool
+from javascript import write
+from releasekit.ecosystems.npm import Options
+from releasekit.ecosystems.npm.ecosystem import Npm, filename_of
+from releasekit.errors import BuildFailed
+from releasekit.host.process import Processes
+from releasekit.state.directory import built_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BIG = random.Random(7)
+NOISE = "".join(BIG.choices("abcdefghij \n", k=700_000))
+SCRIPT = "#!/usr/bin/env node\n"
+FILES = {"index.js": "1\n", "lib/a.js": "2\n", "lib/b.ts": "3\n", "test/t.js": "4\n"}
+SORTED = [
+    "B.js",
+    "a.js",
+    "A.JS",
+    "b.JS",
+    "é.js",
+    "z",
+    "10.js",
+    "9.js",
+    "x/z.js",
+    "Z/a.js",
+    "a.b.js",
+    "README",
+    "_x.js",
+]
+LONG = "/".join(f"{letter * 60}" for letter in "abcde")
+
+# Name → what its package.json says besides, and its files.
+CORPUS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, object]]] = {
+    "plain": ({}, FILES),
+    "@scope/name": ({"main": "lib/a.js"}, FILES),
+    "files-globs": (
+        {"files": ["lib/**/*.js", "*.md", "!lib/skip.js"]},
+        {**FILES, "lib/skip.js": "", "x.md": "", "lib/deep/c.js": ""},
+    ),
+    "files-directory": ({"files": ["lib/", "./test", "/index.js", "gone", "nope/*"]}, FILES),
+    "files-negated-first": ({"files": ["!lib/a.js", "lib"]}, FILES),
+    "files-star": ({"files": ["*", "!test"]}, FILES),
+    "files-empty": ({"files": []}, FILES),
+    "files-in-directory": (
+        {"files": ["lib/*"]},
+        {**FILES, "lib/deep/.npmignore": "x", "lib/deep/x": "", "lib/deep/y": ""},
+    ),
+    "npmignore-nested": (
+        {},
+        {
+            **FILES,
+            ".npmignore": "test\n*.ts\n",
+            "lib/.npmignore": "a.js\n!b.ts\n",
+            ".gitignore": "index.js\n",
+        },
+    ),
+    "gitignore-nested": (
+        {},
+        {**FILES, ".gitignore": "lib/*.ts\n", "test/.gitignore": "*\n!keep\n", "test/keep": ""},
+    ),
+    "ignored-with-crlf": ({}, {**FILES, ".npmignore": "test\r\nlib/b.ts\r\n# no\r\n"}),
+    "ignored-but-main": (
+        {"main": "dist/main.js", "browser": "dist/browser.js"},
+        {
+            **FILES,
+            ".gitignore": "dist\n",
+            "dist/main.js": "",
+            "dist/browser.js": "",
+            "dist/more.js": "",
+        },
+    ),
+    "main-outside-files": (
+        {"main": "./other/entry", "files": ["lib"]},
+        {**FILES, "other/entry.js": "", "other/entry": ""},
+    ),
+    "browser-table": ({"browser": {"./lib/a.js": "./lib/b.ts"}, "files": ["test"]}, FILES),
+    "bin-text": ({"bin": "./cli.js"}, {**FILES, "cli.js": SCRIPT}),
+    "bin-table": (
+        {"bin": {"one": "bin/one.js", "two": "./bin/two.js", "bad": 7}, "files": ["lib"]},
+        {**FILES, "bin/one.js": SCRIPT, "bin/two.js": SCRIPT, "bin/three.js": SCRIPT},
+    ),
+    "bin-directory": (
+        {"directories": {"bin": "commands"}},
+        {"commands/x": SCRIPT, "commands/y": SCRIPT},
+    ),
+    "bin-executable": ({}, {"run.sh": "#!/bin/sh\n", "not.sh": "#!/bin/sh\n"}),
+    "readmes": (
+        {"files": ["lib"]},
+        {
+            "readme": "",
+            "ReadMe.txt": "",
+            "README.md~": "",
+            "LICENCE": "",
+            "LICENSE.MIT": "",
+            "COPYING.x": "",
+            "CHANGELOG.md": "",
+            "lib/README.md": "",
+            "lib/LICENSE": "",
+            "NOTICE": "",
+        },
+    ),
+    "left-behind": (
+        {},
+        {
+            **FILES,
+            ".DS_Store": "",
+            "a.orig": "",
+            ".x.swp": "",
+            "._y": "",
+            ".npmrc": "",
+            "package-lock.json": "{}",
+            "yarn.lock": "",
+            "pnpm-lock.yaml": "",
+            "bun.lockb": "",
+            "npm-debug.log": "",
+            "CVS/x": "",
+            ".hg/x": "",
+            "lib/.npmrc": "",
+            ".lock-wscript": "",
+            "build/config.gypi": "",
+            "archived-packages/x": "",
+            "npm-shrinkwrap.json": "{}",
+        },
+    ),
+    "dot-files": (
+        {"files": [".config", "lib"]},
+        {".config/a": "", ".config/.b": "", ".eslintrc": "", **FILES},
+    ),
+    "crlf": ({}, {"index.js": "one\r\ntwo\r\n", "lib/a.js": "\ufeffthree"}),
+    "not-ascii": (
+        {"files": ["zażółć", "日本語.js", "é.txt"]},
+        {"zażółć/gęślą.js": "", "日本語.js": "", "é.txt": "", "e\u0301.txt": ""},
+    ),
+    "long-paths": (
+        {},
+        {
+            f"{LONG}/file.js": "x",
+            f"{'n' * 101}.js": "y",
+            f"{'d' * 150}/{'f' * 110}.js": "z",
+            f"{'p' * 90}/{'q' * 90}.js": "",
+            f"{'ü' * 80}.js": "",
+        },
+    ),
+    "sorted": ({}, dict.fromkeys(SORTED, "")),
+    "odd-names": (
+        {},
+        {
+            "a*b.js": "",
+            "a?b.js": "",
+            "a b.js": "",
+            "[x].js": "",
+            "{y}.js": "",
+            "a\\b.js": "",
+            "#c.js": "",
+            "!d.js": "",
+            "-e.js": "",
+            "$f.js": "",
+        },
+    ),
+    "nested-package": (
+        {},
+        {**FILES, "inner/package.json": '{"files": ["x"]}', "inner/x": "", "inner/y": ""},
+    ),
+    "node-modules": (
+        {"dependencies": {"dep": "1.0.0"}},
+        {
+            **FILES,
+            "node_modules/dep/package.json": '{"name": "dep", "version": "1.0.0"}',
+            "lib/node_modules/in/package.json": '{"name": "in", "version": "1.0.0"}',
+        },
+    ),
+    "bundle-list": (
+        {"dependencies": {"one": "1.0.0", "two": "1.0.0"}, "bundleDependencies": ["one"]},
+        {
+            "node_modules/one/package.json": '{"name": "one", "version": "1.0.0", "files": ["x"],'
+            ' "dependencies": {"deep": "1.0.0"}}',
+            "node_modules/one/x": "",
+            "node_modules/one/y": "",
+            "node_modules/deep/package.json": '{"name": "deep", "version": "1.0.0"}',
+            "node_modules/deep/index.js": "",
+            "node_modules/two/package.json": '{"name": "two", "version": "1.0.0"}',
+        },
+    ),
+    "bundle-all": (
+        {"dependencies": {"one": "1.0.0"}, "bundledDependencies": True},
+        {
+            "node_modules/one/package.json": '{"name": "one", "version": "1.0.0"}',
+            "node_modules/one/.npmignore": "x",
+            "node_modules/one/x": "",
+        },
+    ),
+    "bundle-none": (
+        {"dependencies": {"one": "1.0.0"}, "bundleDependencies": False},
+        {"node_modules/one/package.json": '{"name": "one", "version": "1.0.0"}'},
+    ),
+    "workspaces-inside": (
+        {"workspaces": ["inner"]},
+        {
+            "inner/package.json": '{"name": "inner", "version": "1.0.0", "files": ["x"]}',
+            "inner/x": "",
+            "inner/y": "",
+            # A list of what to ignore, to npm.
+            "lib/package.json": "[\n1\n]",
+            "lib/1": "",
+            **FILES,
+        },
+    ),
+    "patched": (
+        {
+            "dependencies": {"one": "1.0.0"},
+            "patchedDependencies": {"one@1.0.0": "patches/one.patch"},
+        },
+        {"patches/one.patch": "", "patches/more": "", **FILES},
+    ),
+    "underscores": (
+        {
+            "_private": 1,
+            "funding": "https://x.example",
+            "contributors": ["A <a@x.example>"],
+            "repository": "a/b",
+            "keywords": "a, b",
+            "files": ["lib"],
+        },
+        FILES,
+    ),
+    "authors": (
+        {},
+        {"AUTHORS": "A <a@x.example>\n", "server.js": "", "binding.gyp": "{}", "man/x.1": ""},
+    ),
+    "empty-things": ({}, {"empty/.gitkeep": "", "nothing.js": ""}),
+    "larger-than-what-is-tarred-at-once": ({}, {"a.txt": NOISE, "b.txt": NOISE[::-1], "c.js": "x"}),
+    "of-some-size": (
+        {},
+        {"a.txt": NOISE[:300_000], "b.txt": NOISE[:16_384], "c.txt": NOISE[:65_536]},
+    ),
+}
+
+
+def corpus(root: Path) -> Path:
+    """Ignored by what lies between the root and its members, too."""
+    files: dict[str, object] = {
+        "package.json": {"name": "root", "version": "1.0.0", "workspaces": ["*/*"]},
+        ".npmignore": "*.secret\n",
+        "packages/.gitignore": "*.log\n",
+    }
+    for number, (name, (says, holds)) in enumerate(CORPUS.items()):
+        place = f"packages/{number:02}"
+        files |= {f"{place}/{path}": content for path, content in holds.items()}
+        files[f"{place}/x.secret"] = files[f"{place}/x.log"] = ""
+        document = json.dumps({"name": name, "version": f"1.0.{number}", **says}, indent=1)
+        files[f"{place}/package.json"] = f"\ufeff{document}" if name == "crlf" else document
+    write(root, files)
+    hollow = root / "packages" / f"{list(CORPUS).index('empty-things'):02}"
+    (hollow / "hollow" / "hollow").mkdir(parents=True)
+    (hollow / "link.js").symlink_to("nothing.js")
+    (hollow / "linked").symlink_to("empty")
+    (hollow / "loose").symlink_to("nowhere")
+    os.mkfifo(hollow / "pipe")
+    script = root / "packages" / f"{list(CORPUS).index('bin-executable'):02}" / "run.sh"
+    script.chmod(0o4751)
+    (script.parent / "not.sh").chmod(0o600)
+    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    return root.resolve()
+
+
+async def packed(root: Path, into: Path) -> dict[str, bytes | str]:
+    """By package, the bytes of what the program makes of it, or why it makes nothing."""
+    config = fakes.config(root)
+    variables = fakes.TOOL_VARIABLES
+    async with Processes(environment=dict(os.environ), variables=variables) as processes:
+        services = fakes.services(config, processes, processes.redact)
+        async with Npm(config, Options.from_table({}), services) as npm:
+            workspace = await npm.discover(root)
+            place = partial(built_directory, state_directory=into)
+            batches = workspace.batches([p for p in workspace.packages if not p.unpublishable])
+            answers = await asyncio.gather(*(workspace.build(batch, place) for batch in batches))
+    return {
+        package.name: str(built) if isinstance(built, BuildFailed) else built[0].path.read_bytes()
+        for answer in answers
+        for package, built in answer.items()
+    }
+
+
+def test_what_is_packed_is_what_npm_packs_to_the_byte(tmp_path: Path) -> None:
+    """Bundled, linked, ignored, executable, long, strange: what was tried is what is published."""
+    require_tool("npm")
+    root, theirs = corpus(tmp_path / "a workspace"), tmp_path / "theirs"
+    theirs.mkdir()
+    where = ["--pack-destination", str(theirs), "--cache", str(tmp_path / "cache")]
+    argv = ["npm", "pack", "--silent", *where, "--workspaces", "--include-workspace-root"]
+    subprocess.run(argv, cwd=root, check=True, capture_output=True, text=True)
+    ours = asyncio.run(packed(root, tmp_path / "ours"))
+    assert ours.keys() == {*CORPUS, "root"}
+    for number, name in enumerate(CORPUS):
+        expected = (theirs / filename_of(name, f"1.0.{number}")).read_bytes()
+        assert ours[name] == expected, name
+    assert ours["root"] == (theirs / filename_of("root", "1.0.0")).read_bytes()
