@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import virtual_time
-from releasekit.ecosystems.cargo.rates import NEW_CRATES, Limit, Pace, plan_note
+from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace, plan_note
 from releasekit.errors import Transient
 from releasekit.scheduler import Scheduler, Task
 from releasekit.scheduler.patience import Patience
@@ -61,6 +61,15 @@ def test_once_all_turns_are_over_nobody_waits() -> None:
     pace.taken("a")
     pace.taken("b")
     assert pace.wait_s("b", 0.5) == 0.0
+
+
+def test_jobs_that_are_told_the_same_come_at_times_of_their_own() -> None:
+    """One user has one limit, whatever the number of jobs."""
+    jobs, turns = 4, []
+    for number in range(jobs):
+        pace = Pace(NEW_VERSIONS.shared(jobs), NEW_VERSIONS.interval_s * number)
+        turns += [pace.refused(name, 0.0, 10.0) for name in "abc"]
+    assert sorted(turns) == [10.0 + NEW_VERSIONS.interval_s * turn for turn in range(3 * jobs)]
 
 
 class CratesIo:

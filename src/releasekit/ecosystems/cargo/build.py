@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.cargo import crate_file
+from releasekit.ecosystems.cargo import crate_file, lock_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
@@ -17,10 +18,11 @@ from releasekit.host.streams import TAIL_LINES, last_lines
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.cargo.mirror import Indexes, Mirror
     from releasekit.ecosystems.interface import Built
     from releasekit.host.process import Processes
     from releasekit.state.run_logs import Log, Logs
@@ -76,6 +78,7 @@ class Batch:
     beside: set[str] = field(default_factory=set)
     failed: dict[str, BuildFailed] = field(default_factory=dict)
     calls: int = 0
+    logs: int = 0
 
     @property
     def left(self) -> list[str]:
@@ -85,8 +88,9 @@ class Batch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packager:
     """What the calls of a run share. `crates` are all members; `edges` what each of them needs
-    among the others; `stand_in` is the index of what stands in for crates.io. `demanding` is said
-    of a registry that, like crates.io, takes no crate without a description and a license.
+    among the others; `stand_in` is the index of what stands in for crates.io; `indexes` are those
+    that can be mirrored. `demanding` is said of a registry that, like crates.io, takes no crate
+    without a description and a license. `lost` are those that other calls could not package.
     """
 
     processes: Processes
@@ -96,8 +100,10 @@ class Packager:
     logs: Logs
     environment: Mapping[str, str]
     stand_in: str = ""
+    indexes: Indexes | None = None
     verify: bool = False
     demanding: bool = False
+    lost: dict[str, BuildFailed] = field(default_factory=dict)
 
     async def package(self, directories: Mapping[str, Path]) -> dict[str, Built]:
         """The crates of one workspace, each into the directory of its name."""
@@ -111,11 +117,18 @@ class Packager:
         if self.processes.which("cargo") is None:
             error = BuildFailed("cargo is not on PATH", hint=INSTALL)
             return {**dict.fromkeys(names, error), **batch.failed}
-        first = PackageId("cargo", names[0])
-        while batch.left and not await self._call(
-            batch, self.logs.fresh("build", first, call=batch.calls)
-        ):
-            batch.calls += 1
+        for name in names:
+            if culprits := sorted(self.lost.keys() & self._closure(name)):
+                batch.failed[name] = _without(name, culprits[0], self.lost[culprits[0]].hint)
+        async with self._mirror(batch) as mirror:
+            while batch.left and not await self._packaged(batch, mirror):
+                batch.calls += 1
+        # Those that cargo itself complained of, and not for want of another one.
+        self.lost.update(
+            (name, error)
+            for name, error in batch.failed.items()
+            if error.log and not error.premature
+        )
         built: dict[str, Built] = dict(batch.failed)
         for name in batch.left:
             built[name] = await asyncio.to_thread(
@@ -123,41 +136,89 @@ class Packager:
             )
         return built
 
-    async def _call(self, batch: Batch, log: Log) -> bool:
+    @contextlib.asynccontextmanager
+    async def _mirror(self, batch: Batch) -> AsyncIterator[Mirror | None]:
+        names = reachable(batch.left, lambda name: self.edges.get(name, ()))
+        crates = [self.crates[name] for name in sorted(names)]
+        indexes = self.indexes
+        mirror = None if indexes is None else indexes.mirror(_named(crates), self._home(batch))
+        if mirror is None:
+            yield None
+            return
+        needs = {
+            (need.registry, need.name)
+            for crate in crates
+            for need in crate.needs
+            if not need.stripped
+        }
+        lock = await asyncio.to_thread(_read, _lock_of(self.crates[batch.wanted[0]])) or b""
+        needs |= await asyncio.to_thread(lock_file.needed, lock, {name for _, name in needs})
+        async with mirror:
+            mirror.fetch(needs)
+            yield mirror
+
+    async def _packaged(self, batch: Batch, mirror: Mirror | None) -> bool:
         """Whether cargo packaged everything; if not, the batch has changed for the next call."""
+        named = _named(self.crates[name] for name in (*batch.left, *batch.beside))
+        if mirror is not None and not mirror.trouble and named <= {*mirror.names}:
+            try:
+                await self._call(batch, self._log(batch), mirror)
+            except CommandFailed:
+                pass  # what is wrong is said by a cargo that asks the registry itself
+            else:
+                return True
+        log = self._log(batch)
+        try:
+            await self._call(batch, log)
+        except CommandFailed:
+            self._learn(batch, log)
+            return False
+        return True
+
+    def _log(self, batch: Batch) -> Log:
+        log = self.logs.fresh("build", PackageId("cargo", batch.wanted[0]), call=batch.logs)
+        batch.logs += 1
+        return log
+
+    async def _call(self, batch: Batch, log: Log, mirror: Mirror | None = None) -> None:
         crate = self.crates[batch.left[0]]
         argv = ["cargo", "package", "--color", "never", "--allow-dirty"]
         argv += ["--target-dir", str(self.scratch)]
         argv += [] if self.verify else ["--no-verify"]
-        argv += self._registry(batch)
+        argv += self._registry(batch, mirror)
         for name in sorted({*batch.left, *batch.beside}):
             argv += ["--package", name]
-        lock = crate.workspace / "Cargo.lock"
-        before = lock.read_bytes() if lock.exists() else None
+        env = {**self.environment, **(mirror.environment if mirror else {})}
+        lock = _lock_of(crate)
+        before = _read(lock)
         try:
-            await self.processes.run(argv, cwd=crate.workspace, env=self.environment, log=log.path)
-        except CommandFailed:
-            self._learn(batch, log)
-            return False
+            await self.processes.run(argv, cwd=crate.workspace, env=env, log=log.path)
         finally:
             # Cargo brings a lock file up to date that is behind the manifests.
             if before is not None and lock.read_bytes() != before:
                 lock.write_bytes(before)
-        return True
 
-    def _registry(self, batch: Batch) -> list[str]:
+    def _registry(self, batch: Batch, mirror: Mirror | None) -> list[str]:
         """The index that in-repo dependencies are to be taken for part of: the one they name."""
-        crates = [self.crates[name] for name in (*batch.left, *batch.beside)]
-        named = {
-            need.registry
-            for crate in crates
-            for need in crate.needs
-            if need.name in self.edges.get(crate.name, ()) and need.registry
-        }
+        named = self._home(batch)
         # Cargo has to be told where another registry stands in for crates.io.
         # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
-        index = min(named, default=self.stand_in)
+        if mirror is not None:
+            return ["--index", mirror.address(named), *mirror.arguments()]
+        index = named or self.stand_in
         return ["--index", index] if index else []
+
+    def _home(self, batch: Batch) -> str:
+        """The index that manifests name for what is packaged, empty for crates.io."""
+        return min(
+            (
+                need.registry
+                for name in (*batch.left, *batch.beside)
+                for need in self.crates[name].needs
+                if need.name in self.edges.get(name, ()) and need.registry
+            ),
+            default="",
+        )
 
     def _learn(self, batch: Batch, log: Log) -> None:
         """Change the batch for the next call: without the crate that broke this one, or with those
@@ -226,11 +287,32 @@ class Packager:
             with staged(directory) as partial:
                 copy_new(self.scratch / "package" / filename, partial / filename)
                 with durable.reading(partial / filename) as file:
-                    crate_file.read_crate(file, crate.name, crate.version)
+                    packed = crate_file.read_crate(file, crate.name, crate.version)
         except (PackageError, OSError) as error:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
         # The one digest that cargo's indexes know.
-        return (digested(directory / filename, "sha256"),)
+        artifact = digested(directory / filename, "sha256")
+        if self.indexes is not None:
+            self.indexes.packaged(packed, artifact.sha256)
+        return (artifact,)
+
+
+def _without(name: str, culprit: str, hint: str) -> BuildFailed:
+    words = f"{culprit}, which it needs, could not be packaged"
+    return BuildFailed(f"cargo:{name} could not be packaged: {words}", hint=hint)
+
+
+def _named(crates: Iterable[Crate]) -> set[str]:
+    """The indexes that their manifests name."""
+    return {need.registry for crate in crates for need in crate.needs if need.registry}
+
+
+def _lock_of(crate: Crate) -> Path:
+    return crate.workspace / "Cargo.lock"
+
+
+def _read(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
 
 
 def _cure(crate: Crate, missing: Collection[str]) -> str:

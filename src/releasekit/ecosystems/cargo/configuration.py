@@ -27,13 +27,15 @@ _MAX_HOPS: Final = 16
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CargoConfig:
     """`registries` maps each name to its index as it is written there, `sparse+` included;
-    `stand_in` is the index of the registry that stands in for crates.io, empty when none does;
+    `stand_in` is the index of the registry that stands in for crates.io, empty when none does, and
+    `replaced` says that something does, which may be a directory;
     `variables` are those of the environment that say where an index is.
     """
 
     registries: Mapping[str, str]
     default_registry: str = ""
     stand_in: str = ""
+    replaced: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def index_of(self, name: str) -> str:
@@ -63,7 +65,13 @@ class CargoConfig:
             },
             default_registry=default,
             stand_in=_followed(sources, registries),
+            replaced=bool(text_in(sources.get(CRATES_IO_NAME), "replace-with")),
         )
+
+
+def cargo_home(environment: Mapping[str, str]) -> Path:
+    """https://doc.rust-lang.org/cargo/guide/cargo-home.html"""
+    return Path(environment.get("CARGO_HOME") or Path(environment.get("HOME", "/")) / ".cargo")
 
 
 def _variable(name: str) -> str:
@@ -84,9 +92,8 @@ def _followed(sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str,
 
 
 def _files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    home = environment.get("CARGO_HOME") or str(Path(environment.get("HOME", "/")) / ".cargo")
     directories = [directory / ".cargo" for directory in (root, *root.parents)]
-    for directory in dict.fromkeys([*directories, Path(home)]):
+    for directory in dict.fromkeys([*directories, cargo_home(environment)]):
         # The older name wins where both are.
         for name in ("config", "config.toml"):
             if (directory / name).is_file():

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import Resource
 from releasekit.ecosystems.cargo import discover, pin
 from releasekit.ecosystems.cargo.build import Packager
+from releasekit.ecosystems.cargo.chunks import chunked
 from releasekit.ecosystems.cargo.configuration import CargoConfig
 from releasekit.ecosystems.cargo.metadata import read_metadata
+from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.requirement import normalised
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.ecosystems.shared.packages import batched
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.cargo.metadata import Crate, Need
     from releasekit.ecosystems.cargo.pin import PathDependency
     from releasekit.ecosystems.interface import Built, Into, Services
+    from releasekit.errors import BuildFailed
     from releasekit.model import Package
 
 # What is read in its output, whatever a configuration file says.
@@ -42,7 +45,12 @@ class Cargo(Resource):
     """Implements `interface.Ecosystem`."""
 
     def __init__(
-        self, config: Config, options: Options, services: Services, destination: Destination
+        self,
+        config: Config,
+        options: Options,
+        services: Services,
+        destination: Destination,
+        shown: dict[str, bytes | None],
     ) -> None:
         super().__init__()
         self.config = config
@@ -50,6 +58,8 @@ class Cargo(Resource):
         self.services = services
         self.destination = destination
         self._scratch: Path | None = None
+        self.shown = shown
+        self._indexes: Indexes | None = None
 
     async def discover(self, root: Path) -> CargoWorkspace:
         found: list[Crate] = []
@@ -67,6 +77,14 @@ class Cargo(Resource):
             cargo=self,
         )
 
+    def indexes(self, cargo_config: CargoConfig) -> Indexes | None:
+        """What may be mirrored. Whoever compiles downloads what is needed: into the directory that
+        cargo uses otherwise too.
+        """
+        if self._indexes is None and not self.options.verify:
+            self._indexes = Indexes.of(cargo_config, self.config, self.services, self.shown)
+        return self._indexes
+
     async def scratch(self) -> Path:
         """Where cargo may write, made when it is first asked for."""
         if self._scratch is None:
@@ -76,13 +94,16 @@ class Cargo(Resource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CargoWorkspace:
-    """Implements `interface.Workspace`; `crates` are all there are, by name."""
+    """Implements `interface.Workspace`; `crates` are all there are, by name, and `lost` those that
+    could not be packaged, of those that wait for no registry.
+    """
 
     found: discover.Found
     crates: Mapping[str, Crate]
     root: Path
     cargo: Cargo
     calls: Mapping[Path, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    lost: dict[str, BuildFailed] = field(default_factory=dict)
 
     @property
     def packages(self) -> tuple[Package, ...]:
@@ -106,17 +127,23 @@ class CargoWorkspace:
         return pin.pin(manifest, versions, self.cargo.config.pin, shared=shared, binds=binds)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
-        """One for each cargo workspace, and one for each package that is packaged alone."""
+        """A few for each cargo workspace whose crates are looked for in an index that everybody may
+        read, else one, and one for each package that is packaged alone.
+        """
 
         def together(package: Package) -> tuple[Path, str]:
             name = package.id.name
             return self.crates[name].workspace, name if name in self.found.alone else ""
 
-        return batched(packages, together)
+        batches = batched(packages, together)
+        if self.cargo.options.verify or not self.cargo.shown:
+            return batches
+        return [chunk for batch in batches for chunk in chunked(batch)]
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         directories = {package.id.name: into(package) for package in packages}
-        packager = await self._packager()
+        alone = packages[0].id.name in self.found.alone
+        packager = await self._packager({} if alone else self.lost)
         # A call changes the lock file, and gives it back.
         async with self.calls[self.crates[packages[0].id.name].workspace]:
             built = await packager.package(directories)
@@ -128,8 +155,9 @@ class CargoWorkspace:
             if not package.unpublishable:
                 yield from self.crates[package.id.name].needs
 
-    async def _packager(self) -> Packager:
+    async def _packager(self, lost: dict[str, BuildFailed]) -> Packager:
         cargo, processes = self.cargo, self.cargo.services.processes
+        cargo_config = CargoConfig.from_files(self.root, processes.environment)
         return Packager(
             processes=processes,
             crates=self.crates,
@@ -140,7 +168,9 @@ class CargoWorkspace:
             scratch=await cargo.scratch(),
             logs=cargo.services.logs,
             environment={**processes.passing(cargo.options.pass_env), **_TERMINAL},
-            stand_in=CargoConfig.from_files(self.root, processes.environment).stand_in,
+            stand_in=cargo_config.stand_in,
+            indexes=cargo.indexes(cargo_config),
             verify=cargo.options.verify,
             demanding=cargo.destination.is_crates_io,
+            lost=lost,
         )

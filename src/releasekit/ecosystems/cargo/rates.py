@@ -20,6 +20,10 @@ class Limit:
         """How long `count` of them take at least, with the whole burst to spend."""
         return max(0, count - self.burst) * self.interval_s
 
+    def shared(self, jobs: int) -> Limit:
+        """For one of several jobs that spend it together: a part of it."""
+        return Limit(self.burst // jobs, self.interval_s * jobs)
+
 
 NEW_CRATES: Final = Limit(5, 600.0)
 NEW_VERSIONS: Final = Limit(30, 60.0)
@@ -43,10 +47,12 @@ def plan_note(*, new_crates: int, new_versions: int) -> str:
 @dataclass(slots=True)
 class Pace:
     """Turns for those who wait, once a registry has said when it takes the next one: each gets its
-    own time. If all came back at once, the registry would let in only one of them.
+    own time. If all came back at once, the registry would let in only one of them. Of several jobs
+    that are told to come back at the same moment, each has a `delay_s` of its own.
     """
 
     limit: Limit
+    delay_s: float = 0.0
     _turns: dict[str, float] = field(default_factory=dict)
     _next: float = 0.0
     _asked_until: float = 0.0
@@ -64,7 +70,7 @@ class Pace:
         """The registry told `name` to come back later; how long until its turn."""
         self._turns.pop(name, None)
         self._asked_until = max(self._asked_until, now + retry_after_s)
-        self._next = max(self._next, now + retry_after_s)
+        self._next = max(self._next, now + retry_after_s + self.delay_s)
         return round(self._take(name) - now, 3)
 
     def asked_s(self, now: float) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.config.rows import Shard
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
@@ -67,11 +68,10 @@ ANSWERS: Final = Answers(
     "that.",
     said=login.said,
 )
-# What cargo takes for "there is no such crate".
-# https://doc.rust-lang.org/cargo/reference/registry-index.html#nonexistent-crates
-_ABSENT: Final = frozenset({404, 410, 451})
 _UPLOADED: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _UNLIMITED: Final = Limit(0, 0.0)
+# The largest file of crates.io's index is under 2 MB, nearly all are below 100 kB.
+_MAX_SHOWN_BYTES: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,19 @@ class Endpoints:
 class SparseRegistry(Resource):
     """crates.io, or a server that speaks as it does. Implements `interface.Registry`.
 
-    Gives back tokens that were made for this run.
+    Gives back tokens that were made for this run. Puts into `shown` what the index last had at a
+    URL, None for nothing, where it shows that to everybody.
     """
 
-    def __init__(self, config: Config, services: Services, destination: Destination) -> None:
+    def __init__(
+        self,
+        config: Config,
+        services: Services,
+        destination: Destination,
+        shown: dict[str, bytes | None],
+    ) -> None:
         super().__init__()
+        self._shown = shown
         self._destination = destination
         self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
         uploads = httpx.URL(destination.api or destination.index)
@@ -101,7 +109,13 @@ class SparseRegistry(Resource):
         self._asking = asyncio.Lock()
         self._seen: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
-        self._paces = {True: Pace(limits[0]), False: Pace(limits[1])}
+        shard = config.shard or Shard()
+        new, known = (
+            Pace(limit.shared(shard.count), limit.interval_s * (shard.number - 1))
+            for limit in limits
+        )
+        self._paces = {True: new, False: known}
+        self._jobs = shard.count
 
     def is_new(self, package: PackageId) -> bool:
         """Whether no lookup has found a crate of that name."""
@@ -113,14 +127,19 @@ class SparseRegistry(Resource):
             return ""
         names = [planned.package.id.name for planned in packages if planned.action in _UPLOADED]
         new = sum(name not in self._seen for name in names)
-        return rates.plan_note(new_crates=new, new_versions=len(names) - new)
+        # The other jobs, which send as many, have the same limits.
+        jobs = self._jobs
+        return rates.plan_note(new_crates=new * jobs, new_versions=(len(names) - new) * jobs)
 
     async def lookup(self, package: Package) -> Published | None:
         what = str(package)
         endpoints = await self._asked(what)
         path = sparse_index.index_path(package.id.name)
         response = await self._get(path, token=self._for_reading(endpoints))
-        if response.status_code in _ABSENT:
+        absent = response.status_code in sparse_index.ABSENT
+        if not endpoints.private and (absent or response.status_code == 200):
+            self._show(path, None if absent else response.content)
+        if absent:
             return None
         what = f"{what}: {response.request.url}"
         self._index.explain(response, what)
@@ -135,6 +154,12 @@ class SparseRegistry(Resource):
             )
         except ValueError as error:
             raise Transient(f"{what}: not a file of a sparse index ({error})") from error
+
+    def _show(self, path: str, body: bytes | None) -> None:
+        url = f"{self._destination.index}{path}"
+        self._shown.pop(url, None)
+        if body is None or len(body) <= _MAX_SHOWN_BYTES:
+            self._shown[url] = body
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         what = str(package)

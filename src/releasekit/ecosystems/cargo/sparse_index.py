@@ -6,7 +6,7 @@ https://doc.rust-lang.org/cargo/reference/registry-index.html
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.cargo.crate_file import filename
 from releasekit.ecosystems.cargo.publication import dependencies
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.cargo.crate_file import CrateFile
     from releasekit.ecosystems.cargo.publication import Home
     from releasekit.model import Package
+
+# What cargo takes for "there is no such crate".
+# https://doc.rust-lang.org/cargo/reference/registry-index.html#nonexistent-crates
+ABSENT: Final = frozenset({404, 410, 451})
 
 
 def index_path(name: str) -> str:

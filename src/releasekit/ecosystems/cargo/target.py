@@ -32,10 +32,11 @@ def target(
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
     destination = destination_for(config, options, services.environment)
-    ecosystem = Cargo(config, options, services, destination)
+    shown: dict[str, bytes | None] = {}
+    ecosystem = Cargo(config, options, services, destination, shown)
     if directory is not None:
         return Discovery.joining(ecosystem, directory, _joined)
-    registry = SparseRegistry(config, services, destination)
+    registry = SparseRegistry(config, services, destination, shown)
     joined = partial(_joined, plan_notes=registry.plan_notes, is_new=registry.is_new)
     return Discovery.joining(ecosystem, registry, joined)
 

@@ -1,0 +1,550 @@
+"""Sparse indexes on loopback: what is asked of the registry, what cargo is told, what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import httpx
+import pytest
+
+import fakes
+from releasekit.ecosystems.cargo import lock_file
+from releasekit.ecosystems.cargo.build import Packager
+from releasekit.ecosystems.cargo.chunks import chunked
+from releasekit.ecosystems.cargo.configuration import CargoConfig
+from releasekit.ecosystems.cargo.crate_file import CrateFile
+from releasekit.ecosystems.cargo.loopback import Loopback
+from releasekit.ecosystems.cargo.metadata import Crate, Need
+from releasekit.ecosystems.cargo.mirror import Indexes, Mirror
+from releasekit.errors import BuildFailed
+from releasekit.host.process import Processes
+from releasekit.http.client import RetryPolicy, http_client
+from releasekit.http.credentials import Credentials, snapshot
+from releasekit.model import Dependency, Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+T = TypeVar("T")
+CRATES_IO = "https://index.crates.example/"
+CORP = "sparse+https://corp.example/index"
+OPEN = {"dl": "https://files.example", "api": "https://crates.example"}
+
+
+def serving(request: httpx.Request) -> httpx.Response:
+    """An index that has one crate, `demo`."""
+    if request.url.path.endswith("/config.json"):
+        return httpx.Response(200, json=OPEN)
+    return httpx.Response(200, content=b"{}\n") if "demo" in str(request.url) else absent()
+
+
+def absent() -> httpx.Response:
+    return httpx.Response(404)
+
+
+def using(
+    home: Path,
+    use: Callable[[Indexes], Awaitable[T]],
+    answer: Callable[[httpx.Request], httpx.Response] = serving,
+    **changes: object,
+) -> T:
+    async def main() -> T:
+        async with http_client(transport=httpx.MockTransport(answer)) as http:
+            indexes = Indexes(
+                http=http,
+                policy=RetryPolicy(0, 0.0),
+                home=home,
+                crates_io=CRATES_IO,
+                seen={},
+                environment={"no_proxy": "corp.example"},
+            )
+            return await use(replace(indexes, **changes))  # type: ignore[arg-type]
+
+    return asyncio.run(main())
+
+
+def opened(indexes: Indexes, *named: str) -> Mirror:
+    mirror = indexes.mirror(named)
+    assert mirror is not None
+    return mirror
+
+
+async def told(mirror: Mirror, file: str, index: str = "", **headers: str) -> httpx.Response:
+    url = mirror.address(index).removeprefix("sparse+")
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return await client.get(f"{url}{file}", headers=headers)
+
+
+def test_each_file_is_asked_for_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return serving(request)
+
+    async def use(indexes: Indexes) -> list[int]:
+        async with opened(indexes) as mirror:
+            mirror.fetch([("", "demo"), ("", "gone"), ("elsewhere", "demo")])
+            files = ["config.json", "de/mo/demo", "de/mo/demo", "go/ne/gone", "go/ne/gone"]
+            found = [await told(mirror, file) for file in files]
+            assert found[0].json().items() >= OPEN.items()
+            etag = found[1].headers["ETag"]
+            again = await told(mirror, "de/mo/demo", **{"If-None-Match": etag})
+            assert not mirror.trouble
+            return [each.status_code for each in (*found, again)]
+
+    assert using(tmp_path, use, answer) == [200, 200, 200, 404, 404, 304]
+    files = ("config.json", "de/mo/demo", "go/ne/gone")
+    assert sorted(asked) == [f"{CRATES_IO}{file}" for file in files]
+
+
+def test_what_was_read_before_is_not_asked_for_again(tmp_path: Path) -> None:
+    seen = {f"{CRATES_IO}de/mo/demo": b"seen\n", f"{CRATES_IO}go/ne/gone": None}
+
+    async def use(indexes: Indexes) -> list[tuple[int, bytes]]:
+        async with opened(indexes) as mirror:
+            found = [await told(mirror, file) for file in ("de/mo/demo", "go/ne/gone")]
+            return [(each.status_code, each.content) for each in found]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise AssertionError(request.url)
+
+    assert using(tmp_path, use, answer, seen=seen) == [(200, b"seen\n"), (404, b"")]
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("de/mo/demo", httpx.Response(500)),
+        ("de/mo/demo", httpx.Response(401)),
+        ("config.json", httpx.Response(404)),
+        ("config.json", httpx.Response(200, content=b"[")),
+        ("config.json", httpx.Response(200, json=[])),
+        ("config.json", httpx.Response(200, json={**OPEN, "auth-required": True})),
+    ],
+)
+def test_what_cannot_be_had_is_trouble_and_not_asked_for_again(
+    tmp_path: Path, path: str, answer: httpx.Response
+) -> None:
+    """R15: nobody takes it for an answer of the registry."""
+
+    async def use(indexes: Indexes) -> int:
+        async with opened(indexes) as mirror:
+            found = await told(mirror, path)
+            assert f"{CRATES_IO}{path}" in mirror.trouble
+        assert indexes.mirror([]) is None
+        return found.status_code
+
+    assert using(tmp_path, use, lambda _: answer) == 502
+
+
+def test_only_files_of_the_indexes_are_served(tmp_path: Path) -> None:
+    """R36"""
+
+    async def use(indexes: Indexes) -> list[int]:
+        async with opened(indexes) as mirror:
+            origin = mirror.address("").removeprefix("sparse+").removesuffix("0/")
+            async with httpx.AsyncClient(trust_env=False) as client:
+                paths = ("", "1/config.json", "0/", "0/a//b", "0/%2e%2e/x", "0/x?y=z", "x/demo")
+                return [(await client.get(f"{origin}{path}")).status_code for path in paths]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise AssertionError(request.url)
+
+    assert using(tmp_path, use, answer) == [404] * 7
+
+
+def test_cargo_is_told_where_everything_is(tmp_path: Path) -> None:
+    async def use(indexes: Indexes) -> None:
+        async with opened(indexes, CORP, f"sparse+{CRATES_IO}") as mirror:
+            assert {"", CORP} <= {*mirror.names}
+            pairs = dict(
+                argument.split("=", 1)
+                for option, argument in zip(*[iter(mirror.arguments())] * 2, strict=True)
+                if option == "--config"
+            )
+            of_corp = {key for key, value in pairs.items() if json.loads(value) == CORP}
+            assert of_corp == {"source.releasekit-of-1.registry"}
+            assert json.loads(pairs["source.crates-io.replace-with"]) == "releasekit-0"
+            assert json.loads(pairs["source.releasekit-0.registry"]) == mirror.address("")
+            assert json.loads(pairs["source.releasekit-of-1.replace-with"]) == "releasekit-1"
+            assert json.loads(pairs["source.releasekit-1.registry"]) == mirror.address(CORP)
+            # Two names of one index lead to one mirror of it.
+            assert mirror.address(f"sparse+{CRATES_IO}") == mirror.address("")
+            assert mirror.environment["no_proxy"] == "corp.example,127.0.0.1"
+            assert mirror.environment["NO_PROXY"] == "127.0.0.1"
+            assert (await told(mirror, "de/mo/demo", CORP)).status_code == 200
+
+    using(tmp_path, use)
+
+
+@pytest.mark.parametrize(
+    "named", ["https://github.com/corp/index", "registry+https://x.example", "sparse+http://x.org"]
+)
+def test_an_index_of_another_kind_is_left_to_cargo(tmp_path: Path, named: str) -> None:
+    """R37"""
+
+    async def use(indexes: Indexes) -> Mirror | None:
+        assert replace(indexes, crates_io="").mirror([]) is None
+        return indexes.mirror([named])
+
+    assert using(tmp_path, use) is None
+
+
+@pytest.mark.parametrize(
+    ("cargo", "crates_io"),
+    [
+        (CargoConfig(registries={}), "https://index.crates.io/"),
+        (CargoConfig(registries={}, replaced=True, stand_in=CORP), "https://corp.example/index/"),
+        (CargoConfig(registries={}, replaced=True), ""),  # by a directory of vendored sources
+    ],
+)
+def test_crates_io_is_where_cargo_looks_for_it(
+    tmp_path: Path, cargo: CargoConfig, crates_io: str
+) -> None:
+    config = fakes.config(tmp_path)
+    taken = snapshot({"CARGO_HOME": str(tmp_path)})
+    credentials = Credentials(taken, mask=lambda _: None)
+    services = replace(
+        fakes.services(config, None), environment=taken.environment, credentials=credentials
+    )
+    found = Indexes.of(cargo, config, services, {})
+    assert (found.crates_io, found.home) == (crates_io, tmp_path)
+
+
+def test_nothing_is_left_of_what_cargo_has_kept(tmp_path: Path) -> None:
+    """R25, R52: and nothing else is touched."""
+    registry = tmp_path / "registry"
+
+    async def use(indexes: Indexes) -> None:
+        async with opened(indexes) as mirror:
+            config = (await told(mirror, "config.json")).content
+            for kind in ("index", "cache", "src"):
+                for name in ("127.0.0.1-ours", "127.0.0.1-other", "index.crates.io-1"):
+                    (registry / kind / name).mkdir(parents=True)
+            (registry / "index" / "127.0.0.1-ours" / "config.json").write_bytes(config)
+            (registry / "index" / "127.0.0.1-other" / "config.json").write_text("{}")
+            (registry / "index" / "127.0.0.1-link").symlink_to(tmp_path)
+
+    using(tmp_path, use)
+    left = {f"{path.parent.name}/{path.name}" for path in registry.glob("*/*")}
+    kept = ("127.0.0.1-other", "index.crates.io-1")
+    assert left == {
+        "index/127.0.0.1-link",
+        *(f"{kind}/{name}" for kind in ("index", "cache", "src") for name in kept),
+    }
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"POST /a HTTP/1.1\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+        b"GET /a HTTP/1.1\r\n" + b"x" * 70_000,
+        b"GET /a",
+        b"",
+    ],
+)
+def test_whoever_says_anything_else_is_hung_up_on(said: bytes) -> None:
+    """R40"""
+
+    async def answer(path: str) -> tuple[int, bytes]:
+        raise AssertionError(path)
+
+    async def main() -> bytes:
+        async with Loopback(answer) as server:
+            host, _, port = server.origin.removeprefix("http://").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(said)
+            writer.write_eof()
+            try:
+                return await reader.read()
+            except ConnectionResetError:  # it hung up before it had read everything
+                return b""
+            finally:
+                writer.close()
+
+    assert asyncio.run(main()) == b""
+
+
+def test_where_no_server_can_be_started_nothing_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R46"""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise OSError("no sockets here")
+
+    async def use(indexes: Indexes) -> None:
+        mirror = opened(indexes)
+        monkeypatch.setattr(asyncio, "start_server", refuse)
+        with pytest.raises(OSError, match="no sockets here"):
+            await mirror.__aenter__()
+        assert mirror.group.is_closed
+
+    using(tmp_path, use)
+
+
+def test_a_client_that_stays_keeps_nobody_waiting() -> None:
+    """R46"""
+
+    async def answer(path: str) -> tuple[int, bytes]:
+        return 200, path.encode()
+
+    async def main() -> None:
+        async with Loopback(answer) as server:
+            host, _, port = server.origin.removeprefix("http://").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /x HTTP/1.1\r\n\r\n")
+            assert (await reader.readuntil(b"/x")).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert await reader.read() == b""
+        writer.close()
+        with pytest.raises(OSError, match=r".*"):
+            await asyncio.open_connection(host, int(port))
+
+    asyncio.run(main())
+
+
+def test_a_client_that_does_not_listen_keeps_nobody_waiting() -> None:
+    """R51: what it was not told yet is let go."""
+    body = b"x" * 50_000_000
+    told = asyncio.Event()
+
+    async def answer(_path: str) -> tuple[int, bytes]:
+        told.set()
+        return 200, body
+
+    async def main() -> None:
+        async with Loopback(answer) as server:
+            host, _, port = server.origin.removeprefix("http://").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET /x HTTP/1.1\r\n\r\n")
+            await told.wait()
+        assert len(await reader.read()) < len(body)
+        writer.close()
+
+    asyncio.run(main())
+
+
+LOCK = """
+version = 4
+
+[[package]]
+name = "ours"
+version = "1.0.0"
+dependencies = ["far", "near 1.0.0", "odd 2.0.0 (registry+https://other.example/index)"]
+
+[[package]]
+name = "private"
+version = "1.0.0"
+dependencies = ["ours", "unneeded"]
+
+[[package]]
+name = "near"
+version = "1.0.0"
+source = "registry+https://github.com/rust-lang/crates.io-index"
+dependencies = ["deep"]
+
+[[package]]
+name = "deep"
+version = "0.1.0"
+source = "sparse+https://corp.example/index"
+
+[[package]]
+name = "odd"
+version = "2.0.0"
+source = "registry+https://other.example/index"
+
+[[package]]
+name = "unneeded"
+version = "1.0.0"
+source = "registry+https://github.com/rust-lang/crates.io-index"
+"""
+
+
+def test_a_lock_file_says_what_is_needed() -> None:
+    found = lock_file.needed(LOCK.encode(), ["near", "odd", "new", "private"])
+    assert found == {("", "near"), (CORP, "deep")}
+
+
+@pytest.mark.parametrize(
+    "lock", [b"", b"package = 1", b"[[package]]\nname = 1", b"package = [1]", b"[", b"\xff"]
+)
+def test_another_file_says_nothing(lock: bytes) -> None:
+    """R40"""
+    assert lock_file.needed(lock, ["ours"]) == set()
+
+
+def packaged(tmp_path: Path, script: str, *needs: Need) -> tuple[BuildFailed, Sequence[str]]:
+    """What becomes of a crate with a cargo that runs `script`, and how it was called each time."""
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n{script}\n')
+    program.chmod(0o755)
+    manifest = tmp_path / "a" / "Cargo.toml"
+    manifest.parent.mkdir()
+    crate = Crate(
+        name="a",
+        version="1.0.0",
+        manifest=manifest,
+        workspace=tmp_path,
+        publish=None,
+        needs=needs,
+    )
+    (tmp_path / "Cargo.lock").write_text(LOCK)
+
+    async def use(indexes: Indexes) -> Mapping[str, object]:
+        environment = {"PATH": f"{program.parent}:/usr/bin:/bin"}
+        async with Processes(environment=environment) as processes:
+            packager = Packager(
+                processes=processes,
+                crates={"a": crate},
+                edges={"a": []},
+                scratch=tmp_path / "scratch",
+                logs=fakes.logs(tmp_path),
+                environment={},
+                indexes=indexes,
+            )
+            return await packager.package({"a": tmp_path / "built"})
+
+    error = using(tmp_path, use)["a"]
+    assert isinstance(error, BuildFailed)
+    return error, (tmp_path / "calls").read_text().splitlines()
+
+
+def test_what_fails_with_a_mirror_is_tried_without(tmp_path: Path) -> None:
+    """R16: a crate is refused for what cargo says of it and of the registry, not of us."""
+    script = (
+        'case "$*" in *--config*) echo "error: of the mirror" >&2; exit 101;; esac\n'
+        'echo "error: of cargo" >&2; exit 101'
+    )
+    error, calls = packaged(tmp_path, script)
+    assert str(error) == "cargo:a could not be packaged: of cargo"
+    assert ["--config" in call for call in calls] == [True, False]
+
+
+def test_what_a_mirror_cannot_hold_is_packaged_without_one(tmp_path: Path) -> None:
+    need = Need(
+        name="b", path=None, requirement="^1", kind="normal", registry="https://git.example/index"
+    )
+    _, calls = packaged(tmp_path, "exit 101", need)
+    assert ["--config" in call for call in calls] == [False]
+
+
+def test_a_mirrored_call_is_enough_where_it_succeeds(tmp_path: Path) -> None:
+    error, calls = packaged(tmp_path, "exit 0")
+    assert "No such file" in str(error)  # this cargo has left no crate behind
+    assert ["--config" in call for call in calls] == [True]
+
+
+def test_what_was_packaged_is_shown_beside_what_there_is(tmp_path: Path) -> None:
+    """In the index of the release and in no other; of what it has by that version, ours counts."""
+    ours = CrateFile(
+        manifest={
+            "package": {"name": "demo", "version": "1.0.0"},
+            "dependencies": {"far": "1", "near": {"version": "2", "registry-index": CORP}},
+        },
+        readme=None,
+    )
+    there = [
+        {"name": "demo", "vers": version, "cksum": "cd" * 32} for version in ("1.0.0", "2.0.0")
+    ]
+    seen: dict[str, bytes | None] = {}
+
+    async def use(indexes: Indexes) -> None:
+        indexes.packaged(ours, "ab" * 32)
+        mirror = indexes.mirror([CORP], home=CORP)
+        assert mirror is not None
+        async with mirror:
+            line = (await told(mirror, "de/mo/demo", CORP)).json()
+            assert (line["vers"], line["cksum"]) == ("1.0.0", "ab" * 32)
+            assert {need["name"]: need["registry"] for need in line["deps"]} == {
+                "far": "https://github.com/rust-lang/crates.io-index",
+                "near": CORP,
+            }
+            assert (await told(mirror, "de/mo/demo")).status_code == 404
+        page = f"{CORP.removeprefix('sparse+')}/de/mo/demo"
+        for body in (b"".join(json.dumps(each).encode() + b"\n" for each in there), b"{"):
+            seen[page] = body
+            mirror = indexes.mirror([CORP], home=CORP)
+            assert mirror is not None
+            async with mirror:
+                text = (await told(mirror, "de/mo/demo", CORP)).text
+            if body == b"{":
+                assert text == "{"
+            else:
+                lines = [json.loads(each) for each in text.splitlines()]
+                assert lines == [there[1], {**line, "cksum": "ab" * 32}]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_config = request.url.path.endswith("/config.json")
+        return httpx.Response(200, json=OPEN) if is_config else absent()
+
+    using(tmp_path, use, answer, seen=seen)
+
+
+def test_what_needs_a_crate_that_could_not_be_packaged_is_not_tried(tmp_path: Path) -> None:
+    """R6: whichever call of cargo it was that said so."""
+    crates = {
+        name: Crate(
+            name=name,
+            version="1.0.0",
+            manifest=tmp_path / name / "Cargo.toml",
+            workspace=tmp_path,
+            publish=None,
+            needs=(),
+        )
+        for name in "abc"
+    }
+    (tmp_path / "cargo").write_text("")
+    (tmp_path / "cargo").chmod(0o755)
+
+    async def main() -> Mapping[str, object]:
+        async with Processes(environment={"PATH": str(tmp_path)}) as processes:
+            packager = Packager(
+                processes=processes,
+                crates=crates,
+                edges={"a": ["b"], "b": ["c"], "c": []},
+                scratch=tmp_path / "scratch",
+                logs=fakes.logs(tmp_path),
+                environment={},
+                lost={"c": BuildFailed("cargo:c: no", hint="Read the log.")},
+            )
+            return await packager.package({"a": tmp_path / "built"})
+
+    error = asyncio.run(main())["a"]
+    assert isinstance(error, BuildFailed)
+    assert str(error) == ("cargo:a could not be packaged: c, which it needs, could not be packaged")
+    assert error.hint == "Read the log."
+
+
+def needing(name: str, *needs: str) -> Package:
+    dependencies = tuple(Dependency(on=PackageId("cargo", need)) for need in needs)
+    made = fakes.package(name)
+    return replace(made, id=PackageId("cargo", name), dependencies=dependencies)
+
+
+def test_what_needs_nothing_is_packaged_first_and_ever_more_after_it() -> None:
+    chain = [needing("c0"), *(needing(f"c{n}", f"c{n - 1}") for n in range(1, 20))]
+    lone = needing("lone", "elsewhere")
+    chunks = chunks_of([*chain, lone])
+    assert chunks == [
+        ["c0", "lone"],
+        [f"c{n}" for n in range(1, 5)],
+        [f"c{n}" for n in range(5, 13)],
+        [f"c{n}" for n in range(13, 20)],
+    ]
+    wide = [needing(f"w{n}") for n in range(60)]
+    assert [len(chunk) for chunk in chunks_of(wide)] == [16, 32, 12]
+    assert chunks_of([needing("one")]) == [["one"]]
+    assert chunks_of([]) == []
+    ring = [needing("a", "b"), needing("b", "a")]
+    assert chunks_of(ring) == [["a", "b"]]
+
+
+def chunks_of(packages: Sequence[Package]) -> list[list[str]]:
+    return [[package.id.name for package in chunk] for chunk in chunked(packages)]
