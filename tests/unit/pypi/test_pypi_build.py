@@ -711,32 +711,32 @@ def test_a_worker_that_cannot_start_fails_the_package(
 
 
 @pytest.mark.parametrize(
-    ("installer", "pip", "create", "install"),
+    ("installer", "with_pip", "create", "install"),
     [
         (
             Installer(uv="/bin/uv"),
-            False,
+            "",
             "/bin/uv venv --no-project --clear --python PYTHON /e",
             "/bin/uv pip install --python /e/bin/python -r /r",
         ),
         (
             Installer(),
-            True,
+            "BASE",
             "PYTHON -I -m venv --clear --without-pip /e",
-            "PYTHON -I -m pip --python /e/bin/python install -r /r",
+            "BASE -I -m pip --python /e/bin/python install -r /r",
         ),
         (
             Installer(),
-            False,
+            "",
             "PYTHON -I -m venv --clear /e",
             "/e/bin/python -I -m pip install -r /r",
         ),
     ],
 )
 def test_environments_are_made_by_uv_or_else_by_venv_and_pip(
-    monkeypatch: pytest.MonkeyPatch, installer: Installer, *, pip: bool, create: str, install: str
+    monkeypatch: pytest.MonkeyPatch, installer: Installer, with_pip: str, create: str, install: str
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if pip else None)
+    monkeypatch.setattr(environment, "python_with_pip", lambda: with_pip)
     monkeypatch.setattr(sys, "executable", "PYTHON")
     commands = installer.commands(Path("/e"), Path("/r"))
     assert [" ".join(argv) for argv in commands] == [create, install]

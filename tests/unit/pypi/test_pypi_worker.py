@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -311,6 +312,33 @@ def test_a_build_can_be_cancelled_and_none_outlives_the_requests(root: Path) -> 
     assert answers == [{"id": 1, "error": "its build was killed by SIGKILL"}]
 
 
+@pytest.mark.parametrize("backend", worker.BEFOREHAND)
+def test_what_is_imported_beforehand_is_there(
+    monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """By the worker, before it has forked the first build; never for a backend of the tree."""
+    names = worker.BEFOREHAND[backend]
+    kept = {name: sys.modules[name] for name in sys.modules if name.startswith("hatchling")}
+    for name in kept:
+        monkeypatch.delitem(sys.modules, name)
+    imported: list[set[str]] = []
+
+    class Begun(worker.Build):
+        def __init__(self, *_: object, **__: object) -> None:
+            imported.append(sys.modules.keys() & names)
+            self.fd = os.open(os.devnull, os.O_RDONLY)
+
+    monkeypatch.setattr(worker, "Build", Begun)
+    monkeypatch.setattr(gc, "freeze", list)
+    with selectors.SelectSelector() as selector:
+        monkeypatch.setattr(selector, "register", lambda *_: None)
+        server = worker.Server(-1, -1)
+        for in_tree in (["backend"], []):
+            server._take({"backend": backend, "backend_path": in_tree}, selector)
+            os.close(server._builds.popitem()[0])
+    assert imported == [set(), set(names)]
+
+
 def test_what_builds_import_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     frozen: list[bool] = []
@@ -319,7 +347,7 @@ def test_what_builds_import_is_imported_once(monkeypatch: pytest.MonkeyPatch) ->
     assert "colorsys" in sys.modules
     worker._warm_up([])
     worker._warm_up(["colorsys"])
-    assert frozen == [True, True]
+    assert frozen == [True]
     assert worker._reusable({"colorsys", "__main__", "conftest", "builtins"}) == ["colorsys"]
 
 

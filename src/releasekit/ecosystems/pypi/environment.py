@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib.util
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.pypi import worker
+from releasekit.ecosystems.pypi.pips import python_with_pip
 from releasekit.ecosystems.shared.jsonlines import conversation
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.state.lock_order import Kind, turn
@@ -63,10 +63,10 @@ class Installer:
         if self.uv:
             create = [self.uv, "venv", "--no-project", "--clear", "--python", python]
             install = [self.uv, "pip", "install", "--python", inside]
-        elif importlib.util.find_spec("pip"):
-            # Our own pip serves: to put one into each environment takes two seconds.
+        elif with_pip := python_with_pip():
+            # To put one into each environment takes two seconds.
             create = [python, "-I", "-m", "venv", "--clear", "--without-pip"]
-            install = [python, "-I", "-m", "pip", "--python", inside, "install"]
+            install = [with_pip, "-I", "-m", "pip", "--python", inside, "install"]
         else:
             create = [python, "-I", "-m", "venv", "--clear"]
             install = [inside, "-I", "-m", "pip", "install"]

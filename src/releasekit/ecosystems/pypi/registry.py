@@ -15,7 +15,7 @@ from releasekit.aio import uncancellable
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.distribution import form_of
-from releasekit.ecosystems.shared.answers import all_stored
+from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_side
 from releasekit.ecosystems.shared.login import pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import PlanError, Transient
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.pypi.distribution import Form
+    from releasekit.ecosystems.pypi.sending import Send
     from releasekit.host.contents import Contents
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
@@ -40,6 +41,8 @@ _INDEXES: Final = {
     "https://upload.pypi.org/legacy/": "https://pypi.org/simple/",
     "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",
 }
+# Of a package, on average: the usual sdist and wheel.
+FILES_AT_ONCE: Final = 2
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
 
@@ -79,9 +82,12 @@ class PackageIndex:
         self._login = login.login_for(config, services, endpoints.upload)
         self.check_credentials = self._login.check
         self._user = login.user_of(config, self._login)
-        # A package takes one upload slot and has several files. With as many requests as slots
-        # there are never more than `concurrency` uploads under way, however one counts them.
-        self._slots = asyncio.Semaphore(config.concurrency)
+        # A package takes one upload slot, and its files go out side by side; with one slot there
+        # is one request at a time.
+        self._one_by_one = config.concurrency == 1
+        self._slots = asyncio.Semaphore(
+            1 if self._one_by_one else FILES_AT_ONCE * config.concurrency
+        )
         self._unknown: set[str] = set()
 
     @property
@@ -141,17 +147,25 @@ class PackageIndex:
             # Beside the loop, and never left behind with a descriptor closed under it. One after
             # the other, so that with one upload at a time every run is the same.
             forms = [await uncancellable(asyncio.to_thread(form_of, file)) for file in files]
-            await all_stored(
+            sends = [
                 self._store(package, file, form, token)
                 for file, form in zip(files, forms, strict=True)
-            )
+            ]
+            if self.is_pypi or self._one_by_one:
+                await first_alone(sends)
+            else:
+                await side_by_side(sends)
 
-    async def _store(self, package: Package, file: Contents, form: Form, token: Secret) -> None:
-        response = await self._post(file, form, token)
-        if says_token_is_stale(response) and self._login.renew(token):
-            response = await self._post(file, form, await self._login.get(package))
+    def _store(self, package: Package, file: Contents, form: Form, token: Secret) -> Send:
         what = f"{package}: {file.artifact.filename}"
-        self._server.accept(response, what)
+
+        async def store() -> bool:
+            response = await self._post(file, form, token)
+            if says_token_is_stale(response) and self._login.renew(token):
+                response = await self._post(file, form, await self._login.get(package))
+            return self._server.accept(response, what)
+
+        return store
 
     async def _post(self, file: Contents, form: Form, token: Secret) -> httpx.Response:
         request = self._server.http.build_request(
@@ -168,6 +182,7 @@ class PackageIndex:
             headers={"Authorization": self._basic(token)},
             timeout=UPLOAD_TIMEOUT,
         )
+        request.stream = Gathered(request.stream)
         async with self._slots:
             return await self._server.send(request)
 

@@ -25,11 +25,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 # Their hooks keep nothing from one call to the next, so that sdist and wheel can share a process;
 # it saves a third of the time. All others get a process for each hook, as pip and build do it.
 REENTRANT = frozenset({"hatchling.build", "uv_build", "flit_core.buildapi"})
+
+# What the first builds would import, each of those that begin together, and the worker once more.
+# Only of a backend that is known to do nothing else when it is imported.
+BEFOREHAND: dict[str, tuple[str, ...]] = {
+    "hatchling.build": (
+        "hatchling.build",
+        "hatchling.builders.sdist",
+        "hatchling.builders.wheel",
+        "hatchling.metadata.core",
+        "hatchling.plugin.manager",
+    ),
+}
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -83,6 +95,8 @@ class Server:
         if "cancel" in request:
             self.kill(request["cancel"])
             return
+        if not request["backend_path"]:
+            _warm_up(BEFOREHAND.get(request["backend"], ()))
         build = Build(request, close=self._answers)
         self._builds[build.fd] = build
         selector.register(build.fd, selectors.EVENT_READ)
@@ -176,14 +190,14 @@ def _reusable(names: set[str]) -> list[str]:
     )
 
 
-def _warm_up(names: list[str]) -> None:
-    for name in names:
-        if name not in sys.modules:
-            try:
-                importlib.import_module(name)
-            except Exception:  # noqa: BLE001, S112 - third-party code, and only an optimisation
-                continue
-    if names:
+def _warm_up(names: Sequence[str]) -> None:
+    new = [name for name in names if name not in sys.modules]
+    for name in new:
+        try:
+            importlib.import_module(name)
+        except Exception:  # noqa: BLE001, S112 - third-party code, and only an optimisation
+            continue
+    if new:
         # A collection in a child would copy every page it shares with this process.
         # https://docs.python.org/3/library/gc.html#gc.freeze
         gc.freeze()
