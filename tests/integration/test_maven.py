@@ -222,7 +222,12 @@ def test_a_killed_run_is_finished_by_the_next(
     )
     patience = time.monotonic() + 120
     jar = maven_server.files / f"com/example/acme/acme-http/{VERSION}/acme-http-{VERSION}.jar"
-    while not jar.exists() and time.monotonic() < patience:
+    journal = workspace / ".releasekit" / "journal.jsonl"
+
+    def built() -> int:
+        return journal.read_text().count('"event":"built"') if journal.exists() else 0
+
+    while not (jar.exists() and built() == len(NEEDS)) and time.monotonic() < patience:
         time.sleep(0.05)
     kill(killed, workspace)
     logs = sorted((workspace / ".releasekit" / "logs").rglob("build-maven-*.log"))

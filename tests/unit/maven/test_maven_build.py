@@ -29,6 +29,9 @@ ERROR = (
 )
 
 
+WHERE = "/w s/.releasekit/work/maven/at./sources/a/src/main/java/A.java:[3,1] ';' expected"
+
+
 def a_package(root: Path, name: str = "a") -> Package:
     write(root / "pom.xml", gav("top") + modules("a", "b"))
     for each in ("a", "b"):
@@ -41,7 +44,23 @@ def a_package(root: Path, name: str = "a") -> Package:
     [
         ("a", (ERROR,), "could not be built: Compilation failure"),
         ("b", (ERROR,), "was not built: a failed before it"),
+        (
+            "a",
+            (f"{ERROR}: Compilation failure: ", f"[ERROR] {WHERE}", "[ERROR] /w/B.java:[1,1] no"),
+            "could not be built: Compilation failure: a/src/main/java/A.java:[3,1] ';' expected",
+        ),
+        (
+            "a",
+            (ERROR, f"[ERROR] {WHERE}", "[ERROR] -> [Help 1]"),
+            "could not be built: Compilation failure: a/src/main/java/A.java:[3,1] ';' expected",
+        ),
+        (
+            "a",
+            (ERROR.replace("Compilation failure", "There are test failures."), "[ERROR] Please"),
+            "could not be built: There are test failures.",
+        ),
         ("b", ("[ERROR] The POM is broken",), "`mvn` ended with 1"),
+        ("b", (), "`mvn` ended with 1"),
     ],
 )
 def test_why_a_package_was_not_built(
@@ -146,6 +165,8 @@ done
 mkdir -p "$into/g/a/1.0" "$into/g/b/1.0"
 cp a/pom.xml "$into/g/a/1.0/a-1.0.pom"
 cp b/pom.xml "$into/g/b/1.0/b-1.0.pom"
+page="<metadata><versioning><versions><version>1.0</version></versions></versioning></metadata>"
+for name in a b; do echo "$page" > "$into/g/$name/maven-metadata.xml"; done
 echo "$@" >&2
 """
 SIGNS = """
@@ -205,6 +226,42 @@ def test_a_maven_that_fails_may_have_built_some_of_it(tmp_path: Path) -> None:
     results = build_some(root, ("g:a", "g:b"), sign=True)
     assert not isinstance(results["g:a"], BuildFailed)
     assert "g:b: could not be built: why" in str(results["g:b"])
+
+
+def test_two_reactors_are_built_side_by_side(tmp_path: Path) -> None:
+    """Each on a copy of its own: either waits until the other one has its copy too."""
+    root = tmp_path.resolve()
+    a_reactor(root, "1.0")
+    meet = f"""
+pwd >> {root}/begun
+until [ "$(wc -l < {root}/begun)" = 2 ]; do sleep 0.01; done
+test -f pom.xml || exit 1
+for argument in "$@"; do
+  case $argument in -DaltDeploymentRepository=*) into=${{argument#*file://}} ;; esac
+done
+name=top; grep -q '>other<' pom.xml && name=other
+mkdir -p "$into/g/$name/1.0"
+cp pom.xml "$into/g/$name/1.0/$name-1.0.pom"
+"""
+    program(root / "mvn", meet)
+
+    async def main() -> list[Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]]:
+        environment = {"PATH": f"{root}:/usr/bin:/bin"}
+        options = Options(reactors=("r", "other"))
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
+            config = fakes.config(root)
+            services = fakes.services(config, processes)
+            workspace = await Maven(config, options, services).discover(root)
+            wanted = [p for p in workspace.packages if p.id.name in {"g:top", "g:other"}]
+            builds = [
+                workspace.build(batch, lambda package: root / "into" / package.id.name)
+                for batch in workspace.batches(wanted)
+            ]
+            return list(await asyncio.gather(*builds))
+
+    for results in asyncio.run(main()):
+        for result in results.values():
+            assert not isinstance(result, BuildFailed), result
 
 
 def test_one_that_cannot_be_signed_fails(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from releasekit.ecosystems.maven import Options
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -35,11 +36,17 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def upload(server: Server, root: Path, artifacts: tuple[Artifact, ...], place: str = URL) -> None:
+def upload(
+    server: Server,
+    root: Path,
+    artifacts: tuple[Artifact, ...],
+    place: str = URL,
+    **options: object,
+) -> None:
     async def use(target: Target, package: Package) -> None:
         await target.registry.upload(package, artifacts)
 
-    using(server, root, use, place=place, max_retries=0)
+    using(server, root, use, place=place, max_retries=0, ecosystem_tables={"maven": options})
 
 
 def lookup(server: Server, root: Path, place: str = URL) -> Published | None:
@@ -53,9 +60,9 @@ def test_the_checksums_of_the_pom_come_last(root: Path) -> None:
     server = Server()
     upload(server, root, built(root))
     assert server.puts.index(JAR) < server.puts.index(POM) < server.puts.index(METADATA)
-    assert server.puts.index(METADATA) < server.puts.index(f"{POM}.md5")
-    assert server.puts[-1] == f"{POM}.sha1"
-    assert len(server.puts) == len(set(server.puts)) == 3 * 5
+    assert server.puts.index(JAR) < server.puts.index(f"{JAR}.sha1") < server.puts.index(METADATA)
+    assert server.puts[-3:] == [METADATA, f"{METADATA}.sha1", f"{POM}.sha1"]
+    assert len(server.puts) == len(set(server.puts)) == 3 * 2
     sent = next(
         request
         for request in server.requests
@@ -74,7 +81,7 @@ def test_a_repository_that_refuses_to_be_read_is_told_of_by_the_pom(root: Path) 
         async def __call__(self, request: httpx.Request) -> httpx.Response:
             return httpx.Response(401)
 
-    with pytest.raises(Denied, match=r"a-1\.0\.pom\.sha1: HTTP 401"):
+    with pytest.raises(Denied, match=r"a-1\.0\.pom: HTTP 401"):
         lookup(Private(), root)
 
 
@@ -96,23 +103,127 @@ def test_a_look_that_fails_leaves_no_request_under_way(root: Path) -> None:
             await target.registry.lookup(package)
         assert not under_way
 
+    built(root)
     using(Slow(), root, use, max_retries=0)
+
+
+def asked(server: Server) -> list[str]:
+    """Method and name of each request, in order."""
+    return [f"{it.method} {it.url.path.rpartition('/')[2]}" for it in server.requests]
+
+
+def test_one_request_tells_that_a_version_is_not_there(root: Path) -> None:
+    server = Server()
+    assert lookup(server, root) is None
+    assert asked(server) == ["GET a-1.0.pom"]
 
 
 def test_what_was_built_here_tells_which_files_there_are(root: Path) -> None:
     """Nobody else's sources are asked for; without a build, they are."""
 
-    def asked() -> set[str]:
+    def names() -> set[str]:
         server = Server()
-        assert lookup(server, root) is None
-        return {request.url.path.rpartition("/")[2] for request in server.requests}
+        server.files[POM] = b"a"
+        assert lookup(server, root) is not None
+        return {request.rpartition(" ")[2] for request in asked(server)}
 
     both = {"a-1.0-sources.jar.sha1", "a-1.0-javadoc.jar.sha1"}
-    assert asked() >= both
+    assert names() >= both
     built(root)
-    assert not asked() & both
+    assert not names() & both
     built(root, "a-1.0-sources.jar")
-    assert asked() & both == {"a-1.0-sources.jar.sha1"}
+    assert names() & both == {"a-1.0-sources.jar.sha1"}
+
+
+def test_a_release_takes_no_more_requests_than_it_has_to(root: Path) -> None:
+    """Of each file: one that finds nothing, its own, its checksum's, and one that confirms it."""
+    server, artifacts = Server(), built(root, "a-1.0.pom", "a-1.0.jar", "a-1.0.jar.asc")
+    upload(server, root, artifacts)
+    assert sorted(asked(server)) == sorted(
+        [
+            *("HEAD a-1.0.pom", "HEAD a-1.0.jar", "HEAD a-1.0.jar.asc"),
+            *("PUT a-1.0.pom", "PUT a-1.0.jar", "PUT a-1.0.jar.asc"),
+            *("PUT a-1.0.pom.sha1", "PUT a-1.0.jar.sha1"),
+            *("GET maven-metadata.xml", "PUT maven-metadata.xml", "PUT maven-metadata.xml.sha1"),
+        ]
+    )
+    server.requests.clear()
+    published = lookup(server, root)
+    assert published is not None
+    assert published.files.keys() == {artifact.filename for artifact in artifacts}
+    assert sorted(asked(server)) == [
+        "GET a-1.0.jar.asc",
+        "GET a-1.0.jar.sha1",
+        "GET a-1.0.pom.sha1",
+    ]
+
+
+def test_a_repository_that_replaces_nothing_is_not_asked_before(root: Path) -> None:
+    """R17, R21: what it refuses is compared."""
+
+    class Immutable(Server):
+        async def __call__(self, request: httpx.Request) -> httpx.Response:
+            if request.headers.get("If-None-Match") == "*" and request.url.path in self.files:
+                self.requests.append(request)
+                return httpx.Response(412)
+            return await super().__call__(request)
+
+    server, artifacts = Immutable(), built(root)
+    upload(server, root, artifacts, immutable=True)
+    assert not [request for request in asked(server) if request.startswith("HEAD")]
+    assert len(server.puts) == 3 * 2
+
+    del server.files[f"{POM}.sha1"], server.files[f"{JAR}.sha1"]
+    upload(server, root, artifacts, immutable=True)
+    assert server.puts[-1] == f"{POM}.sha1"
+    assert f"{JAR}.sha1" in server.files
+
+    server = Immutable()
+    server.files[JAR] = b"theirs"
+    with pytest.raises(Rejected, match=r"holds a-1\.0\.jar with sha256:"):
+        upload(server, root, artifacts, immutable=True)
+    assert POM not in server.files
+
+
+def test_further_checksums_are_sent_on_request(root: Path) -> None:
+    """Those that Gradle sends, with sha1 as the last of each file."""
+    server, artifacts = Server(), built(root)
+    upload(server, root, artifacts, checksums=["sha1", "md5", "sha256", "sha512"])
+    assert len(server.puts) == len(set(server.puts)) == 3 * 5
+    assert server.puts[-1] == f"{POM}.sha1"
+    for artifact in artifacts:
+        for algorithm, digest in artifact.digests.items():
+            path = f"{HOME}/1.0/{artifact.filename}.{algorithm}"
+            assert server.files[path] == digest.encode()
+
+
+@pytest.mark.parametrize("value", ["sha1", ["md5"], ["sha1", "crc32"], [1]])
+def test_checksums_that_cannot_be_used_are_named(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"\[maven\] checksums is"):
+        Options.from_table({"checksums": value})
+
+
+def test_a_file_beside_a_whole_release_is_added(root: Path) -> None:
+    """R21: the version is listed already, and nothing of it is sent again."""
+    server, artifacts = Server(), built(root, "a-1.0.pom", "a-1.0.jar", "a-1.0-linux.jar")
+    upload(server, root, artifacts[:2])
+    server.requests.clear()
+    upload(server, root, artifacts[2:])
+    linux = f"{HOME}/1.0/a-1.0-linux.jar"
+    assert server.puts == [linux, f"{linux}.sha1"]
+
+
+def test_a_jar_without_its_checksum_gets_it(root: Path) -> None:
+    """R21: the upload that brought it ended between the two."""
+    server, artifacts = Server(), built(root)
+    server.answer("PUT", f"{JAR}.sha1", httpx.ReadError("reset"))
+    with pytest.raises(Transient):
+        upload(server, root, artifacts)
+    published = lookup(server, root)
+    assert published is None or "a-1.0.jar" not in published.files
+    upload(server, root, artifacts)
+    assert server.files[f"{JAR}.sha1"].decode() == artifacts[1].digests["sha1"]
+    assert server.puts.count(JAR) == 1
 
 
 def test_an_upload_that_was_cut_off_is_completed(root: Path) -> None:
@@ -143,8 +254,9 @@ def test_somebody_elses_release_needs_no_checksums(root: Path) -> None:
     assert published.complete
     assert all(digest.startswith("sha256:") for digest in published.files.values())
     assert published.url == f"{URL}/g/a/1.0/"
-    upload(server, root, built(root))
-    assert [path for path in server.puts if path in {POM, JAR, METADATA}] == []
+    with pytest.raises(Rejected, match=r"holds a-1\.0\.pom with sha256:"):
+        upload(server, root, built(root))
+    assert not server.puts
 
 
 def test_what_else_was_built_here_is_looked_for(root: Path) -> None:
@@ -164,7 +276,6 @@ def test_what_else_was_built_here_is_looked_for(root: Path) -> None:
         ("war", ["a-1.0.pom", "a-1.0.war"], True),
         ("maven-plugin", ["a-1.0.pom", "a-1.0.jar"], True),
         ("unheard-of", ["a-1.0.pom", "a-1.0.jar"], True),
-        ("jar", ["a-1.0.jar"], False),
     ],
 )
 def test_complete_is_the_pom_with_its_main_artifact(
@@ -188,21 +299,42 @@ def test_complete_is_the_pom_with_its_main_artifact(
         httpx.Response(403, text="Not enough permissions to overwrite artifact"),
     ],
 )
-def test_a_file_that_came_meanwhile_is_accepted(root: Path, answer: httpx.Response) -> None:
+def test_a_file_that_came_meanwhile_is_compared(root: Path, answer: httpx.Response) -> None:
+    """R17"""
+
     class Beside(Server):
         """Somebody else is a little faster."""
 
+        theirs = b"theirs"
+
         async def __call__(self, request: httpx.Request) -> httpx.Response:
             if request.method == "PUT" and request.url.path == JAR:
-                self.files[JAR] = b"theirs"
+                self.files[JAR] = self.theirs
             return await super().__call__(request)
 
+    artifacts = built(root)
     server = Beside()
     server.answer("PUT", JAR, answer)
-    upload(server, root, built(root))
-    assert POM in server.files
-    assert server.files[JAR] == b"theirs"
-    assert f"{JAR}.sha1" not in server.files
+    with pytest.raises(Rejected, match=r"holds a-1\.0\.jar with sha256:"):
+        upload(server, root, artifacts)
+    assert server.files == {JAR: b"theirs"}
+
+    server = Beside()
+    server.theirs = artifacts[1].path.read_bytes()
+    server.answer("PUT", JAR, answer)
+    upload(server, root, artifacts)
+    assert server.puts[-1] == f"{POM}.sha1"
+    assert f"{JAR}.sha1" in server.files
+
+
+def test_a_file_that_is_said_to_be_there_and_not_shown_is_a_doubt(root: Path) -> None:
+    """R16"""
+    server = Server()
+    server.answer("PUT", JAR, httpx.Response(412))
+    with pytest.raises(Transient, match="does not show it") as caught:
+        upload(server, root, built(root))
+    assert caught.value.ambiguous
+    assert POM not in server.puts
 
 
 def test_a_webdav_server_gets_the_directories_it_lacks(root: Path) -> None:
@@ -349,6 +481,7 @@ def test_a_page_that_is_no_metadata_is_never_replaced(root: Path, page: bytes) -
 
 def test_a_checksum_that_is_none_is_a_doubt(root: Path) -> None:
     server = Server()
+    built(root)
     server.files[f"{POM}.sha1"] = b"<html>Please log in</html>"
     with pytest.raises(Transient, match="not a checksum"):
         lookup(server, root)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
-from releasekit.config.tables import OptionTable, mapping
+from releasekit.config.tables import OptionTable, mapping, strings
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
@@ -39,6 +39,22 @@ def _properties(key: str, value: object) -> dict[str, str]:
     return properties
 
 
+# sha1 comes last, to prove that the others are there. Maven looks for it first.
+# https://maven.apache.org/resolver/about-checksums.html
+CHECKSUMS: Final = ("md5", "sha256", "sha512", "sha1")
+PROOF: Final = "sha1"
+
+
+def _checksums(key: str, value: object) -> tuple[str, ...]:
+    names = strings(key, value)
+    if (names and PROOF not in names) or not set(names) <= set(CHECKSUMS):
+        raise ValueError(
+            'Write "sha1", which Maven and Gradle check, and with it any of "md5", "sha256" and '
+            '"sha512": checksums = ["sha1", "md5"].'
+        )
+    return tuple(dict.fromkeys(names))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
     """`reactors` are directories with a pom.xml, relative to the workspace's root; empty for the
@@ -52,7 +68,9 @@ class Options(OptionTable):
     "user-managed" publishes by a request of its own what a portal has found to be in order;
     "automatic" leaves that to the portal. `stage` is the input of that name, for Maven alone; what
     a portal stages waits for a person, whatever `publishing` says. `repository` is where it becomes
-    visible.
+    visible. `checksums` are those that a repository gets of each file, a request for each; a portal
+    and a directory get all there are. One that is `immutable` refuses to replace what it has, so
+    that nobody has to look before each file is sent.
     """
 
     ECOSYSTEM: ClassVar[str] = "maven"
@@ -71,6 +89,8 @@ class Options(OptionTable):
     publishing: Literal["user-managed", "automatic"] = "user-managed"
     stage: Literal["", "auto", "always", "never"] = ""
     repository: str = ""
+    checksums: Annotated[tuple[str, ...], _checksums] = (PROOF,)
+    immutable: bool = False
 
 
 DECLARATION: Final = EcosystemDeclaration(

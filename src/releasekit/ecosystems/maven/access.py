@@ -21,7 +21,7 @@ from releasekit.model import Published
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from pathlib import Path, PurePosixPath
 
     from releasekit.config.config import Config
@@ -104,34 +104,51 @@ class Reader:
         self._state = state_directory
 
     async def lookup(self, package: Package) -> Published | None:
-        """The files of a release by their checksums: the POM, the main artifact, and whatever else
-        was built here; where nothing was, sources and documentation.
+        """The files of a release: the POM, the main artifact, and whatever else was built here;
+        where nothing was, sources and documentation.
+
+        Where nothing was built here, the POM decides: nobody finds a version without one. What an
+        upload has left of such a version, the next upload finds.
         """
-        pom = layout.pom_name(package)
         ours = self._built(package)
-        wanted = (pom, *layout.main_names(package), *ours)
-        usual = () if ours else layout.usual_names(package)
-        files = await self.held(package, wanted, usual)
-        if pom in ours and files.get(pom) == _sha256(durable.read_file(ours[pom])):
-            # A POM of ours without its checksums: the upload that brought it never ended.
-            del files[pom]
+        main = layout.main_names(package)
+        if ours:
+            known = main if ours.keys().isdisjoint(main) else ()
+            names = dict.fromkeys((layout.pom_name(package), *known, *ours), True)
+            files = await self._shown(package, names)
+            await asyncio.to_thread(_drop_unfinished, files, ours)
+        else:
+            files = await self._found(package)
         if not files:
             return None
         complete = layout.is_complete(package, files)
         url = f"{self._server.at(str(layout.version_directory(package)))}/"
         return Published(files=files, complete=complete, url=url)
 
-    async def held(
-        self, package: Package, wanted: Iterable[str], usual: Iterable[str] = ()
-    ) -> dict[str, str]:
-        """Those of the files that are there, with a digest: the checksum beside each, or else, of
-        the `wanted` ones, that of its bytes.
+    async def _found(self, package: Package) -> dict[str, str]:
+        pom = layout.pom_name(package)
+        page = await self.get(package, layout.version_directory(package) / pom)
+        if page is None:
+            return {}
+        names = dict.fromkeys(layout.main_names(package), True)
+        names |= dict.fromkeys(layout.usual_names(package), False)
+        return {pom: _sha256(page)} | await self._shown(package, names)
+
+    async def held(self, package: Package, names: Iterable[str]) -> dict[str, str]:
+        """Those of the files that are there, with a digest; one request for each that is not."""
+
+        async def digest_of(name: str) -> str:
+            if await self.is_absent(layout.version_directory(package) / name):
+                return ""
+            return await self._digest(package, name, whole=True)
+
+        return await _by_name(names, digest_of)
+
+    async def _shown(self, package: Package, names: Mapping[str, bool]) -> dict[str, str]:
+        """As `held`: of what is there with its checksum, one request for each. Those that are not
+        wanted as a `whole` count as absent without it.
         """
-        names = {**dict.fromkeys(wanted, True), **dict.fromkeys(usual, False)}
-        digests = await gather_all(
-            self._digest(package, name, whole=whole) for name, whole in names.items()
-        )
-        return {name: digest for name, digest in zip(names, digests, strict=True) if digest}
+        return await _by_name(names, lambda name: self._digest(package, name, whole=names[name]))
 
     async def get(
         self, package: Package, path: PurePosixPath, *, max_bytes: int = MAX_BYTES
@@ -156,16 +173,17 @@ class Reader:
         return {**login, "Cache-Control": "no-cache, max-age=0"}
 
     async def _digest(self, package: Package, name: str, *, whole: bool) -> str:
-        """Empty where there is none."""
+        """That of the checksum beside it, else that of its bytes; empty where there is none."""
         path = layout.version_directory(package) / name
-        page = await self.get(package, path.with_name(f"{name}.sha1"))
-        if page is not None:
-            try:
-                return f"sha1:{layout.parse_checksum(page)}"
-            except ValueError as error:
-                raise Transient(
-                    f"{package}: {name}.sha1 on {self._server.url} is {error}"
-                ) from error
+        if layout.has_checksums(name):
+            page = await self.get(package, path.with_name(f"{name}.sha1"))
+            if page is not None:
+                try:
+                    return f"sha1:{layout.parse_checksum(page)}"
+                except ValueError as error:
+                    raise Transient(
+                        f"{package}: {name}.sha1 on {self._server.url} is {error}"
+                    ) from error
         data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None
         return "" if data is None else await asyncio.to_thread(_sha256, data)
 
@@ -177,3 +195,21 @@ class Reader:
 
 def _sha256(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+async def _by_name(
+    names: Iterable[str], digest_of: Callable[[str], Awaitable[str]]
+) -> dict[str, str]:
+    names = tuple(names)
+    digests = await gather_all(map(digest_of, names))
+    return {name: digest for name, digest in zip(names, digests, strict=True) if digest}
+
+
+def _drop_unfinished(files: dict[str, str], ours: Mapping[str, Path]) -> None:
+    """A file of ours without its checksum: the upload that brought it never ended. Blocks."""
+    for name, path in ours.items():
+        if layout.has_checksums(name) and files.get(name, "").startswith("sha256:"):
+            with durable.reading(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if files[name] == f"sha256:{digest}":
+                del files[name]

@@ -11,10 +11,13 @@ import contextlib
 import re
 import shutil
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven import layout, pin
+from releasekit.aio import uncancellable
+from releasekit.ecosystems.directory import read_page
+from releasekit.ecosystems.maven import layout, metadata, pin
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged, write_new
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host import durable
@@ -37,44 +40,79 @@ SOURCES: Final = f"{PLUGINS}:maven-source-plugin:3.3.1:jar-no-fork"
 JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
 _LEFT_OUT: Final = frozenset({".git", "node_modules", NAME})
 _ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): (?P<why>.*)")
+_MARK: Final = "[ERROR] "
+# Where a build finds its sources, which nobody else does.
+_COPY: Final = re.compile(r"^/.*/work/maven/at[^/]*/sources/")
 _MAX_REASON: Final = 300
 _MAX_LINE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """`projects` are all of the workspace at `root`, by name."""
+    """Of the reactor at `top`; `projects` are all of the workspace at `root`, by name."""
 
     root: Path
+    top: Path
     projects: Mapping[str, PomProject]
     config: Config
     options: Options
     services: Services
 
+    @property
+    def work(self) -> Path:
+        """Of its own, because reactors are built side by side."""
+        # No name of a directory holds a "/", so no two reactors share one.
+        name = self.top.relative_to(self.root).as_posix().replace("+", "++").replace("/", "+-")
+        return self.config.state_directory / "work" / "maven" / f"at{name}"
+
+    @property
+    def staging(self) -> Path:
+        """What Maven deploys into."""
+        return self.work / "staged"
+
     async def build(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
-        """Packages of one reactor, the files of each into a directory of its own."""
-        top = self.projects[packages[0].id.name].top
-        where = top.relative_to(self.root)
-        work = self.config.state_directory / "work" / "maven"
-        copy, staging = work / "sources" / where, work / "staged"
-        await asyncio.to_thread(self._prepare, top, copy, work)
+        """Packages of this reactor, the files of each into a directory of its own."""
         log = self.services.logs.fresh("build", packages[0].id)
         try:
-            failure = await self._run(packages, copy, staging, log=log.path)
+            failure = await self.run(packages, log)
             return {
-                package.id: await asyncio.to_thread(collect, package, staging, into(package))
-                or not_built(package, failure, log)
-                for package in packages
+                package.id: await self.taken(package, into, failure, log) for package in packages
             }
         finally:
-            await asyncio.to_thread(_cleared, work)
+            await self.clear()
 
-    def _prepare(self, top: Path, copy: Path, work: Path) -> None:
+    async def run(self, packages: Sequence[Package], log: Log) -> CommandFailed | None:
+        """One mvn, on a copy; one that fails may have built some of the packages all the same."""
+        copy = self.work / "sources" / self.top.relative_to(self.root)
+        await asyncio.to_thread(self._prepare, copy)
+        processes = self.services.processes
+        command = [self._command(packages[0], copy), *self._arguments(packages)]
+        env = processes.passing(self.options.pass_env)
+        try:
+            await processes.run(command, cwd=copy, env=env, log=log.path)
+        except CommandFailed as error:
+            return error
+        return None
+
+    async def taken(
+        self, package: Package, into: Into, failure: CommandFailed | None, log: Log
+    ) -> Built:
+        """What was deployed of a package, out of the staging directory."""
+        # A mvn that was killed may have left half of a deployment.
+        if failure is not None and not await asyncio.to_thread(is_deployed, package, self.staging):
+            return not_built(package, failure, log)
+        found = await asyncio.to_thread(collect, package, self.staging, into(package))
+        return found or not_built(package, failure, log)
+
+    async def clear(self) -> None:
+        await uncancellable(asyncio.to_thread(_cleared, self.work))
+
+    def _prepare(self, copy: Path) -> None:
         """A copy of the reactor whose POMs leave nothing open.
 
         No `target` of an earlier build gets into a release, and none is left in the tree.
         """
-        durable.remove_tree(work)
+        durable.remove_tree(self.work)
         state = self.config.state_directory
 
         def left_out(directory: str, names: list[str]) -> set[str]:
@@ -82,6 +120,7 @@ class Builder:
             here = Path(directory)
             return {n for n in names if n in _LEFT_OUT | built or here / n == state}
 
+        top = self.top
         shutil.copytree(top, copy, symlinks=True, ignore=left_out)
         for project in self.projects.values():
             if project.top == top and project.pom.path.is_relative_to(top):
@@ -92,19 +131,6 @@ class Builder:
                     # A link in the sources is one in the copy too.
                     durable.remove_tree(path)
                     write_new(path, filled)
-
-    async def _run(
-        self, packages: Sequence[Package], copy: Path, staging: Path, *, log: Path
-    ) -> CommandFailed | None:
-        """One mvn; one that fails may have built some of the packages all the same."""
-        processes = self.services.processes
-        command = [self._command(packages[0], copy), *self._arguments(packages, staging)]
-        env = processes.passing(self.options.pass_env)
-        try:
-            await processes.run(command, cwd=copy, env=env, log=log)
-        except CommandFailed as error:
-            return error
-        return None
 
     def _command(self, package: Package, copy: Path) -> str:
         command = self.options.command
@@ -119,10 +145,9 @@ class Builder:
             )
         return found
 
-    def _arguments(self, packages: Sequence[Package], staging: Path) -> list[str]:
+    def _arguments(self, packages: Sequence[Package]) -> list[str]:
         options = self.options
-        top = self.projects[packages[0].id.name].top
-        others = {name for name, project in self.projects.items() if project.top == top}
+        others = {name for name, project in self.projects.items() if project.top == self.top}
         wanted = [package.id.name for package in packages]
         arguments = ["--batch-mode", "--no-transfer-progress", "--fail-at-end", *options.args]
         arguments += [f"-D{name}={value}" for name, value in options.properties.items()]
@@ -133,13 +158,33 @@ class Builder:
         arguments += options.goals
         arguments += [SOURCES] if options.sources else []
         arguments += [JAVADOC] if options.javadoc else []
-        return [*arguments, DEPLOY, f"-DaltDeploymentRepository=releasekit::{staging.as_uri()}"]
+        return [
+            *arguments,
+            DEPLOY,
+            f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}",
+        ]
 
 
 def _cleared(work: Path) -> None:
     """The next build does it again, where something is in the way."""
     with contextlib.suppress(OSError):
         durable.remove_tree(work)
+        work.parent.rmdir()
+
+
+def is_deployed(package: Package, staging: Path) -> bool:
+    """Whether all of its files are there; blocks. Maven lists a version after its last file.
+
+    https://github.com/apache/maven-resolver (BasicRepositoryConnector.put: artifacts, then
+    metadata)
+    """
+    pom = staging / layout.version_directory(package) / layout.pom_name(package)
+    # What lists it may be half written, and a build may leave links anywhere.
+    with contextlib.suppress(OSError, ValueError):
+        page = read_page(staging / layout.artifact_directory(package) / layout.METADATA)
+        listed = page is not None and package.version in metadata.listed_versions(page)
+        return listed and durable.is_file(pom)
+    return False
 
 
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
@@ -188,11 +233,7 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
             f"{package.id}: the build deployed no {layout.pom_name(package)}",
             hint=f"A profile or a plugin may skip its deployment. {log.hint}",
         )
-    reasons = {
-        match["artifact"]: match["why"]
-        for line in failure.log
-        if (match := _ERROR.search(line[:_MAX_LINE]))
-    }
+    reasons = _reasons([line[:_MAX_LINE] for line in failure.log])
     why = reasons.get(layout.group_and_artifact(package)[1])
     if why is not None:
         text = f"could not be built: {why[:_MAX_REASON]}"
@@ -201,3 +242,22 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
     else:
         text = f"could not be built: {failure}"
     return BuildFailed(f"{package.id}: {text}", log=failure.log, hint=log.hint)
+
+
+def _reasons(lines: Sequence[str]) -> dict[str, str]:
+    """By project. A compiler's errors are in the lines that follow; the first of them tells most.
+
+    https://maven.apache.org/plugins/maven-compiler-plugin (CompilationFailureException)
+    """
+    reasons = {}
+    for line, following in pairwise([*lines, ""]):
+        match = _ERROR.search(line)
+        if match is None:
+            continue
+        why = match["why"].strip()
+        detail = following.removeprefix(_MARK).strip()
+        if why.endswith((":", "failure")) and detail != following and detail[:2] != "->":
+            said = dict.fromkeys(why.rstrip(":").split(": "))
+            why = ": ".join([*said, _COPY.sub("", detail)])
+        reasons[match["artifact"]] = why
+    return reasons

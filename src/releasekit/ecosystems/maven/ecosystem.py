@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from releasekit.aio import gather_all
+from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.maven import discover, layout, pin
 from releasekit.ecosystems.maven.build import Builder, overlaid
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.ecosystems.maven.running import RunningBuild
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.ecosystems.maven.workspace import load_projects
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
 
 
-@dataclass(frozen=True, slots=True)
-class Maven:
-    """Implements `interface.Ecosystem`."""
+class Maven(Resource):
+    """Implements `interface.Ecosystem`; its group has a task for each reactor that is built."""
 
-    config: Config
-    options: Options
-    services: Services
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
+        super().__init__(together=True)
+        self.config = config
+        self.options = options
+        self.services = services
 
     async def discover(self, root: Path) -> MavenWorkspace:
         found = await asyncio.to_thread(load_projects, root, self.options)
@@ -56,6 +58,7 @@ class MavenWorkspace:
     projects: Mapping[str, PomProject]
     root: Path
     maven: Maven
+    running: dict[Path, RunningBuild] = field(default_factory=dict, compare=False)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         key = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml").key
@@ -65,6 +68,22 @@ class MavenWorkspace:
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """One for each reactor."""
         return batched(packages, lambda package: self.projects[package.id.name].top)
+
+    def singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """Each alone, though one mvn builds those of a reactor: they are there one after the other.
+
+        Not where manifests are pinned, which lasts as long as the build of a batch; nor where there
+        is one slot, because mvn would run on beside what is done with each.
+        """
+        config, group = self.maven.config, self.maven.group
+        if config.pin == "exact" or config.build_concurrency == 1 or not group.is_open:
+            return self.batches(packages)
+        for batch in self.batches(packages):
+            wanted = [each for each in batch if not each.prebuilt or self._lacks(each)]
+            if len(wanted) > 1:
+                builder = self._builder(wanted)
+                self.running[builder.top] = RunningBuild(builder, wanted, group)
+        return [[package] for package in packages]
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return await self._signed(packages, await self._built(packages, into))
@@ -87,12 +106,18 @@ class MavenWorkspace:
         return not layout.is_complete(package, names) or not wanted - {""} <= names
 
     async def _built(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
-        maven = self.maven
-        builder = Builder(self.root, self.projects, maven.config, maven.options, maven.services)
+        builder = self._builder(packages)
+        running = self.running.get(builder.top)
         try:
+            if running is not None and len(packages) == 1 and running.has(packages[0]):
+                return {packages[0].id: await running.take(packages[0], into)}
             return await builder.build(packages, into)
         except BuildFailed as error:
             return {package.id: error for package in packages}
+
+    def _builder(self, packages: Sequence[Package]) -> Builder:
+        maven, top = self.maven, self.projects[packages[0].id.name].top
+        return Builder(self.root, top, self.projects, maven.config, maven.options, maven.services)
 
     async def _signed(
         self, packages: Sequence[Package], built: Mapping[PackageId, Built]

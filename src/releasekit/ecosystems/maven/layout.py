@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.directory import misnamed
+from releasekit.ecosystems.maven import CHECKSUMS
 from releasekit.ecosystems.shared.documents import known_digest
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 METADATA: Final = "maven-metadata.xml"
-# sha1 comes last, to prove that the others are there. Maven looks for it first.
-# https://maven.apache.org/resolver/about-checksums.html
-ALGORITHMS: Final = ("md5", "sha256", "sha512", "sha1")
+ALGORITHMS: Final = CHECKSUMS
 # Packagings whose main artifact is a jar; any other one is taken for an extension.
 # https://maven.apache.org/ref/3.9.9/maven-core/artifact-handlers.html, and the packagings of
 # widely used plugins.
@@ -91,6 +90,14 @@ def is_complete(package: Package, held: Collection[str]) -> bool:
 
 def is_checksum(filename: str) -> bool:
     return filename.rpartition(".")[2] in ALGORITHMS
+
+
+def has_checksums(filename: str) -> bool:
+    """Whether clients look for checksums beside it; a signature proves more than they would.
+
+    https://maven.apache.org/resolver/configuration.html (omitChecksumsForExtensions)
+    """
+    return not filename.endswith(".asc")
 
 
 def parse_checksum(page: bytes) -> str:

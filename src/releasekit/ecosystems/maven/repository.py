@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven import layout, metadata
+from releasekit.ecosystems.maven import PROOF, layout, metadata
 from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.maven.collections import make_collections
 from releasekit.ecosystems.shared.answers import all_stored
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.maven import Options
     from releasekit.host.contents import Contents
     from releasekit.model import Artifact, Package
 
@@ -38,13 +40,15 @@ _CHUNK: Final = 1024 * 1024
 class Repository:
     """Implements `interface.Registry`."""
 
-    def __init__(self, url: str, *, config: Config, services: Services) -> None:
+    def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
         self._server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
         self.url = str(self._server.url)
         self._login = login_for(config, services.credentials, url)
         self.check_credentials = self._login.check
         self._reader = Reader(self._server, self._login, config.state_directory)
         self.lookup = self._reader.lookup
+        self._checksums = options.checksums
+        self._looks_first = not options.immutable
         # A package takes one upload slot and has many files: with as many requests as slots there
         # are never more than `concurrency` uploads under way.
         self._slots = asyncio.Semaphore(config.concurrency)
@@ -53,61 +57,87 @@ class Repository:
         """The POM is the last of the files to be sent, and its checksums come last of all, after
         the metadata: they prove that the rest is there, wherever an upload was interrupted.
 
-        What is there already is not sent again, because a plain file server would replace it.
+        What is there already is not sent again, because a plain file server would replace it; and
+        beside other bytes, nothing is sent at all, or no POM where only the server looks first.
         """
-        held = await self._reader.held(package, [artifact.filename for artifact in artifacts])
-        pom = layout.pom_name(package)
-        for is_pom in (False, True):
-            await all_stored(
-                self._store(package, artifact, held.get(artifact.filename))
-                for artifact in artifacts
-                if (artifact.filename == pom) is is_pom
-            )
+        held: Mapping[str, str] = {}
+        if self._looks_first:
+            held = await self._reader.held(package, [artifact.filename for artifact in artifacts])
+        for artifact in artifacts:
+            self._refuse_others(package, artifact, held.get(artifact.filename))
+        new = [artifact for artifact in artifacts if artifact.filename not in held]
+        name = layout.pom_name(package)
+        await all_stored(self._store(package, each) for each in new if each.filename != name)
+        beside = [
+            self._put_checksums(package, layout.path_for(package, each.filename), each.digests)
+            for each in artifacts
+            if each.filename != name and layout.has_checksums(each.filename)
+        ]
+        pom = next((artifact for artifact in artifacts if artifact.filename == name), None)
+        if pom is None:
+            await all_stored(beside)
+            return
+        listed = _Listed(layout.artifact_directory(package) / layout.METADATA)
+        storing = [self._store(package, pom)] if pom in new else []
+        await all_stored([*beside, *storing, self._read(package, listed)])
+        await self._list(package, listed)
+        await self._put_checksums(package, layout.path_for(package, name), pom.digests)
 
-    async def _store(self, package: Package, artifact: Artifact, held: str | None) -> None:
-        """With its checksums, unless other bytes are there. `held` is the digest of what is."""
-        path = layout.path_for(package, artifact.filename)
-        if held is None:
-            with contents.opened(artifact) as file:
-                ours = await self._put(package, path, file)
-        else:
-            algorithm, _, digest = held.partition(":")
-            ours = artifact.digests.get(algorithm) == digest
-        if ours and artifact.filename == layout.pom_name(package):
-            await self._list(package)
-        if ours:
-            await self._put_checksums(package, path, artifact.digests)
+    def _refuse_others(self, package: Package, artifact: Artifact, held: str | None) -> None:
+        """`held` is the digest of what is there under its name."""
+        algorithm, _, digest = (held or "").partition(":")
+        if held and artifact.digests.get(algorithm) != digest:
+            raise Rejected(f"{package}: {self.url} holds {artifact.filename} with {held}")
 
-    async def _list(self, package: Package) -> None:
+    async def _store(self, package: Package, artifact: Artifact) -> None:
+        """Raises Rejected where other bytes came meanwhile."""
+        name = artifact.filename
+        with contents.opened(artifact) as file:
+            stored = await self._put(package, layout.path_for(package, name), file)
+        if not stored:
+            held = await self._reader.held(package, [name])
+            if name not in held:
+                raise Transient(
+                    f"{package}: {self.url} says that it has {name}, and does not show it",
+                    ambiguous=True,
+                )
+            self._refuse_others(package, artifact, held[name])
+
+    async def _read(self, package: Package, listed: _Listed) -> None:
+        listed.page = await self._reader.get(package, listed.path)
+
+    async def _list(self, package: Package, listed: _Listed) -> None:
         """Merge this version into the artifact's maven-metadata.xml."""
-        path = layout.artifact_directory(package) / layout.METADATA
-        known = await self._reader.get(package, path)
         try:
             # In a thread, because the page lists every version there has ever been.
             page = await asyncio.to_thread(
-                metadata.merged_page, known, package, now=datetime.now(UTC)
+                metadata.merged_page, listed.page, package, now=datetime.now(UTC)
             )
         except ValueError as error:
             raise Rejected(
-                f"{package}: {self.url}{path} is no metadata of Maven ({error})",
+                f"{package}: {self.url}{listed.path} is no metadata of Maven ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
             ) from error
         if page is not None:
-            await self._put(package, path, page, replace=True)
+            await self._put(package, listed.path, page, replace=True)
         # Even if it names the version already: the run that wrote it may have got no further.
-        page = page or known or b""
-        await self._put_checksums(package, path, digests(io.BytesIO(page), *layout.ALGORITHMS))
+        page = page or listed.page or b""
+        await self._put_checksums(package, listed.path, digests(io.BytesIO(page), *self._checksums))
 
     async def _put_checksums(
         self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
     ) -> None:
+        """sha1 comes last, to prove that the others are there; Maven and Gradle look for it first.
+
+        https://maven.apache.org/resolver/about-checksums.html
+        """
+
         def put(name: str) -> Coroutine[None, None, bool]:
             page = digests[name].encode()
             return self._put(package, path.with_name(f"{path.name}.{name}"), page, replace=True)
 
-        *others, last = layout.ALGORITHMS
-        await all_stored(put(name) for name in others)
-        await put(last)
+        await all_stored(put(name) for name in self._checksums if name != PROOF)
+        await put(PROOF)
 
     async def _put(
         self,
@@ -155,3 +185,11 @@ async def _chunks(file: Contents) -> AsyncIterator[bytes]:
     file.seek(0)
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk
+
+
+@dataclass(slots=True)
+class _Listed:
+    """The metadata of an artifact, as it was read last."""
+
+    path: PurePosixPath
+    page: bytes | None = None

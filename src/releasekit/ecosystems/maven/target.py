@@ -45,7 +45,7 @@ def target(
             f'releasekit.toml: [maven] stage = "always": {url} shows at once what it accepts',
             hint='Leave it out; or write api = "portal", if that is the address of one.',
         )
-    repository = Repository(url, config=config, services=services)
+    repository = Repository(url, options, config=config, services=services)
     return Discovery.joining(ecosystem, repository, _joined)
 
 
@@ -55,4 +55,12 @@ def _joined(
     deployment: Deployment | None = None,
     staging: Staging | None = None,
 ) -> Target:
-    return Target(found, there, deployment, prebuilt=MavenFiles(found), staging=staging)
+    return Target(
+        found,
+        there,
+        deployment,
+        prebuilt=MavenFiles(found),
+        staging=staging,
+        # One upload waits for all builds anyway.
+        singly=found.singly if deployment is None else None,
+    )
