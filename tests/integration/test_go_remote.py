@@ -15,6 +15,7 @@ from go_workspaces import REMOTE, Forge, built, deploy, forge, go_workspace, sho
 from integration.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
+from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
@@ -66,10 +67,12 @@ class Place:
         async with (
             Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
             http_client() as http,
+            Group() as group,
         ):
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
-            yield await discovery(ECOSYSTEMS["go"], config, services).discover(self.root)
+            opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
+            yield await opened.discover(self.root)
 
 
 @pytest.fixture

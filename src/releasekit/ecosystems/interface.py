@@ -243,7 +243,10 @@ class Target:
     whether its registry has no package of that name; None where that tells nobody anything. Without
     `prebuilt`, it has no files that could have been built elsewhere; without `staging`, its
     registry needs nobody to show what it accepts. It may take `shows_within_s` for that, where that
-    is longer than the time for a package.
+    is longer than the time for a package. `singly` takes the place of the workspace's `batches`
+    where nothing of another ecosystem is built: those that wait for one tool then take all slots.
+    Where it `builds_on_published` dependencies, the registry has to show those that another job
+    publishes before a dependent is built.
     """
 
     workspace: Workspace
@@ -257,6 +260,8 @@ class Target:
     prebuilt: Prebuilt | None = None
     staging: Staging | None = None
     shows_within_s: float = 0.0
+    singly: Callable[[Sequence[Package]], Sequence[Sequence[Package]]] | None = None
+    builds_on_published: bool = False
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

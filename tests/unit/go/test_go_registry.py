@@ -13,6 +13,7 @@ import pytest
 
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
+from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.go.objects import Bundle, Object
@@ -40,6 +41,7 @@ TAG = Object("tag", b"")
 class Place:
     root: Path
     forge: Forge
+    answers: Callable[[httpx.Request], httpx.Response] | None = None
 
     def run(
         self,
@@ -59,7 +61,7 @@ class Place:
         settings = str(self.forge.home / ".gitconfig")
         taken = snapshot({**os.environ, "GIT_CONFIG_GLOBAL": settings, "PATH": path})
         credentials = Credentials(taken, mask=lambda _: None)
-        transport = httpx.MockTransport(self.serve)
+        transport = httpx.MockTransport(self.answers or self.serve)
         logs = fakes.logs(config.state_directory)
 
         async def main() -> T:
@@ -68,9 +70,11 @@ class Place:
                 Processes(
                     environment=taken.environment, variables=fakes.TOOL_VARIABLES
                 ) as processes,
+                Group() as group,
             ):
                 services = Services(taken.environment, http, processes, credentials, logs)
-                found = await discovery(ECOSYSTEMS["go"], config, services).discover(self.root)
+                opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
+                found = await opened.discover(self.root)
                 packages = sorted(found.workspace.packages, key=lambda package: package.id)
                 return await use(found, packages)
 
@@ -86,6 +90,19 @@ class Place:
         if name.endswith(".info"):
             data = json.dumps(json.loads(data) | {"Time": "2020-02-02T02:02:02Z"}).encode()
         return httpx.Response(200, content=data)
+
+
+class Asked:
+    """What the proxy of a place was asked, and until when it has answers to nothing."""
+
+    def __init__(self, place: Place) -> None:
+        self.paths: list[str] = []
+        self.fetched = False
+        self.place = place
+
+    def serve(self, request: httpx.Request) -> httpx.Response:
+        self.paths.append(request.url.path.removeprefix("/github.com/acme/mono/"))
+        return self.place.serve(request) if self.fetched else httpx.Response(404)
 
 
 @pytest.fixture
@@ -252,3 +269,35 @@ def test_a_module_that_go_would_not_find_is_not_tagged(place: Place) -> None:
 
     with pytest.raises(Rejected, match="would not look for it in lone"):
         place.run(use)
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_what_was_pushed_together_is_asked_for_together(place: Place, fetched: bool) -> None:
+    """R1 R15: by requests that begin after the push, and each answers one look; an answer that does
+    not show everything answers none.
+    """
+    asked = Asked(place)
+    asked.fetched = fetched
+    changed = replace(place, answers=asked.serve)
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        assert [await target.registry.lookup(package) for package in packages] == [None] * 3
+        assert asked.paths == []
+        await deploy(target, packages, artifacts)
+        core = next(package for package in packages if short(package) == "core")
+        assert (await found(target, core)).complete == fetched
+        begun = {path.partition("/")[0] for path in asked.paths}
+        assert begun == {"core", "lone", "text"}
+        first = len([path for path in asked.paths if path.startswith("core/")])
+        assert first == (3 if fetched else 2)
+        asked.fetched = True
+        assert (await found(target, core)).complete
+        assert len([path for path in asked.paths if path.startswith("core/")]) == first + 3
+
+    async def found(target: Target, package: Package) -> Published:
+        published = await target.registry.lookup(package)
+        assert published is not None
+        return published
+
+    changed.run(use, proxy=PROXY)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
+from releasekit.aio import Resource
 from releasekit.ecosystems.go import objects, paths
 from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
@@ -12,7 +14,7 @@ from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
-from releasekit.errors import MissingCredentials, Rejected
+from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.host import contents
 from releasekit.host.files import repository_of
 from releasekit.model import Published
@@ -24,13 +26,19 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
-    from releasekit.model import Artifact, Package
+    from releasekit.model import Artifact, Package, PackageId
 
 
-class TagRegistry:
-    """Implements `interface.Registry` and `interface.Deployment`."""
+class TagRegistry(Resource):
+    """Implements `interface.Registry` and `interface.Deployment`.
+
+    Tags that were pushed together are looked up together, at once: a module is confirmed only after
+    those it needs, and a proxy that fetches each as it is asked would be waited for as many times
+    as they are deep.
+    """
 
     def __init__(self, config: Config, options: Options, services: Services) -> None:
+        super().__init__(together=True)
         url = config.registry_url("go", default=OFFICIAL)
         self._top = repository_of(config.root)
         self._processes = services.processes
@@ -38,6 +46,8 @@ class TagRegistry:
         self._proxy = Proxy(url, config, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         self._remote = Remote(options.remote, self._top or config.root, services)
+        # Begun after the push, for the next look at each.
+        self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
     def check_credentials(self) -> None:
         """Who may push is git's to know, and shows when it pushes."""
@@ -47,6 +57,15 @@ class TagRegistry:
             )
 
     async def lookup(self, package: Package) -> Published | None:
+        look = self._looks.pop(package.id, None)
+        if look is not None:
+            await asyncio.wait((look,))
+            found = None if look.cancelled() else look.result()
+            if found is not None and found.complete:
+                return found
+        return await self._look(package)
+
+    async def _look(self, package: Package) -> Published | None:
         oid = (await self._remote.tags()).get(self._tag(package))
         if oid is None:
             # Nothing is asked of a proxy that could remember the answer.
@@ -78,6 +97,13 @@ class TagRegistry:
         if missing:
             package = next(iter(release))
             await self._push(missing, what=str(package))
+            self._looks = {each.id: self.group.start(self._first_look(each)) for each in release}
+
+    async def _first_look(self, package: Package) -> Published | None:
+        """None also where that fails: whoever waits for the answer asks again."""
+        with contextlib.suppress(PackageError):
+            return await self._look(package)
+        return None
 
     async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
         """Raises Rejected for one that the go command would not find."""

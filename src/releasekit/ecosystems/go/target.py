@@ -26,7 +26,10 @@ def target(
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
     if directory is not None:
-        return Discovery.joining(Go(config, options, services, directory.lookup), directory)
+        ecosystem = Go(config, options, services, directory.lookup)
+        # The hash of a module covers the hashes of what it needs.
+        return Discovery.joining(ecosystem, directory, partial(Target, builds_on_published=True))
     tags = TagRegistry(config, options, services)
     ecosystem = Go(config, options, services, tags.lookup)
-    return Discovery.joining(ecosystem, tags, partial(Target, deployment=tags, whole=False))
+    target = partial(Target, deployment=tags, whole=False, builds_on_published=True)
+    return Discovery.joining(ecosystem, tags, target)

@@ -135,12 +135,14 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
     waits = [error.retry_after for error in transient if error.retry_after is not None]
     if all(isinstance(error, LeftAlone) for error in transient):
         left = LeftAlone(str(transient[0]), retry_after=max(waits, default=None))
-        left.asked_s = 0.0
+        left.asked_s, left.limited = 0.0, False
         return left
-    return Transient(
+    one = Transient(
         str(transient[0]),
         retry_after=max(waits, default=None),
         ambiguous=any(error.ambiguous for error in transient),
         crowded=any(error.crowded for error in transient),
         hint=transient[0].hint,
     )
+    one.limited = any(error.limited for error in transient)
+    return one

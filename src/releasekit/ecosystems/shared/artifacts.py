@@ -72,6 +72,20 @@ def staged(into: Path) -> Iterator[Path]:
                 folder.remove_tree(partial)
 
 
+@contextlib.asynccontextmanager
+async def staged_aside(into: Path) -> AsyncIterator[Path]:
+    """As `staged`, beside the loop: it waits for the disk."""
+    stage = staged(into)
+    partial = await uncancellable(asyncio.to_thread(stage.__enter__))
+    try:
+        yield partial
+    except BaseException as error:
+        raised = type(error), error, error.__traceback__
+        await uncancellable(asyncio.to_thread(stage.__exit__, *raised))
+        raise
+    await uncancellable(asyncio.to_thread(stage.__exit__, None, None, None))
+
+
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
     """Turn an OSError of the block into a BuildFailed."""
