@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +27,25 @@ def _key_of_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("machine")))
         yield
+
+
+# Thousands of runs of what other tests cover already; measuring their lines takes as long again.
+UNMEASURED = ("crash", "hostile", "simulation")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in UNMEASURED:
+            item.add_marker("no_cover")
+
+
+@pytest.fixture(autouse=True)
+def _children_of_the_unmeasured(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if request.node.get_closest_marker("no_cover"):
+        for name in [name for name in os.environ if name.startswith("COV")]:
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.declared import Declared
 from releasekit.config.levels import Levels
+from releasekit.config.rows import Rows
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
@@ -126,6 +127,10 @@ def config(root: Path, **changes: object) -> Config:
         "gate": "visible",
         "stage": "auto",
         "wait_for_approval_s": 0.0,
+        "wait_s": 0.0,
+        "results_directory": None,
+        "shards": Rows(),
+        "shard": None,
         "pin": "auto",
         "trusted_publishing": "auto",
         "registries": {},

@@ -83,6 +83,18 @@ def reachable(starts: Iterable[K], following: Callable[[K], Iterable[K]]) -> set
     return found
 
 
+def levels_above(edges: Mapping[K, Collection[K]]) -> dict[K, int]:
+    """How many names follow one another at most above each, by `edges` from each name to what it
+    depends on; those to names that are not among them, and those of cycles, do not count.
+    """
+    found = dict.fromkeys(edges, 0)
+    kept = {name: [on for on in needs if on in edges] for name, needs in edges.items()}
+    for name in reversed(_ordered(kept)):
+        for dependency in kept[name]:
+            found[dependency] = max(found[dependency], found[name] + 1)
+    return found
+
+
 def rings(edges: Mapping[K, Collection[K]]) -> list[set[K]]:
     """Names that depend on each other, all of one ring on all others of it; `edges` leads from
     each name to what it depends on.

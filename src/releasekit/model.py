@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.spent import RunSpent, Spent
+
 
 @dataclass(frozen=True, order=True, slots=True)
 class PackageId:
@@ -195,7 +197,8 @@ class PlannedPackage:
     nobody knows whether a run of ours has built them; `begun` says that it may have sent some of
     them. `published` is what the registry showed while planning. `fingerprint`
     is the sha256 (hex) of everything that makes this package what it is: version, dependencies,
-    manifest, registry. `staged` is where an earlier run has left it, to be approved.
+    manifest, registry. `staged` is where an earlier run has left it, to be approved. `shard` is the
+    part of its ecosystem that one of several jobs publishes, `2/4`; empty where that is not split.
     """
 
     package: Package
@@ -208,6 +211,7 @@ class PlannedPackage:
     claimed: tuple[Artifact, ...] = ()
     staged: Staged | None = None
     warnings: tuple[PackageWarning, ...] = ()
+    shard: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +223,9 @@ class Plan:
     and every package's fingerprint; it does not cover what the registries hold. `registries` maps
     each ecosystem to the URL its packages go to, `versions` ecosystem and canonical name to the
     version this workspace has, of packages outside the plan too. `notes` are sentences about what
-    to expect, of time for instance.
+    to expect, of time for instance. `foreign` are packages outside the plan that something in it
+    waits for, and that another job is going to publish; `behind` says of packages that have more
+    waiting behind them elsewhere than in the plan, how many one after the other.
     """
 
     packages: tuple[PlannedPackage, ...]
@@ -229,6 +235,8 @@ class Plan:
     registries: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    foreign: tuple[Package, ...] = ()
+    behind: Mapping[PackageId, int] = field(default_factory=dict)
 
     def edges(self) -> dict[PackageId, frozenset[PackageId]]:
         """In-plan dependencies of every planned package."""
@@ -265,7 +273,7 @@ class Outcome(StrEnum):
         return self is Outcome.PUBLISHED or self is Outcome.ALREADY_PUBLISHED
 
 
-Phase = Literal["build", "upload", "confirm", "approval", "follow-up"]
+Phase = Literal["build", "upload", "confirm", "approval", "follow-up", "wait"]
 
 
 class Node(NamedTuple):
@@ -325,6 +333,7 @@ class Result:
     spans: tuple[Span, ...] = ()
     warnings: tuple[PackageWarning, ...] = ()
     staged: Staged | None = None
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +342,7 @@ class Report:
 
     `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the
     packages that are never published. `registries` maps each ecosystem to the URL its packages go
-    to.
+    to. What was `spent` is known of runs of this version.
     """
 
     run_id: str
@@ -347,3 +356,4 @@ class Report:
     private: tuple[Package, ...] = ()
     edges: Mapping[PackageId, frozenset[PackageId]] = field(default_factory=dict)
     registries: Mapping[str, str] = field(default_factory=dict)
+    spent: RunSpent | None = None

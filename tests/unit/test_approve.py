@@ -92,6 +92,7 @@ def test_what_waits_is_approved_once_somebody_agrees(case: Case) -> None:
     assert case.run() == 0
     assert case.registry.approvals == ["core", "web"]
     assert "Approve 2 packages?" in case.out.getvalue()
+    assert case.out.getvalue().startswith("Comparing 2 packages with what was built\n")
     assert "Approved. pypi:acme waits for this elsewhere" in case.out.getvalue()
     assert list(case.directory.iterdir()) == [case.directory / "results.json"]
 
@@ -172,7 +173,9 @@ def test_stopped_in_the_middle_it_says_how_far_it_came(case: Case, command: str)
 
     case.registry = Stopped(held=case.registry.held, data=case.registry.data)
     assert case.run(command) == 130
-    assert "not decided" in case.out.getvalue()
+    told = case.out.getvalue()
+    assert "not decided" in told
+    assert "stopped while it was being decided" in told
 
 
 def test_nobody_is_logged_in(case: Case) -> None:

@@ -26,8 +26,10 @@ REPORT = (
     *(
         "warnings",
         "notices",
+        "spent_words",
         "summary",
         "plans",
+        "spent_rows",
         "results",
         "joined",
         "live",
@@ -59,7 +61,7 @@ STATE = (
 )
 CONFIG = (
     *("values", "declaration", "tables", "ecosystem", "inputs", "declared"),
-    *("levels", "file", "locations", "config", "choice"),
+    *("levels", "file", "locations", "rows", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.
 FOLDERS = tuple(folder.removeprefix("releasekit.ecosystems.") for folder in ecosystems.FOLDERS)
@@ -68,6 +70,7 @@ FOLDERS = tuple(folder.removeprefix("releasekit.ecosystems.") for folder in ecos
 HOUSE = (
     ("__init__",),
     ("errors",),
+    ("spent",),
     ("model",),
     ("aio",),
     ("priority",),
@@ -89,7 +92,10 @@ HOUSE = (
     ),
     ("host", *HOST),
     ("report", *REPORT),
-    ("http", "origins", "circuit", "body", "client", "download", "credentials", "identity"),
+    (
+        *("http", "origins", "circuit", "traffic", "body", "pool", "client", "download"),
+        *("credentials", "identity"),
+    ),
     ("state", *STATE),
     ("config", *CONFIG),
     (
@@ -105,10 +111,13 @@ HOUSE = (
     ),
     (
         *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
-        *("make", "file"),
+        *("make", "file", "shards"),
         *("changes", "warnings"),
     ),
-    ("release", "life", "delivery", "sources", "events", "polling", "phases", "release"),
+    (
+        *("release", "life", "delivery", "sources", "timesheet", "events", "lag", "polling"),
+        *("batches", "others", "foreign", "phases", "replay", "advice", "spending", "release"),
+    ),
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
         *("cli", "command_line", "interruption", "session", "recorded", "terminal", "approve"),

@@ -179,3 +179,12 @@ def test_what_is_published_keeps_no_jobs_together(tmp_path: Path) -> None:
         "cargo:measure"
     }
     assert [row["ecosystem"] for row in rows(plan)] == ["cargo", "npm", "pypi"]
+
+
+def test_jobs_that_wait_for_one_another_have_rows_of_their_own(tmp_path: Path) -> None:
+    found = json.loads(plan_outputs(plan_of(tmp_path, WHEEL), apart=True)["matrix"])["include"]
+    assert [(row["ecosystem"], row["packages"]) for row in found] == [
+        ("cargo", "measure\nunits"),
+        ("npm", "cli"),
+        ("pypi", "core\nmeasure"),
+    ]

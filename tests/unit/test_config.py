@@ -141,6 +141,18 @@ def test_a_configuration_file_with_too_long_a_name(root: Path) -> None:
     assert "File name too long; write less" in str(refusal(root, f"--config-file={'p' * 300}"))
 
 
+def test_the_results_directory_of_several_jobs_is_no_file(root: Path) -> None:
+    """R40: who never looks where the others are would wait for all of `wait`."""
+    (root.parent / "file").touch()
+    for given in ("file", "file/below"):
+        told = str(refusal(root, f"--results-directory={given}"))
+        assert told.startswith(f"--results-directory: {root.parent / 'file'} is a file")
+        assert told.endswith("; write the path of a directory")
+    flags = "--results-directory=shared/later"
+    assert config(root, flags).results_directory == root.parent / "shared/later"
+    assert config(root).results_directory is None
+
+
 def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
     found = config(root, file="registry = 'dir:registry'\nstate-directory = 'state'")
     assert found.registries == {name: Directory(root / "registry" / name) for name in ECOSYSTEMS}

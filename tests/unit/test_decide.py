@@ -99,7 +99,7 @@ def test_a_dependent_waits_until_everybody_sees_what_it_needs() -> None:
     story.registry.scans = 5
     assert set(states(story.approved()).values()) == {"approved"}
     assert story.registry.asked == {"core": 6, "api": 6}
-    assert story.said.count("npm:core: waiting until everybody sees it") == 1
+    assert story.said.count("npm:core: waiting until everybody sees it, for up to 1 h 0 min") == 1
 
 
 def test_a_dependent_need_not_wait_for_that() -> None:
@@ -176,6 +176,7 @@ def test_what_is_gone_for_good_was_rejected() -> None:
     assert "it was rejected, or the registry has dropped it" in endings["core"].reason
     assert "bumps the version" in endings["core"].hint
     assert story.took_s <= SCAN_S
+    assert any("core: it waits no more; watching for it" in line for line in story.said)
 
 
 @pytest.mark.parametrize("lost", [True, False])

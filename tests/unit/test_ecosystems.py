@@ -43,8 +43,8 @@ def test_who_where_and_the_rest_is_the_order_of_the_inputs() -> None:
 
 
 def test_declarations_are_quick_to_import() -> None:
-    """For --help and a mistyped flag need nothing else."""
-    code = "import sys, releasekit.ecosystems; print(*sys.modules)"
+    """For --help and a mistyped flag need nothing else, nor does the first line of a run."""
+    code = "import sys, releasekit.__main__; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     loaded = set(done.stdout.split())
     assert "releasekit.config.tables" in loaded

@@ -5,7 +5,35 @@ from pathlib import Path
 
 import pytest
 
+from releasekit.host import folder as folders
 from releasekit.host.folder import Folder
+
+
+@pytest.fixture(autouse=True, params=["at once", "name by name"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems other than Linux, and some sandboxes, know no call that opens a whole path."""
+    if request.param == "name by name":
+        monkeypatch.setattr(folders, "_SYSCALL", None)
+
+
+@pytest.mark.parametrize("way", ["link", "link/below", "real/../link/below", "real/last"])
+def test_a_link_to_what_is_there_is_not_followed(tmp_path: Path, way: str) -> None:
+    """R52"""
+    (tmp_path / "elsewhere" / "below").mkdir(parents=True)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    (tmp_path / "real" / "last").symlink_to("../elsewhere")
+    with pytest.raises(OSError, match="is a symbolic link"), Folder.reached(tmp_path / way):
+        pass
+
+
+def test_a_path_is_all_of_its_characters(tmp_path: Path) -> None:
+    """R52: C would take a NUL for its end."""
+    with pytest.raises(ValueError, match="null"), Folder.reached(tmp_path / "a\0b"):
+        pass
+    (tmp_path / "\udcff").mkdir()
+    with Folder.reached(tmp_path / "\udcff") as folder:
+        assert folder.names() == []
 
 
 @pytest.mark.parametrize("way", ["link", "link/below", "real/link/below"])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from releasekit.errors import Cycle, UnknownDependency
-from releasekit.graph import DependencyGraph, reachable, rings, without_cycles
+from releasekit.graph import DependencyGraph, levels_above, reachable, rings, without_cycles
 
 
 def test_order_has_dependencies_first_and_ties_by_name() -> None:
@@ -153,3 +153,9 @@ def test_soft_edges_are_kept_unless_they_close_a_cycle(
     DependencyGraph.from_edges(complete)  # raises Cycle
     for name, other in set(offered) - set(kept):
         assert name in reachable([other], complete.__getitem__)
+
+
+def test_how_many_follow_one_another_above_each() -> None:
+    edges = {"core": [], "text": ["core"], "cli": ["text", "core", "elsewhere"], "lone": []}
+    assert levels_above(edges) == {"core": 2, "text": 1, "cli": 0, "lone": 0}
+    assert levels_above({"a": ["b"], "b": ["a"]}) == {"a": 0, "b": 0}

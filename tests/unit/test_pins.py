@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from contextvars import Context
@@ -15,6 +16,7 @@ from releasekit.state.pins import EphemeralPin, recover
 from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 OLD = b"\xef\xbb\xbfdependencies = ['b>=1']\r\n# no newline at the end"
@@ -178,6 +180,27 @@ def test_pinned_bytes_are_never_taken_for_an_original(workspace: Workspace) -> N
         pass
     assert workspace.untouched(workspace.second)
     workspace.recover()
+    assert workspace.untouched(workspace.first)
+
+
+def test_a_set_that_is_given_back_meanwhile_is_not_mistaken_either(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R22: between the look at the manifests and the backup of what they were."""
+    earlier = workspace.pin(workspace.first)
+    Context().run(earlier.__enter__)  # by another task
+
+    @contextlib.contextmanager
+    def meanwhile() -> Iterator[None]:
+        earlier.close()
+        yield
+
+    monkeypatch.setattr(pins, "_SAVING", meanwhile())
+    with (
+        pytest.raises(StateError, match=r"a/pyproject\.toml: changed while it was being pinned"),
+        workspace.pin(workspace.first, data=b"other"),
+    ):
+        pass
     assert workspace.untouched(workspace.first)
 
 

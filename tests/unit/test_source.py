@@ -4,19 +4,22 @@ import asyncio
 import os
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fakes import package, plan
 from integration.tools import require_tool
 from releasekit.host.process import Processes
-from releasekit.plan.source import commit_of, head_of
+from releasekit.plan.source import Head, commit_of
 from releasekit.release.sources import Sources
 from workspaces import git
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from releasekit.host.process import Child
 
 
 @pytest.fixture
@@ -75,17 +78,94 @@ def test_outside_git_there_is_no_commit(tmp_path: Path) -> None:
     assert commit(tmp_path) == ""
 
 
-def test_the_head_is_the_commit_whatever_differs_from_it(repository: Path, tmp_path: Path) -> None:
+class Children(Processes):
+    """Those that were started to talk with."""
+
+    started: list[Child]
+
+    async def start(self, argv: Sequence[str], **rest: Any) -> Child:
+        child = await super().start(argv, **rest)
+        self.started = [*getattr(self, "started", ()), child]
+        return child
+
+
+def test_each_look_sees_the_commit_whatever_differs_from_it(repository: Path) -> None:
+    """R45: also one that a build makes, switches to, packs or replaces; all by one process."""
+
+    async def main() -> None:
+        async with Children(environment=dict(os.environ)) as processes:
+            head = Head(repository, processes)
+            first = await head.look()
+            assert first == git(repository, "rev-parse", "HEAD").strip()
+            (repository / "file").write_text("two\n")
+            assert await head.look() == first
+            for step in (
+                ("commit", "--quiet", "--all", "--message", "Second"),
+                ("pack-refs", "--all"),
+                ("commit", "--quiet", "--allow-empty", "--message", "Third"),
+                ("replace", "HEAD", "HEAD~1"),
+                ("checkout", "--quiet", "-b", "other", "HEAD~1"),
+                ("checkout", "--quiet", "--detach", first),
+                ("gc", "--quiet", "--prune=now"),
+                ("commit", "--quiet", "--allow-empty", "--message", "Fourth"),
+            ):
+                git(repository, *step)
+                assert await head.look() == git(repository, "rev-parse", "HEAD").strip(), step
+            assert len(processes.started) == 1
+            git(repository, "checkout", "--quiet", "--orphan", "nothing")
+            assert await head.look() == ""
+
+    asyncio.run(main())
+
+
+def test_an_answer_goes_to_none_but_the_look_that_asked(repository: Path) -> None:
+    """R45: also where the one before it was cancelled."""
+
+    async def main() -> None:
+        async with Processes(environment=dict(os.environ)) as processes:
+            head = Head(repository, processes)
+            first = await head.look()
+            looking = asyncio.ensure_future(head.look())
+            await asyncio.sleep(0)
+            looking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await looking
+            git(repository, "commit", "--quiet", "--allow-empty", "--message", "Second")
+            assert await head.look() not in {"", first}
+
+    asyncio.run(main())
+
+
+def test_a_look_outlives_the_process_that_looked(repository: Path) -> None:
     """R45"""
 
-    async def ask(root: Path) -> str:
-        async with Processes(environment=dict(os.environ)) as processes:
-            return await head_of(root, processes)
+    async def main() -> None:
+        async with Children(environment=dict(os.environ)) as processes:
+            head = Head(repository, processes)
+            first = await head.look()
+            processes.started[0].close()
+            await asyncio.sleep(0)  # it reads no more, and nobody knows yet
+            assert await head.look() == first
+            assert len(processes.started) == 2
 
-    head = git(repository, "rev-parse", "HEAD").strip()
-    (repository / "file").write_text("two\n")
-    assert asyncio.run(ask(repository)) == head
-    assert asyncio.run(ask(tmp_path.parent)) == ""
+    asyncio.run(main())
+
+
+def test_where_git_does_not_say_there_is_no_head(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """R45: and it is asked anew, by another process, once it may say so."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+
+    async def main() -> None:
+        async with Processes(environment=dict(os.environ)) as processes:
+            head = Head(elsewhere, processes)
+            assert await head.look() == ""
+            (repository / ".git").rename(elsewhere / ".git")
+            assert await head.look() == git(elsewhere, "rev-parse", "HEAD").strip()
+            assert await Head(elsewhere / "gone", processes).look() == ""
+
+    asyncio.run(main())
 
 
 def test_outside_git_only_manifests_are_looked_at(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from releasekit.ecosystems.go import Options as Go
 from releasekit.ecosystems.maven import Options as Maven
+from releasekit.ecosystems.npm import Options as Npm
+from releasekit.errors import ConfigError
 
 
 def test_each_option_is_read_as_its_field_says() -> None:
@@ -31,3 +35,9 @@ def test_what_is_empty_leaves_the_default() -> None:
     assert Go.from_table({"remote": "", "version-file": "VERSION", "proxy": False}) == Go(
         version_file="VERSION", proxy=False
     )
+
+
+def test_one_of_the_choices_is_offered_and_not_none_of_them() -> None:
+    with pytest.raises(ConfigError) as refused:
+        Npm.from_table({"stage": "alway"})
+    assert refused.value.hint == "Write one of 'auto', 'always', 'never'."

@@ -229,7 +229,7 @@ class Approving:
         try:
             await self._approvals[unit.ecosystem].approve(waiting, code)
         except asyncio.CancelledError:
-            self._end(unit, _STOPPED)
+            self._end(unit, STOPPED)
             raise
 
     async def _gone(self, unit: Unit) -> Ending:
@@ -237,7 +237,7 @@ class Approving:
         it may be scanned; or somebody has rejected it.
         """
         limit_s = min(SCAN_S, self._terms.max_wait_s)
-        if await self._become_visible(unit, limit_s):
+        if await self._become_visible(unit, limit_s, "it waits no more; watching for it"):
             return Ending(state="published", reason="approved before")
         raise Rejected(
             f"{_names(unit)}: it neither waits any more, nor is it visible after "
@@ -258,7 +258,9 @@ class Approving:
             self._end(unit, replace(ending, reason=f"approved, and not seen yet: {error}"))
             return False
 
-    async def _become_visible(self, unit: Unit, limit_s: float) -> bool:
+    async def _become_visible(
+        self, unit: Unit, limit_s: float, told: str = "waiting until everybody sees it"
+    ) -> bool:
         """Raises DigestMismatch where what is visible is not what was built."""
         until = asyncio.get_running_loop().time() + limit_s
         pauses = growing_pauses(FIRST_PAUSE_S, LONGEST_PAUSE_S)
@@ -272,7 +274,7 @@ class Approving:
             if asyncio.get_running_loop().time() + pause_s > until:
                 return False
             if not said:
-                self._say(f"{_names(unit)}: waiting until everybody sees it")
+                self._say(f"{_names(unit)}: {told}, for up to {seconds(limit_s)}")
                 said = True
             await asyncio.sleep(pause_s)
 
@@ -286,9 +288,9 @@ class Approving:
 _LATER: Final = "Run the same command again in a few minutes, or raise `--max-wait`."
 
 
-_STOPPED: Final = Ending(
+STOPPED: Final = Ending(
     state="unknown",
-    reason="stopped while it was being approved",
+    reason="stopped while it was being decided",
     hint="Run the same command again: it sees whether that was done.",
 )
 

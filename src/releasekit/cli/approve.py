@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, cast
 from releasekit.aio import Group, gather_all
 from releasekit.approval.codes import Codes, NoCode
 from releasekit.approval.compare import Examined, examine
-from releasekit.approval.decide import Approving, Ending, Terms, Unit, reject, units_of
+from releasekit.approval.decide import (
+    STOPPED,
+    Approving,
+    Ending,
+    Terms,
+    Unit,
+    reject,
+    units_of,
+)
 from releasekit.approval.held import Held
 from releasekit.approval.review import AT_ONCE, reviewed
 from releasekit.cli.interruption import Interruption
@@ -40,7 +48,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.approval import Approval
     from releasekit.model import PackageId, Report
 
-_STOPPED = Ending(
+_UNDECIDED = Ending(
     state="waiting",
     reason="not decided",
     hint="Run the same command again: it goes on with what still waits.",
@@ -154,6 +162,8 @@ class _Decision:
             return replace(found, refusal=_lacking(name, lacks)) if lacks else found
 
         names = list(self.held.recorded)
+        if self.approving:
+            self._say(f"Comparing {packages(len(names))} with what was built")
         found = await gather_all(one(number, name) for number, name in enumerate(names))
         return dict(zip(names, found, strict=True))
 
@@ -204,6 +214,7 @@ class _Decision:
         try:
             # What others need goes last: what is left at any time could be approved.
             for unit in reversed(units):
+                endings |= dict.fromkeys(unit.names, STOPPED)
                 ending = await reject(
                     unit,
                     self.approvals[unit.ecosystem],
@@ -216,6 +227,7 @@ class _Decision:
             _stay()
             return endings, True
         except NoCode as error:
+            endings = {name: each for name, each in endings.items() if each is not STOPPED}
             self._say(str(error))
         return endings, False
 
@@ -224,7 +236,7 @@ class _Decision:
 
     def _tell(self, endings: Mapping[PackageId, Ending], *, interrupted: bool) -> int:
         rows = [
-            (str(name), recorded.package.version, endings.get(name, _STOPPED))
+            (str(name), recorded.package.version, endings.get(name, _UNDECIDED))
             for name, recorded in self.held.recorded.items()
         ]
         out = self.session.out

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
-from releasekit.cli.approve import decide
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.recorded import RESULTS, loaded
 from releasekit.cli.session import (
@@ -27,9 +26,11 @@ from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
+from releasekit.http.traffic import counted
 from releasekit.model import Action, Report
 from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
+from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
+    from releasekit.http.traffic import Book
     from releasekit.model import Plan
     from releasekit.scheduler.patience import Patience
     from releasekit.state.history import History
@@ -62,6 +64,8 @@ async def run(config: Config, session: Session) -> int:
         case "publish":
             return await publish(config, session)
         case "approve" | "reject":
+            from releasekit.cli.approve import decide  # noqa: PLC0415 - what no other mode needs
+
             return await decide(config, session)
         case "report":
             return await join(config, session)
@@ -82,7 +86,9 @@ async def plan(config: Config, session: Session) -> int:
         async with Group() as group:
             ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
     session.actions.restore_files(for_good=True)
-    made = ready.plan
+    made = await asyncio.to_thread(
+        with_shards, ready.plan, config, ready.targets, history.durations
+    )
     _write_plan(made, config, session)
     print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
     refuse_errors(made)
@@ -110,7 +116,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
             require_free(path, "plan-file")
         _write(path, report.plan_json(made, config.root))
         session.actions.output("plan-file", str(path))
-    for name, value in report.plan_outputs(made).items():
+    for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
         session.actions.output(name, value)
     if config.summary:
         session.actions.summary(report.plan_summary(made))
@@ -130,7 +136,7 @@ async def publish(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await refuse_tracked(config.results_file, "results-file", config, session)
     session.actions.watch_files()
-    with Interruption() as interruption:
+    with Interruption() as interruption, counted() as book:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
             _say(doctor.dead_runs(config.state_directory, ecosystems), session)
@@ -179,6 +185,7 @@ async def publish(config: Config, session: Session) -> int:
                 journal,
                 sandbox=ready.processes.sandbox,
                 patience=ready.patience,
+                book=book,
             )
             return await run.carry_out(ready.targets, sources, interruption)
 
@@ -239,6 +246,7 @@ class _Run:
     journal: Journal
     sandbox: Sandbox
     patience: Patience
+    book: Book
 
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
@@ -289,7 +297,7 @@ class _Run:
                 edges=self.plan.edges(),
                 registries=self.plan.registries,
             )
-            made = redacted.report(made)
+            made = redacted.report(release.spending(self.book).told_in(made))
             progress.end(made)
             progress.close()
             self.session.actions.restore_files()  # no build is left; ours are written next

@@ -20,6 +20,7 @@ from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
+from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
 from releasekit.plan import below
 from releasekit.plan.above import refuse_member
@@ -230,7 +231,7 @@ async def _opened(  # noqa: PLR0913 - what the services are made of, by name
     `group` is.
     """
     credentials = session.credentials
-    http = await group.enter(http_client(pool_size=max(10, 2 * config.concurrency)))
+    http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
     services = Services(credentials.environment, http, processes, credentials, logs, patience)
     discoveries = {}
     for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):

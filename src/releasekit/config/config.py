@@ -15,6 +15,7 @@ from releasekit.config.locations import (
     require_path,
     resolved,
 )
+from releasekit.config.rows import Rows, Shard
 from releasekit.config.values import Name, Url
 from releasekit.errors import ConfigError
 
@@ -62,6 +63,10 @@ class Config:
     gate: Literal["visible", "accepted"]
     stage: StageMode
     wait_for_approval_s: float
+    wait_s: float
+    shards: Rows
+    shard: Shard | None
+    results_directory: Path | None
     pin: PinMode
     trusted_publishing: Literal["auto", "always", "never"]
     registries: Mapping[str, Directory | Url | Name]
@@ -168,6 +173,12 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         gate=inputs.gate,
         stage=inputs.stage,
         wait_for_approval_s=inputs.wait_for_approval,
+        wait_s=inputs.wait,
+        shards=Rows.parse(
+            inputs.shards, locations.ecosystems, inputs.given.get("shards", "shards")
+        ),
+        shard=_shard(inputs),
+        results_directory=locations.results_directory(),
         pin=inputs.pin,
         trusted_publishing=inputs.trusted_publishing,
         registries=locations.registries(),
@@ -189,6 +200,18 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         extra_dependencies=file.dependencies,
         levels=replace(file.levels, strict=inputs.strict),
     )
+
+
+def _shard(inputs: Inputs) -> Shard | None:
+    if not inputs.shard:
+        return None
+    label = inputs.given.get("shard", "shard")
+    if not inputs.plan_file:
+        raise ConfigError(
+            f"{label}: {inputs.shard[:60]!r} is a part of a plan, and there is no `plan-file`",
+            hint="Give the plan file that `mode: plan` has written with `shards`.",
+        )
+    return Shard.parse(inputs.shard, label)
 
 
 def _results_file(inputs: Inputs, locations: Locations) -> Path | None:

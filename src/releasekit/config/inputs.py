@@ -110,7 +110,7 @@ class Inputs:
         ),
     ] = False
     concurrency: Annotated[
-        int, Declaration("Uploads in flight.", "int", minimum=1, maximum=100)
+        int, Declaration("Packages uploaded at a time.", "int", minimum=1, maximum=100)
     ] = 5
     build_concurrency: Annotated[
         int | None,
@@ -213,13 +213,51 @@ class Inputs:
         float,
         Declaration(
             "How long to wait for the approval of what was staged, and then go on with what needs "
-            "it. Default: not at all, a later run does.",
+            "it; with `0s`, a later run does.",
             "duration",
             minimum=0,
             maximum=7 * 86_400,
             commands=PUBLISH,
         ),
     ] = 0.0
+    wait: Annotated[
+        float,
+        Declaration(
+            "How long to wait for a package that another job is going to publish, once nothing of "
+            "this one keeps it back; with `0s`, a package that needs it is refused.",
+            "duration",
+            minimum=0,
+            maximum=7 * 86_400,
+        ),
+    ] = 0.0
+    shards: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Over how many jobs of the matrix to split the packages of each ecosystem, `4`, or of "
+            "some, `pypi=4,npm=2`; into parts of equal work. The publishing jobs have to `wait`.",
+            "names",
+            commands=frozenset({"plan"}),
+        ),
+    ] = ()
+    shard: Annotated[
+        str,
+        Declaration(
+            "The part of the plan that this job publishes, `2/4`, from a row of the matrix; with "
+            "`plan-file`.",
+            "text",
+            commands=PUBLISH,
+            places=NOT_IN_FILE,
+        ),
+    ] = ""
+    results_directory: Annotated[
+        str,
+        Declaration(
+            "A directory that the jobs of a release share, with their state directories or results "
+            "below it: what a job has ended without publishing is no longer waited for.",
+            "path",
+            commands=PUBLISH,
+        ),
+    ] = ""
     pin: Annotated[
         PinMode,
         Declaration(

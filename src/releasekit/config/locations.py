@@ -153,6 +153,15 @@ class Locations:
         _require_place(found, label)
         return found
 
+    def results_directory(self) -> Path | None:
+        """The job that makes it may come later."""
+        found = self.path("results_directory")
+        if found is not None:
+            label = self._label("results_directory")
+            require_path(found, label)
+            _require_place(found, label)
+        return found
+
     def registries(self) -> dict[str, Directory | Url | Name]:
         """For each ecosystem that does not go to its default; paths are absolute.
 

@@ -83,7 +83,7 @@ def _reader(annotation: object) -> Reader:
 def _one_of(choices: tuple[str, ...]) -> Reader:
     def read(_key: str, value: object) -> object:
         if value not in choices:
-            raise ValueError(f"Write one of {', '.join(map(repr, choices))}.")
+            raise ValueError(f"Write one of {', '.join(repr(each) for each in choices if each)}.")
         return value
 
     return read

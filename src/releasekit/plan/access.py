@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, MissingCredentials, PackageError
+from releasekit.http.traffic import billed_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,8 @@ async def look_up(
 
     async def answer_of(package: Package) -> Answer:
         try:
-            return await targets[package.id.ecosystem].registry.lookup(package)
+            with billed_to(package.id):
+                return await targets[package.id.ecosystem].registry.lookup(package)
         except PackageError as error:
             return error
 

@@ -18,6 +18,7 @@ from releasekit.model import (
     PlannedPackage,
 )
 from releasekit.report.plans import PLAN_SCHEMA
+from releasekit.report.text import few
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -58,9 +59,20 @@ class PlanFile:
 
     def narrowed(self, config: Config) -> Config:
         """`config` with these packages, so far as it chooses them, as the only ones to publish."""
+        ours = [planned for planned in self.packages if chosen(config, planned.package.id)]
         found = [
-            planned.package.id for planned in self.packages if chosen(config, planned.package.id)
+            planned.package.id
+            for planned in ours
+            if config.shard is None or planned.shard == str(config.shard)
         ]
+        if ours and not found:
+            known = {f"{planned.package.id.ecosystem} {planned.shard}" for planned in ours}
+            raise ConfigError(
+                f"{self.path}: has no part {config.shard}",
+                hint=f"Its parts: {few(sorted(known), 10)}."
+                if any(planned.shard for planned in ours)
+                else "It was not split: plan with `shards`.",
+            )
         if not found:
             raise ConfigError(
                 f"{self.path}: none of its packages is chosen by `ecosystem`, `packages` and "
@@ -85,6 +97,13 @@ class PlanFile:
                     f"{self.path}: {planned.package.id} is not what was planned: its version, "
                     "dependencies, manifest, files from `dist` or registry differ",
                     hint=hint,
+                )
+
+        for package in plan.foreign:
+            if package.id not in fingerprints:
+                raise PlanError(
+                    f"{self.path}: {package.id} would be waited for, and is not part of this plan",
+                    hint=f"Publish {package.id.name} first, or plan again with it.",
                 )
 
     def plan(self) -> Plan:
@@ -115,4 +134,5 @@ def _planned(row: Mapping[str, Any], place: Path) -> PlannedPackage:
         action=Action(row["action"]),
         reason=str(row["reason"]),
         fingerprint=str(row["fingerprint"]),
+        shard=str(row.get("shard", "")),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.config.choice import concerns, select, with_extra
 from releasekit.errors import ConfigError, Cycle, PlanError
-from releasekit.graph import DependencyGraph
+from releasekit.graph import DependencyGraph, levels_above
 from releasekit.model import (
     Action,
     Artifact,
@@ -28,6 +28,7 @@ from releasekit.plan.below import missed, standing, told
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.staged import looked_at
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -95,7 +96,7 @@ async def make_plan(
         targets,
         uploading=config.mode == "publish" and not config.dry_run,
     )
-    refuse_left_out(ordered, published, config)
+    foreign = refuse_left_out(ordered, published, config)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     decided = [
         plan_package(
@@ -125,10 +126,13 @@ async def make_plan(
         digest=hashlib.sha256("\n".join([commit, *fingerprints]).encode()).hexdigest(),
         registries=urls,
         versions=versions,
+        foreign=tuple(public[package] for package in foreign),
+        behind=waiting_elsewhere(ordered, public) if config.wait_s else {},
         notes=(
             *filter(None, [around.note]),
             *missed,
             *order_notes,
+            *waiting_notes(foreign),
             *plan_notes(planned, targets),
         ),
     )
@@ -213,31 +217,56 @@ def refuse_left_out(
     chosen: Sequence[Package],
     published: Mapping[PackageId, Published | None],
     config: Config,
-) -> None:
-    """Raises PlanError for a package whose dependency is neither planned nor published."""
+) -> list[PackageId]:
+    """Raises PlanError for a package whose dependency is neither planned nor published; returns
+    those dependencies that are waited for instead.
+    """
     planned = {package.id for package in chosen}
+    foreign: set[PackageId] = set()
     for package in chosen:
         for dependency in package.needs:
             there = published[dependency.on]
             if dependency.kind is DependencyKind.DEV:
                 continue  # nobody who installs the package asks for it
             if dependency.on not in planned and (there is None or not there.complete):
+                # What goes out after the package cannot be waited for before.
+                if config.wait_s and dependency not in package.needed_late:
+                    foreign.add(dependency.on)
+                    continue
                 name = named(dependency.on, beside=package.id)
                 raise PlanError(
                     f"{package.id} needs {name}, which is left out and not published yet",
                     hint=way_out(dependency.on, name, config),
                 )
+    return sorted(foreign)
+
+
+def waiting_elsewhere(
+    chosen: Sequence[Package], public: Mapping[PackageId, Package]
+) -> dict[PackageId, int]:
+    """Whose turn should come early, because other jobs wait for it."""
+    here, everywhere = (
+        levels_above({p.id: [need.on for need in p.dependencies] for p in packages})
+        for packages in (chosen, public.values())
+    )
+    more = {package: everywhere[package] - levels for package, levels in here.items()}
+    return {package: levels for package, levels in more.items() if levels}
+
+
+def waiting_notes(foreign: Sequence[PackageId]) -> list[str]:
+    return [f"waits for what other jobs publish: {few(list(map(str, foreign)))}"] * bool(foreign)
 
 
 def way_out(left_out: PackageId, name: str, config: Config) -> str:
     if concerns(config, left_out.ecosystem):
         return (
-            f"Add {name} to `packages` (or take it out of `exclude-packages`), or publish it first."
+            f"Add {name} to `packages` (or take it out of `exclude-packages`), publish it first, "
+            "or let this job `wait` for the one that does."
         )
     together = ",".join(sorted({*config.ecosystems, left_out.ecosystem}))
     return (
-        f"Publish both in one run (`ecosystem: {together}`), or let the job that publishes "
-        f"{left_out.ecosystem} end first (`needs`)."
+        f"Publish both in one run (`ecosystem: {together}`), or let this job `wait` for the one "
+        f"that publishes {left_out.ecosystem}."
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from releasekit.host.process import Processes
+    from releasekit.host.process import Child, Processes
 
 # What in-tree builds leave behind is not source.
 LEFTOVERS = (
@@ -19,6 +21,7 @@ LEFTOVERS = (
     ":(exclude,glob)**/build/**",
     ":(exclude,glob)**/dist/**",
 )
+_PATIENCE_S: Final = 60.0
 
 
 async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] = ()) -> str:
@@ -65,14 +68,50 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
     return f"{head}+dirty.{state.hexdigest()[:12]}"
 
 
-async def head_of(root: Path, processes: Processes) -> str:
-    """The commit that is checked out at `root`, whatever files differ from it; empty where git
-    does not say.
+class Head:
+    """The commit that is checked out at `root`, looked at any number of times by one process; a
+    look begins when the one before it has ended.
     """
-    try:
-        return (await _git(processes, root, "rev-parse", "HEAD")).strip()
-    except CommandFailed:
-        return ""
+
+    def __init__(self, root: Path, processes: Processes) -> None:
+        self._root = root
+        self._processes = processes
+        self._child: Child | None = None
+        self._asked: deque[asyncio.Future[str]] = deque()
+
+    async def look(self) -> str:
+        """Whatever files differ from it; empty where git does not say."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                # A process that has ended meanwhile says nothing; the next one does.
+                return await self._look() or await self._look()
+        except (CommandFailed, TimeoutError):
+            return ""
+
+    async def _look(self) -> str:
+        # It reads the references anew for each line, and no replacement stands in for a commit.
+        # https://git-scm.com/docs/git-cat-file#_batch_output
+        if self._child is None:
+            self._child = await self._processes.start(
+                ["git", "--no-replace-objects", "cat-file", "--batch-check=%(objectname)"],
+                cwd=self._root,
+                receive=self._receive,
+                ended=self._ended,
+            )
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._asked.append(answer)
+        self._child.send("HEAD")
+        line = await answer
+        return "" if " " in line else line
+
+    def _receive(self, line: str) -> None:
+        if self._asked and not (answer := self._asked.popleft()).done():
+            answer.set_result(line)
+
+    def _ended(self, _tail: tuple[str, ...]) -> None:
+        self._child = None
+        while self._asked:
+            self._receive("")
 
 
 async def is_tracked(path: Path, repository: Path, processes: Processes) -> bool:
@@ -85,5 +124,5 @@ async def is_tracked(path: Path, repository: Path, processes: Processes) -> bool
 
 
 async def _git(processes: Processes, root: Path, *arguments: str) -> str:
-    completed = await processes.run(["git", *arguments], cwd=root, timeout_s=60.0)
+    completed = await processes.run(["git", *arguments], cwd=root, timeout_s=_PATIENCE_S)
     return completed.stdout

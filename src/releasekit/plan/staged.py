@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import Denied, DigestMismatch, PackageError
+from releasekit.http.traffic import billed_to
 from releasekit.model import Action, Staged
 
 if TYPE_CHECKING:
@@ -65,9 +66,10 @@ async def _as_it_is(
 ) -> PlannedPackage:
     """Raises Denied; a registry that gives no answer has told nothing else than before."""
     try:
-        found = await staging.staged(planned.package, planned.artifacts)
-        # It may have been approved since it was looked up.
-        dropped = found is None and await registry.lookup(planned.package) is None
+        with billed_to(planned.package.id):
+            found = await staging.staged(planned.package, planned.artifacts)
+            # It may have been approved since it was looked up.
+            dropped = found is None and await registry.lookup(planned.package) is None
     except DigestMismatch as mismatch:
         return replace(planned, action=Action.REFUSE, reason=str(mismatch), staged=None)
     except Denied:

@@ -6,19 +6,27 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
+from releasekit.errors import LeftAlone
+from releasekit.http.traffic import Pause, billed_to, pauses_in
 from releasekit.model import Event, Node, Span
+from releasekit.release.timesheet import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from releasekit.model import Outcome, PackageId, Phase, Result
     from releasekit.release.life import PackageRun
+    from releasekit.spent import Wait
     from releasekit.state.journal import Journal
 
 
 class Events:
     """The events of one run, which starts now; times are in seconds since then. It also observes
     the scheduler.
+
+    `moments` is what that has told, and `on_settled` is told of the ends of tasks too. A registry
+    has been `crowded` where it refused an upload beside others; `limits` has the words for what an
+    ecosystem's registry lets through in some time.
     """
 
     def __init__(self, journal: Journal, watch: Callable[[Event], None]) -> None:
@@ -26,20 +34,34 @@ class Events:
         self._watch = watch
         self._ended: set[PackageId] = set()
         self._began = asyncio.get_running_loop().time()
+        self.moments: list[Moment] = []
+        self.on_settled: Callable[[Node], None] = lambda _: None
+        self._pauses: dict[Node, list[Pause]] = {}
+        self.crowded = False
+        self.limits: dict[str, str] = {}
 
     def now_s(self) -> float:
         """Seconds since the run started."""
         return asyncio.get_running_loop().time() - self._began
 
     @contextlib.contextmanager
-    def span(self, phase: Phase, *runs: PackageRun) -> Iterator[None]:
-        """Around one attempt at a phase of packages that go through it together."""
+    def span(self, phase: Phase, *runs: PackageRun, detail: str = "") -> Iterator[None]:
+        """Around one attempt at a phase of packages that go through it together; `detail` says more
+        of its beginning.
+        """
         node, attempt = str(Node(phase, runs[0].id)), max(runs[0].attempts, 1)
         start_s = self.now_s()
         self._journal.phase_started(node, attempt=attempt)
         for run in runs:
             self._watch(
-                Event(package=run.id, state="started", at_s=start_s, phase=phase, attempt=attempt)
+                Event(
+                    package=run.id,
+                    state="started",
+                    at_s=start_s,
+                    phase=phase,
+                    attempt=attempt,
+                    detail=detail,
+                )
             )
         trouble = ""
         try:
@@ -83,8 +105,21 @@ class Events:
             )
         )
 
+    @contextlib.contextmanager
+    def attempt(self, node: Node) -> Iterator[None]:
+        """What is asked in this block is asked for the task, and it is the task that pauses."""
+        with billed_to(node.package), pauses_in(self._pauses.setdefault(node, [])):
+            yield
+
     def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
         """Only the scheduler knows when a phase will be tried again."""
+        now_s, limited = self.now_s(), getattr(error, "limited", False)
+        cause: Wait = "rate-limit" if limited else "retry"
+        asked = not isinstance(error, LeftAlone)
+        self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
+        self.crowded |= getattr(error, "crowded", False)
+        if limited and (hint := getattr(error, "hint", "")):
+            self.limits[node.package.ecosystem] = hint
         self._watch(
             Event(
                 package=node.package,
@@ -97,8 +132,33 @@ class Events:
             )
         )
 
-    def started(self, node: Node, attempt: int) -> None:
-        """`span` tells it."""
+    def waiting(self, run: PackageRun, delay_s: float, why: str) -> None:
+        """Something else stands in the way of what is waited for than before."""
+        self._watch(
+            Event(
+                package=run.id,
+                state="retrying",
+                at_s=self.now_s(),
+                phase="wait",
+                delay_s=delay_s,
+                detail=why,
+            )
+        )
 
-    def settled(self, node: Node, outcome: Outcome, reason: str) -> None:
+    def started(self, node: Node, attempt: int) -> None:  # noqa: ARG002
+        """`span` tells the others."""
+        self.moments.append(Moment(node, "started", self.now_s()))
+
+    def settled(self, node: Node, outcome: Outcome, reason: str) -> None:  # noqa: ARG002
         """The end of a phase, which is not yet that of its package."""
+        self.moments.append(Moment(node, "settled", self.now_s()))
+        self.on_settled(node)
+
+    def pauses(self) -> dict[Node, list[Pause]]:
+        """Those within attempts, in seconds since the run started."""
+        began = self._began
+        return {
+            node: [Pause(cause, start_s - began, end_s - began) for cause, start_s, end_s in found]
+            for node, found in self._pauses.items()
+            if found
+        }

@@ -43,7 +43,8 @@ class PackageRun:
     reason of its outcome. It `stages` where it is not going to be published directly;
     `may_only_stage` says so in the registry's words. `staged` is where it waits for a person, who
     may have approved it since, and `staged_at_s` is when that began in this run. `held_by` is what
-    waits so, and kept it from being sent.
+    waits so, and kept it from being sent. `lacks` are packages that other jobs did not publish, and
+    what is known of that.
     """
 
     planned: PlannedPackage
@@ -65,6 +66,7 @@ class PackageRun:
     staged: Staged | None = None
     staged_at_s: float = 0.0
     held_by: frozenset[PackageId] = frozenset()
+    lacks: dict[PackageId, str] = field(default_factory=dict)
 
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
@@ -167,7 +169,7 @@ def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitE
     return failed.error
 
 
-Blockers = Sequence[tuple[PackageId, Outcome]]
+Blockers = Sequence[tuple[PackageId, str]]
 Ending = tuple[Outcome, str]
 
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
@@ -179,6 +181,9 @@ _NOT_COMPARED: Final = (
 )
 _WOULD_BE_STAGED: Final = "dry run: built; it would be staged, for a person to approve"
 _APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
+_OTHER_JOB: Final = (
+    "Look what became of the job that publishes it, run that again, then this one; or raise `wait`."
+)
 
 
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
@@ -244,8 +249,9 @@ def results_of(
     for package, run in runs.items():
         absent = {on for on in edges[package] if ended[on].outcome in BLOCKING}
         blockers = sorted(
-            [(on, ended[on].outcome) for on in absent]
-            + [(on, Outcome.STAGED) for on in run.held_by]
+            [(on, str(ended[on].outcome)) for on in absent]
+            + [(on, str(Outcome.STAGED)) for on in run.held_by]
+            + list(run.lacks.items())
         )
         # Where all that it needs waits for a person, it may still have failed by itself.
         waits = all(on in held for on, _ in blockers)
@@ -255,8 +261,8 @@ def results_of(
         ended[package] = found
     waiting = awaiting_approval(tuple(ended.values()), edges)
     return tuple(
-        replace(result, hint=_APPROVE)
-        if result.outcome is Outcome.BLOCKED and package in waiting
+        replace(result, hint=_APPROVE if package in waiting else _OTHER_JOB)
+        if result.outcome is Outcome.BLOCKED and (package in waiting or runs[package].lacks)
         else result
         for package, result in ended.items()
     )

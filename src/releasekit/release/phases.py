@@ -20,6 +20,7 @@ from releasekit.errors import (
     Transient,
     Undecided,
 )
+from releasekit.http.traffic import billed_to, waited_for, waiting
 from releasekit.model import Outcome
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import read_manifest
@@ -71,6 +72,7 @@ class Phases:
         self._patience = patience
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
+        self._building = asyncio.Semaphore(config.build_concurrency)
         # What several packages inherit from is pinned, and given back, by one build at a time.
         self._inherited = {
             path: asyncio.Lock()
@@ -89,7 +91,8 @@ class Phases:
             manifests = {path for run in runs for path in run.planned.package.manifests}
             for path in sorted(self._inherited.keys() & manifests, key=str):
                 lock = self._inherited[path]
-                await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
+                with waiting("build-slot"):
+                    await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
             await self._build_alone(runs, versions)
 
     async def _build_alone(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
@@ -99,17 +102,16 @@ class Phases:
         pins = pinned(workspace, packages, versions)
         config = self._config
         with self._events.span("build", *runs):
-            with (
-                self._sources.building(packages, pins),
-                EphemeralPin(
-                    config.state_directory,
-                    pins,
-                    ecosystem=name,
-                    root=config.root,
-                    seal=self._journal.seal,
-                ),
-            ):
-                built = await self._build(workspace, packages)
+            pin = EphemeralPin(
+                config.state_directory,
+                pins,
+                ecosystem=name,
+                root=config.root,
+                seal=self._journal.seal,
+            )
+            with self._sources.building(packages, pins):
+                async with pin:
+                    built = await self._build(workspace, packages)
             for run in runs:
                 answer = await asyncio.to_thread(
                     without_state, run.planned.package, built[run.id], config.state_directory
@@ -148,7 +150,10 @@ class Phases:
         into = partial(built_directory, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout_s
         try:
-            async with asyncio.timeout(limit_s):
+            async with (
+                waited_for(self._building, "build-slot"),
+                asyncio.timeout(limit_s),
+            ):
                 return await workspace.build(packages, into)
         except TimeoutError:
             error = BuildFailed(
@@ -224,7 +229,7 @@ class Phases:
             await self._send_missing(target, runs)
             return
         name = runs[0].id.ecosystem
-        async with turn(Kind.UPLOAD_TURN, name, self._turns[name]):
+        async with waited_for(turn(Kind.UPLOAD_TURN, name, self._turns[name]), "slot"):
             built = companions_of(runs[0])
             for companion in built:
                 await self._look_again(companion)
@@ -247,7 +252,8 @@ class Phases:
         sending = []
         for run in runs:
             if run.attempts > 1 or run.ambiguity:
-                run.published = await target.registry.lookup(run.planned.package)
+                with billed_to(run.id):
+                    run.published = await target.registry.lookup(run.planned.package)
             if not run.sent and (missing := missing_artifacts(run)):
                 release[run.planned.package] = missing
                 sending.append(run)

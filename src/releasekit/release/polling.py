@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.aio import growing_pauses
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
+from releasekit.http.traffic import billed_to
 from releasekit.plan.decision import compare, mismatch
+from releasekit.release.lag import Lag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +28,13 @@ BY_HAND = "It is published, and no later run does this again: do the rest of it 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polling:
-    """How a registry is asked whether it shows a package: with pauses that grow from the first to
-    the longest. It is asked for `ambiguity_window_s` when the upload ended without an answer, and
-    once more, for `last_poll_s`, when the run is being ended. While a person has to approve
-    something, who is not as fast, pauses grow to `approval_pause_s`.
+    """How a registry is asked whether it shows a package: at once, then with pauses that grow from
+    the first to the longest, and when it should, as far as others of the run have told. It is
+    asked for `ambiguity_window_s` when the upload ended without an answer, and once more, for
+    `last_poll_s`, when the run is being ended. While a person has to approve something, who is not
+    as fast, pauses grow to `approval_pause_s`; while another job publishes something, to
+    `foreign_pause_s`, and of all such packages together no more than `foreign_per_s` are asked for
+    in a second.
     """
 
     first_pause_s: float = 0.25
@@ -35,6 +42,8 @@ class Polling:
     ambiguity_window_s: float = 20.0
     last_poll_s: float = 0.75
     approval_pause_s: float = 30.0
+    foreign_pause_s: float = 10.0
+    foreign_per_s: float = 10.0
 
 
 POLLING = Polling()
@@ -50,6 +59,7 @@ class Lookups:
         self._polling = polling
         self._patience_s = patience_s
         self._events = events
+        self._lags: defaultdict[str, Lag] = defaultdict(Lag)
 
     async def confirm(self, run: PackageRun) -> None:
         """Ask the registry until it shows all our bytes.
@@ -73,10 +83,15 @@ class Lookups:
         patience_s = max(self._patience_s, self._targets[run.id.ecosystem].shows_within_s)
         if run.ambiguity:
             patience_s = min(patience_s, self._polling.ambiguity_window_s)
-        deadline = now_s() + patience_s
-        pauses = growing_pauses(self._polling.first_pause_s, self._polling.longest_pause_s)
+        began_s, missed_s = now_s(), 0.0
+        deadline = began_s + patience_s
+        lag = self._lags[run.id.ecosystem]
+        first_s = lag.first_pause_s(self._polling.first_pause_s)
+        pauses = growing_pauses(first_s, max(first_s, self._polling.longest_pause_s))
         while trouble := await self.poll_once(run):
-            pause_s = next(pauses)
+            missed_s = now_s() - began_s
+            lag.hidden(missed_s)
+            pause_s = min(next(pauses), lag.pause_s(missed_s) or math.inf)
             if now_s() + pause_s > deadline:
                 registry = self._targets[run.id.ecosystem].registry
                 raise Undecided(
@@ -85,6 +100,8 @@ class Lookups:
                     hint="Run the same command again later: it asks the registry first.",
                 )
             await asyncio.sleep(pause_s)
+        if run.sent:
+            lag.shown(now_s() - began_s, missed_s)
 
     async def approval(self, run: PackageRun, wait_s: float, ending: asyncio.Event) -> None:
         """Ask until the registry shows what is staged, for `wait_s` since then, or until the run is
@@ -148,7 +165,8 @@ class Lookups:
     async def _look_up(self, run: PackageRun) -> list[Artifact]:
         """Ask once, and return the files of ours that the registry does not show."""
         target = self._targets[run.id.ecosystem]
-        run.published = await target.registry.lookup(run.planned.package)
+        with billed_to(run.id):
+            run.published = await target.registry.lookup(run.planned.package)
         missing = missing_artifacts(run)
         # Of what nothing vouches for, no file is known to be ours.
         complete = run.published is not None and run.published.complete

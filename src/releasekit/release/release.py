@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, get_args
 
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
-from releasekit.model import Action, DependencyKind, Event, Node, Outcome, PackageId, Phase
+from releasekit.model import Action, Event, Node, Outcome, PackageId, Phase
+from releasekit.release.batches import batches_of, expect_nothing
 from releasekit.release.delivery import hold_back
 from releasekit.release.events import Events
+from releasekit.release.foreign import Foreign
 from releasekit.release.life import (
     CUT_OFF,
     DRY_RUN,
@@ -21,18 +23,20 @@ from releasekit.release.life import (
     result_of,
     results_of,
 )
+from releasekit.release.others import OtherJobs
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
-from releasekit.report.text import few
+from releasekit.release.spending import Spending, slots_of, spending
 from releasekit.scheduler import Scheduler, Task
 from releasekit.scheduler.patience import Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
+    from releasekit.http.traffic import Book
     from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
@@ -90,27 +94,31 @@ class ReleaseRun:
             sources=sources,
             patience=self._patience,
         )
+        self._foreign = Foreign(
+            plan,
+            self._runs,
+            wait_s=config.wait_s,
+            polling=polling,
+            lookups=self._lookups,
+            events=self._events,
+            others=OtherJobs.around(config, plan),
+        )
         self._jobs: dict[Node, Callable[[], Awaitable[None]]] = {}
         self._ending = ""
         self._stopped = asyncio.Event()
-        tasks = self._tasks()
+        self._events.on_settled = partial(self._foreign.settled, shown_by=self._shown)
+        self._task_list = tasks = self._tasks()
         known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
             tasks,
-            lanes={
-                "build": config.build_concurrency,
-                "upload": config.concurrency,
-                "confirm": None,
-                "approval": None,
-                # One at a time: what they do to the workspace, or to git, they do alone.
-                "follow-up": 1,
-            },
+            lanes=slots_of(config),
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay_s,
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "approval", "follow-up"},
-            sequential=config.concurrency == config.build_concurrency == 1,
+            # What other jobs wait for may not wait for them.
+            sequential=config.concurrency == config.build_concurrency == 1 and not plan.foreign,
             patience=self._patience,
             observer=self._events,
         )
@@ -128,6 +136,7 @@ class ReleaseRun:
         """
         self._ending = self._ending or reason
         self._stopped.set()
+        self._foreign.stop()
         lanes = None if grace_s is None else {"upload", "confirm"}
         self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
 
@@ -166,35 +175,42 @@ class ReleaseRun:
         return DRY_RUN if self._config.dry_run else CUT_OFF
 
     async def _perform(self, node: Node) -> None:
-        run = self._runs[node.package]
         try:
-            await self._jobs[node]()
+            with self._events.attempt(node):
+                await self._jobs[node]()
         except PackageError as error:
-            if run.error is error:
+            run = self._runs.get(node.package)
+            if run is not None and run.error is error:
                 self._failed(run)
             raise
+
+    def spending(self, book: Book) -> Spending:
+        """What went into it until now, with what was asked of servers."""
+        batches = {node: each.packages for node, each in self._batches.items()}
+        return spending(self._events, book, self._task_list, batches, self._config)
 
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":
             self.stop(f"{run.id} failed, and `failure-policy` is `stop`")
         # Until its dependencies have ended, a failed package cannot be told from a blocked one; and
         # until the run has ended, an unconfirmed one may still be found.
-        if not run.unconfirmed and all(
-            self._runs[on].visible or self._kept(on) for on in self._edges[run.id]
-        ):
+        if run.unconfirmed:
+            return
+        if all(self._runs[on].visible or self._kept(on) for on in self._edges[run.id]):
             self._events.ended(result_of(run))
 
     def _kept(self, package: PackageId) -> bool:
-        return self._runs[package].planned.action is Action.KEEP
+        run = self._runs.get(package)
+        return run is not None and run.planned.action is Action.KEEP
 
     async def _build(
         self,
         runs: Sequence[PackageRun],
         versions: Mapping[str, str],
-        absent: Collection[PackageId],
+        absent: frozenset[PackageId],
     ) -> None:
         if not self._config.dry_run:
-            hold_back(runs, [self._runs[on] for on in absent], mode="never")
+            hold_back(runs, [self._runs[on] for on in absent & self._runs.keys()], mode="never")
         await self._phases.build(runs, versions)
 
     async def _upload(self, node: Node, runs: Sequence[PackageRun]) -> None:
@@ -236,7 +252,10 @@ class ReleaseRun:
             tasks += self._transfers(uploads)
             tasks += self._approvals()
             tasks += self._follow_ups(uploads)
-        places = {package: place for place, package in enumerate(self._runs)}
+            # What is always staged waits in no order, and so for no other job.
+            if any(node.phase == "wait" for task in tasks for node in task.after):
+                tasks += self._waits()
+        places = {package: place for place, package in enumerate((*self._runs, *self._foreign))}
         # Where one thing is done at a time, a person is waited for when all else is done.
         return sorted(
             tasks,
@@ -249,11 +268,12 @@ class ReleaseRun:
 
     def _transfers(self, uploads: Mapping[Node, Sequence[PackageId]]) -> list[Task[Node]]:
         """Every upload, and a confirmation of each of its packages."""
-        built_by = {package: build for build, ids in self._batches.items() for package in ids}
+        built_by = {on: node for node, each in self._batches.items() for on in each.packages}
         sent_by = {package: node for node, packages in uploads.items() for package in packages}
         tasks = []
         for upload, packages in uploads.items():
             needs = {on for package in packages for on in self._edges[package]}
+            needs.update(*(self._foreign.needs[package] for package in packages))
             if self._staging_mode(upload.package) == "always":
                 # Nobody gets any of it before it is approved: it waits in no order.
                 needs = {on for on in needs if on.ecosystem != upload.package.ecosystem}
@@ -264,17 +284,28 @@ class ReleaseRun:
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
             for package in packages:
                 confirm = Node("confirm", package)
-                tasks.append(Task(name=confirm, lane="confirm", after=frozenset({upload})))
+                # What waits in another job has to be uploaded and confirmed there.
+                weight = 1.0 + 2 * self._plan.behind.get(package, 0)
+                after = frozenset({upload})
+                tasks.append(Task(name=confirm, lane="confirm", after=after, weight=weight))
                 self._jobs[confirm] = partial(self._confirm, self._runs[package])
         return tasks
 
     def _gate(self, on: PackageId, package: PackageId, sent_by: Mapping[PackageId, Node]) -> Node:
         """The task of `on` that has to be done before `package` may go out."""
+        if on in self._foreign:
+            return Node("wait", on)
         beside = on.ecosystem == package.ecosystem and self._staging_mode(package) != "never"
         if not beside and self._may_wait(on):
             return Node("approval", on)
         accepted = self._config.gate == "accepted" and on in sent_by
         return sent_by[on] if accepted else Node("confirm", on)
+
+    def _waits(self) -> list[Task[Node]]:
+        """One node for each package that another job publishes."""
+        nodes = {Node("wait", on): on for on in self._foreign}
+        self._jobs |= {node: partial(self._foreign.wait, on) for node, on in nodes.items()}
+        return [Task(name=node, lane="wait") for node in nodes]
 
     def _approvals(self) -> list[Task[Node]]:
         """What earlier runs have staged, confirmed as if this one had, and a node for each package
@@ -303,6 +334,8 @@ class ReleaseRun:
 
     def _shown(self, package: PackageId) -> Node:
         """The task after which the registry shows it, if it is ever going to in this run."""
+        if package in self._foreign:
+            return Node("wait", package)
         return Node("approval" if self._may_wait(package) else "confirm", package)
 
     def _follow_ups(self, uploads: Mapping[Node, Sequence[PackageId]]) -> list[Task[Node]]:
@@ -348,42 +381,18 @@ class ReleaseRun:
         """One node per batch, after those whose packages it needs to be built, and after what the
         registry has to show by then.
         """
-        self._batches: dict[Node, tuple[PackageId, ...]] = {}
-        for name, target in self._targets.items():
-            packages = [
-                planned.package
-                for planned in self._plan.packages
-                if planned.action is Action.PUBLISH and planned.package.id.ecosystem == name
-            ]
-            for batch in target.workspace.batches(packages):
-                ids = tuple(package.id for package in batch)
-                self._batches[Node("build", ids[0])] = ids
-        batch_of = {package: node for node, ids in self._batches.items() for package in ids}
+        found = batches_of(self._plan, self._targets)
+        self._batches = {Node("build", each.packages[0]): each for each in found}
+        built_by = {on: node for node, each in self._batches.items() for on in each.packages}
         tasks = []
-        for node, ids in self._batches.items():
-            runs = [self._runs[package] for package in ids]
-            dependencies = [need for run in runs for need in run.planned.package.dependencies]
-            needs = {
-                batch_of[need.on]
-                for need in dependencies
-                if need.kind is DependencyKind.BUILD and need.on in batch_of
-            }
-            absent = {
-                need.on
-                for need in dependencies
-                if need.visible_first and need.on in self._runs and not self._kept(need.on)
-            }
+        for node, batch in self._batches.items():
+            runs = [self._runs[package] for package in batch.packages]
+            needs = {built_by[on] for on in batch.needs if on in built_by}
             if self._config.dry_run:
-                self._expect_nothing(runs, absent)
+                expect_nothing(runs, batch.absent)
             else:
-                needs |= {self._shown(on) for on in absent}
+                needs |= {self._shown(on) for on in batch.absent}
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
-            versions = self._plan.versions[ids[0].ecosystem]
-            self._jobs[node] = partial(self._build, runs, versions, absent)
+            versions = self._plan.versions[node.package.ecosystem]
+            self._jobs[node] = partial(self._build, runs, versions, batch.absent)
         return tasks
-
-    def _expect_nothing(self, runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:
-        """A dry run builds what it can; whatever the registry has may be good enough."""
-        names = few([on.name for on in sorted(absent)])
-        for run in runs if absent else ():
-            run.postponed = f"dry run: not built, as it can be only once the registry has {names}"

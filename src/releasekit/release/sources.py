@@ -10,10 +10,9 @@ import asyncio
 import contextlib
 import hashlib
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from releasekit.plan.source import head_of
+from releasekit.plan.source import Head
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -56,7 +55,7 @@ class Sources:
 
     @classmethod
     def in_checkout(cls, plan: Plan, root: Path, processes: Processes) -> Self:
-        return cls(plan, partial(head_of, root, processes) if plan.commit else None)
+        return cls(plan, Head(root, processes).look if plan.commit else None)
 
     @contextlib.contextmanager
     def building(self, packages: Sequence[Package], pinned: Mapping[Path, bytes]) -> Iterator[None]:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.errors import ConfigError
-from releasekit.model import Outcome, Package, PackageId, Report, Result
+from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
+from releasekit.spent import added
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from releasekit.model import Plan
+    from releasekit.model import Plan, PlannedPackage
+    from releasekit.spent import RunSpent
 
 # What holds when jobs disagree about a package. One that saw it on the registry is right, as is one
 # that the registry told that it is staged, "unknown" must not become "failed", and a job that had
@@ -43,9 +45,9 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     runs = [_shifted(report, (_started(report) - started).total_seconds()) for report in reports]
     edges = _edges(runs, plan)
     results = _best(result for run in runs for result in run.results)
-    versions = {planned.package.id: planned.package for planned in plan.packages} if plan else {}
+    planned = {each.package.id: each for each in plan.packages} if plan else {}
     for name in edges.keys() - results.keys():
-        results[name] = _lost(versions.get(name) or _unseen(name))
+        results[name] = _unreported(name, planned.get(name))
     private = {package.id: package for run in runs for package in run.private}
     return Report(
         run_id="+".join(sorted({run.run_id for run in runs})),
@@ -59,6 +61,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
+        spent=_spent(runs),
     )
 
 
@@ -127,11 +130,22 @@ def _best(results: Iterable[Result]) -> dict[PackageId, Result]:
     return best
 
 
-def _unseen(name: PackageId) -> Package:
-    return Package(id=name, version="", directory=Path(), manifest=Path())
+def _spent(runs: Sequence[Report]) -> RunSpent | None:
+    """All that was spent, and what made the job long that ended last."""
+    known = [(run.duration_s, run.run_id, run.spent) for run in runs if run.spent is not None]
+    if not known:
+        return None
+    *_, last = max(known, key=lambda each: each[:2])
+    return replace(last, total=added(spent.total for *_, spent in known))
 
 
-def _lost(package: Package) -> Result:
+def _unreported(name: PackageId, planned: PlannedPackage | None) -> Result:
+    """No job had to do with what was there already."""
+    unseen = Package(id=name, version="", directory=Path(), manifest=Path())
+    package = planned.package if planned else unseen
+    if planned and planned.action is Action.KEEP:
+        kept = Outcome.ALREADY_PUBLISHED
+        return Result(package=package, outcome=kept, reason=planned.reason)
     return Result(
         package=package,
         outcome=Outcome.UNKNOWN,

@@ -96,14 +96,47 @@ def checksums(report: Report) -> str:
     )
 
 
-def plan_outputs(plan: Plan) -> dict[str, str]:
+def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     """`matrix` has one row per ecosystem with work; its `packages` is that input's own format.
 
     Ecosystems whose packages wait for one another share a row, because jobs of a matrix run side by
-    side: one of them would find that the other has not yet published what it needs.
+    side: one of them would find that the other has not yet published what it needs. They stay
+    `apart` where jobs wait for one another; a plan that is split has a row for each part.
     """
     work = [planned.package.id for planned in plan.packages if planned.action is not Action.KEEP]
-    rows = [
+    if any(planned.shard for planned in plan.packages):
+        rows = _parts(plan)
+    else:
+        rows = _whole(work, plan, apart=apart)
+    return {
+        "matrix": _json({"include": rows}),
+        "has-work": "true" if rows else "false",
+        "ecosystems": _ecosystems(planned.package.id.ecosystem for planned in plan.packages),
+    }
+
+
+def _parts(plan: Plan) -> list[dict[str, str]]:
+    """`row` is the name of a job's artifacts, which may have no slash."""
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for planned in plan.packages:
+        if planned.action is not Action.KEEP:
+            package = planned.package.id
+            key = (package.ecosystem, int(planned.shard.partition("/")[0]), planned.shard)
+            found.setdefault(key, []).append(package.name)
+    return [
+        {
+            "ecosystem": ecosystem,
+            "shard": shard,
+            "row": f"{ecosystem}-{number}",
+            "packages": "\n".join(found[ecosystem, number, shard]),
+        }
+        for ecosystem, number, shard in sorted(found)
+    ]
+
+
+def _whole(work: Collection[PackageId], plan: Plan, *, apart: bool) -> list[dict[str, str]]:
+    groups = sorted({(each.ecosystem,) for each in work}) if apart else _together(work, plan)
+    return [
         {
             "ecosystem": ",".join(together),
             "packages": "\n".join(
@@ -112,21 +145,16 @@ def plan_outputs(plan: Plan) -> dict[str, str]:
                 if package.ecosystem in together
             ),
         }
-        for together in _together(work, plan)
+        for together in groups
     ]
-    return {
-        "matrix": _json({"include": rows}),
-        "has-work": "true" if rows else "false",
-        "ecosystems": _ecosystems(planned.package.id.ecosystem for planned in plan.packages),
-    }
 
 
 def _together(work: Collection[PackageId], plan: Plan) -> list[tuple[str, ...]]:
     """The ecosystems of `work`; those with an edge between them share a tuple."""
     groups = {package.ecosystem: {package.ecosystem} for package in work}
-    edges = plan.edges()
+    edges, wanted = plan.edges(), frozenset(work)
     for package in work:
-        for on in edges[package].intersection(work):
+        for on in edges[package] & wanted:
             joined = groups[package.ecosystem] | groups[on.ecosystem]
             groups |= dict.fromkeys(joined, joined)
     return sorted({tuple(sorted(group)) for group in groups.values()})

@@ -164,6 +164,7 @@ def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
         "prebuilt": _files(planned.package.prebuilt, root),
         "published": _published(planned.published),
         "warnings": warning_rows(planned.warnings),
+        **({"shard": planned.shard} if planned.shard else {}),
     }
 
 

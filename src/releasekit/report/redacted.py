@@ -41,7 +41,8 @@ class Redacted:
         return replace(plan, packages=packages, notes=tuple(map(self.text, plan.notes)))
 
     def report(self, report: Report) -> Report:
-        return replace(report, results=tuple(map(self._result, report.results)))
+        spent = report.spent and replace(report.spent, advice=self.redact(report.spent.advice))
+        return replace(report, results=tuple(map(self._result, report.results)), spent=spent)
 
     def _result(self, result: Result) -> Result:
         return replace(

@@ -27,6 +27,7 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.report.record import Record
+from releasekit.report.spent_rows import package_row, package_spent, run_row, run_spent
 from releasekit.report.verdict import verdict_of
 from releasekit.report.warnings import warning_rows
 
@@ -49,6 +50,7 @@ def results_json(report: Report) -> str:
         "builds": report.builds,
         "registries": dict(sorted(report.registries.items())),
         "result": verdict_of(report),
+        "spent": run_row(report.spent),
         "packages": [
             _row(result, report.edges.get(result.package.id, frozenset()))
             for result in report.results
@@ -87,6 +89,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
             {"phase": span.phase, "start_s": round(span.start_s, 3), "end_s": round(span.end_s, 3)}
             for span in result.spans
         ],
+        "spent": package_row(result.spent),
         "warnings": warning_rows(result.warnings),
         "log": list(result.log),
     }
@@ -124,6 +127,7 @@ def load_results(text: str, where: str = "results.json") -> Report:
             result.package.id: frozenset(map(PackageId.parse, row.texts("dependencies")))
             for result, row in zip(results, rows, strict=True)
         },
+        spent=run_spent(record),
     )
 
 
@@ -181,6 +185,7 @@ def _result(row: Record) -> Result:
             )
             for warning in row.records("warnings")
         ),
+        spent=package_spent(row),
     )
 
 

@@ -15,6 +15,7 @@ from releasekit.report.markdown import (
     table,
 )
 from releasekit.report.mermaid import drawable, flowchart
+from releasekit.report.spent_words import spent_line, spent_section
 from releasekit.report.text import columns, seconds
 from releasekit.report.timeline import timeline
 from releasekit.report.verdict import headline, verdict_of
@@ -92,6 +93,7 @@ def _summary(report: Report, detail: _Detail, run_url: str) -> str:
     lines += _files(report, detail)
     if detail.pictures:
         lines += _pictures(report)
+    lines += spent_section(report.spent)
     lines += private_section(report.private, detail.rows)
     lines += [_signature(report)]
     return "\n".join(lines) + "\n"
@@ -284,4 +286,5 @@ def remarks(report: Report) -> list[str]:
         *([*hints, ""] if hints else []),
         *(["review and approve what is staged: releasekit approve", ""] if staged else []),
         *([log_line(f"builds: {report.builds}")] if report.builds else []),
+        *spent_line(report.spent),
     ]

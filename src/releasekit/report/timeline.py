@@ -16,6 +16,7 @@ _MARKS: Final[dict[Phase, str]] = {
     "confirm": ".",
     "approval": "~",
     "follow-up": "-",
+    "wait": ":",
 }
 _WIDTH: Final = 60
 _ROWS: Final = 60

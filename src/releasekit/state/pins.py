@@ -8,15 +8,19 @@ ecosystem is building from.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import os
+import threading
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+from releasekit.aio import uncancellable
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state import lock_order
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 State = Literal["original", "pinned", "edited"]
 _PURPOSE: Final = b"originals of manifests, 1"
 _HINT: Final = "Building with pinned versions keeps the originals there."
+# Of two sets that are pinned at once, the second sees the first.
+_SAVING: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,8 @@ class Original:
 
 
 class EphemeralPin:
-    """`with EphemeralPin(…)`: inside, every manifest of the set holds its new bytes.
+    """`with EphemeralPin(…)`: inside, every manifest of the set holds its new bytes. With `async
+    with` the disk is waited for beside the loop, and to the end.
 
     A symbolic link is followed and stays one. A hard link is split: the other names keep the
     original bytes, and the manifest comes back as a file of its own.
@@ -66,28 +73,49 @@ class EphemeralPin:
         self._directory = backup_directory(state_directory, ecosystem)
         self._manifests = manifests
         self._root = root.resolve()
+        self._originals: tuple[Original, ...] = ()
+        self._pinned: dict[Path, bytes] = {}
         self._backup: Path | None = None
         self._hold: lock_order.Hold | None = None
 
     def __enter__(self) -> Self:
         """Raises StateError, with nothing changed, when one of them cannot be pinned."""
+        self._examine()
+        if self._take_turn():
+            self._change()
+        return self
+
+    async def __aenter__(self) -> Self:
+        """As `__enter__`."""
+        await uncancellable(asyncio.to_thread(self._examine))
+        if self._take_turn():
+            await uncancellable(asyncio.to_thread(self._change))
+        return self
+
+    def _examine(self) -> None:
         pinned = {path.resolve(): data for path, data in self._manifests.items()}
-        originals = [
+        self._originals = tuple(
             original
             for path, data in sorted(pinned.items())
             if (original := _examine(path, data, self._root)).data != data
-        ]
-        if not originals:
-            return self
-        self._hold = lock_order.take(Kind.PINS, str(originals[0].path))
+        )
+        self._pinned = pinned
+
+    def _take_turn(self) -> bool:
+        """In the caller's own context, for all that it takes meanwhile; False for no manifest."""
+        if self._originals:
+            self._hold = lock_order.take(Kind.PINS, str(self._originals[0].path))
+        return bool(self._originals)
+
+    def _change(self) -> None:
         try:
-            self._backup = _save(originals, self._directory, self._root, self._seal)
-            for original in originals:
-                _put(original, pinned[original.path])
+            with _SAVING:
+                self._backup = _save(self._originals, self._directory, self._root, self._seal)
+            for original in self._originals:
+                _put(original, self._pinned[original.path])
         except BaseException:
             self.close()
             raise
-        return self
 
     def close(self) -> None:
         """Idempotent. Raises StateError for manifests that were edited: they stay as they are."""
@@ -101,6 +129,9 @@ class EphemeralPin:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aexit__(self, *_: object) -> None:
+        await uncancellable(asyncio.to_thread(self.close))
 
 
 def recover(
@@ -229,13 +260,17 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
 def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal | None) -> Path:
     with state_errors(_HINT):
         durable.make_directory(directory)
-        # A killed run may have made these without getting this far.
-        for parent in (directory, *directory.parents[:2]):
-            durable.fsync_directory(parent.parent)
+        _entered(directory)
     paths = {original.path for original in originals}
     for other in _files(directory, ".json"):
-        if twice := paths.intersection(original.path for original in load(other, root)):
+        if twice := paths.intersection(original.path for original in _still_in(other, root)):
             raise StateError(f"{min(twice)}: is pinned already, by {other}")
+    # Another set may have been given back since they were read.
+    if changed := [original.path for original in originals if state_of(original) != "original"]:
+        raise StateError(
+            f"{changed[0]}: changed while it was being pinned for a build",
+            hint="Let nothing change the manifests during a run, and run again.",
+        )
     backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
     body = json.dumps([_encode(original, root) for original in originals]).encode()
     mark = f" {seal.of_bytes(_PURPOSE, body)}" if seal is not None else ""
@@ -243,6 +278,25 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
     with state_errors(_HINT):
         durable.replace(backup, sealed, temporary=backup.with_suffix(".tmp"))
     return backup
+
+
+@cache
+def _entered(directory: Path) -> None:
+    """Make its names durable, once for a process: a killed run may have made them without getting
+    so far.
+    """
+    for parent in (directory, *directory.parents[:2]):
+        durable.fsync_directory(parent.parent)
+
+
+def _still_in(backup: Path, root: Path) -> tuple[Original, ...]:
+    """What a backup holds; nothing once it has been given back."""
+    try:
+        return load(backup, root)
+    except StateError:
+        if not durable.is_file(backup):
+            return ()
+        raise
 
 
 def _put(original: Original, data: bytes, *, times_ns: tuple[int, int] | None = None) -> None:

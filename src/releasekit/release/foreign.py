@@ -1,0 +1,178 @@
+"""What other jobs publish and packages of this one need: asked for until the registries show it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from releasekit.aio import growing_pauses
+from releasekit.errors import PackageError
+from releasekit.graph import reachable
+from releasekit.model import Action, PlannedPackage
+from releasekit.release.life import PackageRun
+from releasekit.report.text import few, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from releasekit.model import Node, PackageId, Plan
+    from releasekit.release.events import Events
+    from releasekit.release.others import OtherJobs
+    from releasekit.release.polling import Lookups, Polling
+
+
+@dataclass(slots=True, kw_only=True)
+class _Awaited:
+    """One package. `unmet` is what it needs itself, as far as that is known here, and what is not
+    there yet: until it is, nobody asks for the package. `never` says why it will not come.
+    """
+
+    run: PackageRun
+    unmet: set[PackageId]
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+    never: str = ""
+
+
+class Foreign:
+    """Each package is asked for by one task, however many need it."""
+
+    def __init__(  # noqa: PLR0913 - all that waiting takes, by name
+        self,
+        plan: Plan,
+        runs: Mapping[PackageId, PackageRun],
+        *,
+        wait_s: float,
+        polling: Polling,
+        lookups: Lookups,
+        events: Events,
+        others: OtherJobs,
+    ) -> None:
+        self._runs = runs
+        self._wait_s = wait_s
+        self._polling = polling
+        self._lookups = lookups
+        self._events = events
+        self._others = others
+        self._ending = asyncio.Event()
+        self._asking = 0
+        self._progress_s = 0.0
+        packages = [*(each.package for each in plan.packages), *plan.foreign]
+        known = {package.id for package in packages}
+        self._dependents: dict[PackageId, set[PackageId]] = {package: set() for package in known}
+        for package in packages:
+            for need in package.dependencies:
+                if need.on in known:
+                    self._dependents[need.on].add(package.id)
+        kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
+        self._awaited: dict[PackageId, _Awaited] = {}
+        foreign = {package.id for package in plan.foreign}
+        self.needs = {
+            each.package.id: foreign.intersection(need.on for need in each.package.dependencies)
+            for each in plan.packages
+        }
+        for package in plan.foreign:
+            planned = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
+            needs = {need.on for need in package.dependencies}
+            each = _Awaited(run=PackageRun.from_plan(planned), unmet=(needs & known) - kept)
+            self._awaited[package.id] = each
+            if not each.unmet:
+                each.due.set()
+
+    def __contains__(self, package: PackageId) -> bool:
+        return package in self._awaited
+
+    def __iter__(self) -> Iterator[PackageId]:
+        return iter(self._awaited)
+
+    def stop(self) -> None:
+        """The run ends: nothing is waited for any more."""
+        self._ending.set()
+        for each in self._awaited.values():
+            each.due.set()
+
+    def shown(self, package: PackageId) -> None:
+        """The registry shows it, whoever published it."""
+        self._progress_s = self._events.now_s()
+        self._met(package)
+
+    def settled(self, node: Node, *, shown_by: Callable[[PackageId], Node]) -> None:
+        """A task has ended; after the one that shows it, nothing more becomes of a package here."""
+        run = self._runs.get(node.package)
+        if run is None or node != shown_by(run.id):
+            return
+        if run.visible:
+            self.shown(run.id)
+        elif run.unconfirmed or run.awaits_approval:
+            # Whoever sees it later may still publish what needs it.
+            self._met(run.id)
+        else:
+            self.lost(run.id)
+
+    def _met(self, package: PackageId) -> None:
+        for dependent in self._dependents.get(package, ()):
+            if each := self._awaited.get(dependent):
+                each.unmet.discard(package)
+                if not each.unmet:
+                    each.due.set()
+
+    def lost(self, package: PackageId) -> None:
+        """Nobody is going to publish it, nor what needs it."""
+        if not self._awaited:
+            return
+        for dependent in reachable([package], self._dependents.__getitem__) - {package}:
+            if each := self._awaited.get(dependent):
+                each.never = each.never or f"not going to be published, as it needs {package}"
+                each.due.set()
+
+    async def wait(self, package: PackageId) -> None:
+        """Raises PackageError, and lets what needs it know, where nobody publishes the package."""
+        each = self._awaited[package]
+        needing = sorted(self._dependents[package] & self._runs.keys())
+        detail = (
+            f"another job publishes it; {few(list(map(str, needing)), 3)} "
+            f"{'needs' if len(needing) == 1 else 'need'} it; for up to {seconds(self._wait_s)}"
+        )
+        with self._events.span("wait", each.run, detail=detail):
+            await each.due.wait()
+            self._asking += 1
+            try:
+                missing = await self._until_shown(each)
+            finally:
+                self._asking -= 1
+            if each.run.visible:
+                self.shown(package)
+                return
+            if not self._ending.is_set():
+                for dependent in needing:
+                    self._runs[dependent].lacks[package] = missing
+                self.lost(package)
+            raise PackageError(missing)
+
+    async def _until_shown(self, each: _Awaited) -> str:
+        """Why it is not there in the end."""
+        began_s = self._events.now_s()
+        pauses = growing_pauses(self._polling.first_pause_s, self._polling.foreign_pause_s)
+        before = ""
+        while not self._ending.is_set():
+            ended = each.never or await self._others.ended_without(each.run.id)
+            # Whatever else may have become of it: what counts is what the registry shows.
+            try:
+                trouble = await self._lookups.poll_once(each.run)
+            except PackageError as error:
+                ended = trouble = str(error)
+            waited_s = self._events.now_s() - max(began_s, self._progress_s)
+            if each.run.visible:
+                return ""
+            if ended or waited_s >= self._wait_s:
+                there = f"not on its registry after {seconds(self._wait_s)}: {trouble}"
+                return ended or there.removesuffix(": ")
+            pause_s = max(next(pauses), self._asking / self._polling.foreign_per_s)
+            if trouble != before:
+                self._events.waiting(each.run, pause_s, trouble or "it is not there yet")
+            before = trouble
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(pause_s, self._wait_s - waited_s)):
+                    await self._ending.wait()
+        return "the run ended first"

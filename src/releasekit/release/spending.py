@@ -1,0 +1,139 @@
+"""What each package of a run and the whole run spent, put together for the report."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from releasekit.config.config import cpu_count
+from releasekit.http.traffic import Account
+from releasekit.release.advice import Limits, advice
+from releasekit.release.timesheet import timesheet
+from releasekit.spent import WAITS, RunSpent, Spent, Step, added
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from releasekit.config.config import Config
+    from releasekit.http.traffic import Book
+    from releasekit.model import Node, PackageId, Report
+    from releasekit.release.events import Events
+    from releasekit.release.timesheet import Piece, Timesheet
+    from releasekit.scheduler import Task
+    from releasekit.spent import Wait, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    packages: Mapping[PackageId, Spent]
+    run: RunSpent
+
+    def told_in(self, report: Report) -> Report:
+        results = (
+            replace(each, spent=self.packages.get(each.package.id)) for each in report.results
+        )
+        return replace(report, results=tuple(results), spent=self.run)
+
+
+def lanes_of(config: Config) -> dict[str, int | None]:
+    """How many tasks of each phase there may be at a time."""
+    return {
+        "wait": None,
+        "build": config.build_concurrency,
+        "upload": config.concurrency,
+        "confirm": None,
+        "approval": None,
+        # One at a time: what they do to the workspace, or to git, they do alone.
+        "follow-up": 1,
+    }
+
+
+def slots_of(config: Config) -> dict[str, int | None]:
+    """As `lanes_of`, for the scheduler: as many packages as are built may be pinned beside them, or
+    wait for the disk.
+    """
+    lanes = lanes_of(config)
+    return (
+        lanes if config.build_concurrency == 1 else {**lanes, "build": 2 * config.build_concurrency}
+    )
+
+
+def spending(
+    events: Events,
+    book: Book,
+    tasks: Iterable[Task[Node]],
+    batches: Mapping[Node, Collection[PackageId]],
+    config: Config,
+) -> Spending:
+    """Of a run as far as it has come."""
+    lanes, tasks = lanes_of(config), tuple(tasks)
+    waits_for_jobs = any(task.name.phase == "wait" for task in tasks)
+    # One slot for everything.
+    sequential = config.concurrency == config.build_concurrency == 1 and not waits_for_jobs
+    sheet = timesheet(
+        tasks,
+        events.moments,
+        batches=batches,
+        end_s=events.now_s(),
+        pauses=events.pauses(),
+        lanes={lane: "any" if sequential else lane for lane, limit in lanes.items() if limit},
+    )
+    # Those of reads are in the book.
+    retries = Counter(
+        moment.node.package for moment in events.moments if moment.kind == "paused" and moment.asked
+    )
+    accounts = {package: Account() for package in sheet.chains} | book.packages
+    packages = {
+        package: _of_package(sheet, package, account, retries[package])
+        for package, account in accounts.items()
+    }
+    total = added([*packages.values(), _traffic(book.rest)])
+    run = RunSpent(total=total, chain=tuple(_steps(sheet.longest_chain())))
+    limits = Limits(
+        lanes=lanes,
+        gate=config.gate,
+        cpus=cpu_count(),
+        sequential=sequential,
+        crowded=events.crowded,
+        words=tuple(dict.fromkeys(events.limits.values())),
+    )
+    waits = Counter(wait for each in packages.values() for wait in WAITS if wait in each.seconds)
+    return Spending(packages, replace(run, advice=advice(sheet, run, waits, limits)))
+
+
+def _of_package(sheet: Timesheet, package: PackageId, account: Account, retries: int) -> Spent:
+    spent = replace(_traffic(account), retries=account.retries + retries)
+    if package not in sheet.chains:
+        return spent
+    waited = sheet.waited_for(package)
+    longest = min(waited, key=lambda on: (-waited[on], on), default=None)
+    return replace(
+        spent,
+        seconds=_seconds(sheet.pieces(package)),
+        waited_for="" if longest is None else str(longest),
+        longest_s=0.0 if longest is None else waited[longest] / 1000,
+    )
+
+
+def _traffic(account: Account) -> Spent:
+    return Spent(
+        requests=account.requests,
+        sent_bytes=account.sent_bytes,
+        received_bytes=account.received_bytes,
+        retries=account.retries,
+    )
+
+
+def _seconds(pieces: Iterable[Piece]) -> dict[Wait | Work, float]:
+    found: dict[Wait | Work, int] = defaultdict(int)
+    for piece in pieces:
+        found[piece.what] += piece.lasts
+    return {what: ms / 1000 for what, ms in found.items()}
+
+
+def _steps(chain: Iterable[tuple[PackageId, Piece]]) -> Iterator[Step]:
+    for (package, what), pieces in groupby(chain, key=lambda each: (each[0], each[1].what)):
+        lasted_s = sum(piece.lasts for _, piece in pieces) / 1000
+        yield Step(package=str(package), what=what, lasted_s=lasted_s)

@@ -1,0 +1,279 @@
+"""What each second of a run went into, from the tasks of the run and the moments they came to.
+
+Everything is a pure function of these. Times are whole milliseconds, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from releasekit.model import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from releasekit.http.traffic import Pause
+    from releasekit.model import PackageId, Phase
+    from releasekit.scheduler import Task
+    from releasekit.spent import Wait, Work
+
+    What = Wait | Work
+
+_AT_WORK: Final[Mapping[Phase, What]] = {
+    "build": "build",
+    "upload": "upload",
+    "confirm": "index-lag",
+    "approval": "approval",
+    "follow-up": "follow-up",
+}
+# What a task that is ready waits for; a registry takes its time whether it is asked or not.
+_READY: Final[Mapping[Phase, What]] = {"build": "build-slot", "upload": "slot", "follow-up": "slot"}
+# What begins so soon has waited for no slot, only for its turn in the event loop.
+_AT_ONCE_MS: Final = 10
+# Where pauses of several requests overlap, the first of these counts.
+_FIRST: Final[tuple[Wait, ...]] = ("rate-limit", "retry", "slot", "build-slot")
+
+
+class Moment(NamedTuple):
+    """An attempt at a task has begun, or ended with a pause `until_s` because of `cause`, or the
+    task has ended for good. In seconds since the run started; `asked` says that a request was made.
+    """
+
+    node: Node
+    kind: Literal["started", "paused", "settled"]
+    at_s: float
+    until_s: float = 0.0
+    cause: Wait = "retry"
+    asked: bool = True
+
+
+class Piece(NamedTuple):
+    """Some time of one package, which went into one thing."""
+
+    what: What
+    start_ms: int
+    end_ms: int
+
+    @property
+    def lasts(self) -> int:
+        return self.end_ms - self.start_ms
+
+
+class Attempt(NamedTuple):
+    """At one task. `before` and `after` are the places of its beginning and its end among all
+    moments: what has the same time still has an order. `pause_ms` came after it, until it was ready
+    again.
+    """
+
+    node: Node
+    start_ms: int
+    end_ms: int
+    before: int
+    after: int
+    pause_ms: int = 0
+    cause: Wait = "retry"
+
+    @property
+    def again_ms(self) -> int:
+        return self.end_ms + self.pause_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One task. `ready_ms` is None where it never was; it has settled at the `place` among all
+    moments.
+    """
+
+    ready_ms: int | None
+    attempts: tuple[Attempt, ...]
+    settled_ms: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timesheet:
+    """`chains` has the tasks of each package in their order; `pauses` are those within attempts.
+    Tasks that share a slot have the same lane in `lanes`, those without a limit have none.
+    """
+
+    tasks: Mapping[Node, Task[Node]]
+    lives: Mapping[Node, Life]
+    chains: Mapping[PackageId, Sequence[Node]]
+    pauses: Mapping[Node, Sequence[Piece]] = field(default_factory=dict)
+    lanes: Mapping[str, str] = field(default_factory=dict)
+
+    def pieces(self, package: PackageId) -> Iterator[Piece]:
+        """All its time from the run's start to its own end, without gaps and overlaps."""
+        now = 0
+        for node in self.chains[package]:
+            life = self.lives[node]
+            for piece in self._of_task(node, life, now):
+                if piece.lasts > 0:
+                    yield piece
+            now = max(now, life.settled_ms)
+
+    def waited_for(self, package: PackageId) -> dict[PackageId, int]:
+        """Each dependency that it waited for, and for how many milliseconds."""
+        found: dict[PackageId, int] = defaultdict(int)
+        now = 0
+        for node in self.chains[package]:
+            life = self.lives[node]
+            until = life.settled_ms if life.ready_ms is None else life.ready_ms
+            for on in self.tasks[node].after if until > now else ():
+                if on.package != package:
+                    found[on.package] += max(0, min(self.lives[on].settled_ms, until) - now)
+            now = max(now, life.settled_ms)
+        return {on: ms for on, ms in found.items() if ms}
+
+    def _of_task(self, node: Node, life: Life, now: int) -> Iterator[Piece]:
+        """From `now` on, when the task before it has ended, to its end."""
+        end = life.settled_ms
+        ready = end if life.ready_ms is None else life.ready_ms
+        yield Piece("dependency", now, ready)
+        now = max(now, ready)
+        for attempt in life.attempts:
+            yield Piece(_ready(node), now, attempt.start_ms)
+            yield from self.within(attempt)
+            now = min(attempt.again_ms, end)
+            yield Piece(attempt.cause, attempt.end_ms, now)
+        yield Piece(_ready(node), now, end)
+
+    def within(self, attempt: Attempt) -> Iterator[Piece]:
+        """One attempt: work, and the pauses in it."""
+        pauses = self.pauses.get(attempt.node, ())
+        what = _AT_WORK.get(attempt.node.phase, "dependency")
+        return _split(what, attempt.start_ms, attempt.end_ms, pauses)
+
+    def longest_chain(self) -> list[tuple[PackageId, Piece]]:
+        """What the run's end waited for, back to its start: the attempts each of which could begin
+        only when the one before it had ended, or had left its slot.
+        """
+        by_lane: dict[str, list[Attempt]] = defaultdict(list)
+        everything = (each for life in self.lives.values() for each in life.attempts)
+        attempts = sorted(everything, key=attrgetter("after"))
+        for each in attempts:
+            if lane := self.lanes.get(each.node.phase):
+                by_lane[lane].append(each)
+        found: list[tuple[PackageId, Piece]] = []
+        attempt = attempts[-1] if attempts else None
+        while attempt is not None:
+            ready, before = self._what_came_before(attempt, by_lane)
+            began = ready if before is None else max(ready, before.end_ms)
+            pieces = [Piece(_ready(attempt.node), began, attempt.start_ms), *self.within(attempt)]
+            if before is not None and before.node == attempt.node:
+                pieces.insert(0, Piece(before.cause, before.end_ms, ready))
+            found += ((attempt.node.package, piece) for piece in reversed(pieces) if piece.lasts)
+            attempt = before
+        return found[::-1]
+
+    def _what_came_before(
+        self, attempt: Attempt, by_lane: Mapping[str, Sequence[Attempt]]
+    ) -> tuple[int, Attempt | None]:
+        """When it was ready, and the attempt whose end it then had to wait for."""
+        life = self.lives[attempt.node]
+        number = life.attempts.index(attempt)
+        earlier = life.attempts[number - 1] if number else None
+        ready = earlier.again_ms if earlier else life.ready_ms or 0
+        if attempt.start_ms > ready + _AT_ONCE_MS:
+            ended = by_lane.get(self.lanes.get(attempt.node.phase, ""), ())
+            place = bisect_left(ended, attempt.before, key=attrgetter("after"))
+            if place and ended[place - 1].end_ms > ready:
+                return ready, ended[place - 1]
+        if earlier:
+            return ready, earlier
+        needs = [self.lives[on] for on in self.tasks[attempt.node].after]
+        last = max(needs, key=attrgetter("place"), default=None)
+        return ready, last.attempts[-1] if last and last.attempts else None
+
+
+def timesheet(  # noqa: PLR0913 - all that a run leaves, by name
+    tasks: Iterable[Task[Node]],
+    moments: Sequence[Moment],
+    *,
+    batches: Mapping[Node, Collection[PackageId]],
+    end_s: float,
+    pauses: Mapping[Node, Iterable[Pause]] | None = None,
+    lanes: Mapping[str, str] | None = None,
+) -> Timesheet:
+    """Of a run that has ended after `end_s`, at whatever point. `batches` are the packages that
+    were built together, by the task that built them. All times count from the run's start.
+    """
+    by_name = {task.name: task for task in tasks}
+    attempts: dict[Node, list[Attempt]] = defaultdict(list)
+    settled: dict[Node, tuple[int, int]] = {}
+    begun: dict[Node, tuple[int, int]] = {}
+    for place, moment in enumerate(moments):
+        node, at_ms = moment.node, _ms(moment.at_s)
+        if moment.kind == "started":
+            begun[node] = at_ms, place
+            continue
+        pause_ms = max(0, _ms(moment.until_s) - at_ms) if moment.kind == "paused" else 0
+        if node in begun:
+            start_ms, before = begun.pop(node)
+            attempts[node].append(
+                Attempt(node, start_ms, at_ms, before, place, pause_ms, moment.cause)
+            )
+        if moment.kind == "settled":
+            settled[node] = at_ms, place
+    end = max([_ms(end_s), *(_ms(moment.at_s) for moment in moments)])
+    for node, (start_ms, before) in begun.items():
+        attempts[node].append(Attempt(node, start_ms, end, before, len(moments)))
+    lives = {}
+    for name, task in by_name.items():
+        settled_ms, place = settled.get(name, (end, len(moments)))
+        ready_ms = max((settled.get(on, (end, 0))[0] for on in task.after), default=0)
+        known = attempts.get(name) or all(on in settled for on in task.after)
+        ready = min(ready_ms, settled_ms) if known else None
+        lives[name] = Life(ready, tuple(attempts.get(name, ())), settled_ms, place)
+    pieces = {
+        node: [Piece(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
+        for node, found in (pauses or {}).items()
+    }
+    return Timesheet(by_name, lives, _chains(by_name, batches), pieces, lanes or {})
+
+
+def _chains(
+    tasks: Mapping[Node, Task[Node]], batches: Mapping[Node, Collection[PackageId]]
+) -> dict[PackageId, list[Node]]:
+    """Each task of a package begins after the one before it has ended."""
+    built_by = {package: node for node, packages in batches.items() for package in packages}
+    chains: dict[PackageId, list[Node]] = {}
+    for package in dict.fromkeys([*built_by, *(node.package for node in tasks)]):
+        confirm = tasks.get(Node("confirm", package))
+        upload = [on for on in confirm.after if on.phase == "upload"] if confirm else []
+        rest = (Node("confirm", package), Node("approval", package), Node("follow-up", package))
+        chain = [built_by[package]] if package in built_by else []
+        chains[package] = [*chain, *upload, *(node for node in rest if node in tasks)]
+    return chains
+
+
+def _split(what: What, start: int, end: int, pauses: Iterable[Piece]) -> Iterator[Piece]:
+    """`what` from start to end, except where there is a pause."""
+    edges = []
+    for pause in pauses:
+        from_, until = max(start, pause.start_ms), min(end, pause.end_ms)
+        if until > from_:
+            edges += [(from_, 1, pause.what), (until, -1, pause.what)]
+    running: dict[What, int] = defaultdict(int)
+    since, told = start, what
+    for at, changes in groupby(sorted(edges), key=itemgetter(0)):
+        for _, change, cause in changes:
+            running[cause] += change
+        now = next((each for each in _FIRST if running[each]), what)
+        if now != told:
+            yield Piece(told, since, at)
+            since, told = at, now
+    yield Piece(told, since, end)
+
+
+def _ready(node: Node) -> What:
+    return _READY.get(node.phase) or _AT_WORK.get(node.phase, "dependency")
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

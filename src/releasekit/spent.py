@@ -1,0 +1,78 @@
+"""What a package, and a whole run, spent: requests, bytes, and what each second of it went into."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Work = Literal["build", "upload", "follow-up"]
+# docs/spent.md says exactly what each of them means.
+Wait = Literal["dependency", "slot", "build-slot", "rate-limit", "index-lag", "retry", "approval"]
+WORK: Final[tuple[Work, ...]] = get_args(Work)
+WAITS: Final[tuple[Wait, ...]] = get_args(Wait)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Bytes are those of bodies, as they were on the way. `seconds` has what is not zero: of one
+    package they add up to the time from the run's start to its own end. `waited_for` is the
+    dependency that it waited for longest, `ECOSYSTEM:NAME`, and `longest_s` for how long.
+    """
+
+    requests: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    retries: int = 0
+    seconds: Mapping[Work | Wait, float] = field(default_factory=dict)
+    waited_for: str = ""
+    longest_s: float = 0.0
+
+    @property
+    def work_s(self) -> float:
+        return math.fsum(self.seconds.get(work, 0.0) for work in WORK)
+
+    @property
+    def waits_s(self) -> float:
+        return math.fsum(self.seconds.get(wait, 0.0) for wait in WAITS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A part of the chain that made the run as long as it was."""
+
+    package: str
+    what: Work | Wait
+    lasted_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpent:
+    """`total` is of all packages, and of the requests that were made for none of them. The `chain`
+    of steps, each of which waited for the one before it, lasts as long as the run. `advice` is the
+    one thing to change that would have made it shorter, where there is one.
+    """
+
+    total: Spent
+    chain: tuple[Step, ...] = ()
+    advice: str = ""
+
+
+def added(parts: Iterable[Spent]) -> Spent:
+    """All of them as one, which waited for no single dependency."""
+    every = list(parts)
+    seconds = {
+        what: total
+        for what in (*WORK, *WAITS)
+        if (total := round(math.fsum(part.seconds.get(what, 0.0) for part in every), 3))
+    }
+    return Spent(
+        requests=sum(part.requests for part in every),
+        sent_bytes=sum(part.sent_bytes for part in every),
+        received_bytes=sum(part.received_bytes for part in every),
+        retries=sum(part.retries for part in every),
+        seconds=seconds,
+    )
