@@ -92,10 +92,11 @@ class Repository:
     beside: Path
     with_uv: bool = True
 
-    def run(self, *arguments: str) -> Run:
+    def run(self, *arguments: str, commit: bool = True) -> Run:
         """`act ARGUMENTS` with everything remote replaced by a stub."""
-        git(self.root, "add", "--all")
-        git(self.root, "commit", "--quiet", "--allow-empty", "--message", "Work")
+        if commit:
+            git(self.root, "add", "--all")
+            git(self.root, "commit", "--quiet", "--allow-empty", "--message", "Work")
         argv = [str(ACT), *arguments, "-P", "ubuntu-latest=-self-hosted", "--no-cache-server"]
         argv += ["--json", "--local-repository", f"{OWN_NAME}={own_action(self.beside)}"]
         for name, stub in stubs(self.beside).items():

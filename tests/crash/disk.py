@@ -128,6 +128,8 @@ class Disk:
             self._sizes[node_id] = 0
             self._add(Change(node_id, "truncate"))
 
+    _openat2 = _openat
+
     def _mkdir(self, call: Call) -> None:
         place = self._split(call.texts[0])
         if place is not None:

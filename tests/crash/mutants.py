@@ -49,6 +49,8 @@ JUDGES = {
     "state/lock_order": ("unit/test_lock_order.py",),
     "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
     "release/sources": ("unit/test_sources.py",),
+    "release/batches": ("unit/test_release.py", "unit/test_foreign.py"),
+    **dict.fromkeys(("release/foreign", "release/others"), ("unit/test_foreign.py",)),
     "state/journal": JOURNAL,
     "state/logfile": JOURNAL,
     "state/history": JOURNAL,

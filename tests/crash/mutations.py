@@ -69,7 +69,7 @@ PINS = mutants(
         "a damaged backup is believed": never("load", "digest != ..."),
         "a backup may name any file": never("_decode", "path.is_absolute() or ..."),
         "a link may lead anywhere": always("_examine", "path.is_relative_to(...)"),
-        "half a set stays pinned": without("EphemeralPin.__enter__", "self.close()"),
+        "half a set stays pinned": without("EphemeralPin._change", "self.close()"),
         "a manifest that moved is replaced all the same": never(
             "state_of", "original.path.resolve() != ..."
         ),

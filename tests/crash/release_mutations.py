@@ -164,12 +164,6 @@ RELEASE = mutants(
             "ReleaseRun._transfers",
             "{built_by[package] for package in packages if package in built_by}",
         ),
-        "build dependencies are not built first": never(
-            "ReleaseRun._builds", "need.kind is DependencyKind.BUILD and ..."
-        ),
-        "builds do not wait for the registry": never(
-            "ReleaseRun._builds", "need.visible_first and ... and ..."
-        ),
         "a stop goes on with what is left": never(
             "ReleaseRun._failed", "self._config.failure_policy == 'stop'"
         ),
@@ -179,13 +173,11 @@ RELEASE = mutants(
         "nobody confirms what was in flight": change(
             "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
         ),
-        "two things at a time": without(
-            "ReleaseRun.__init__", "sequential=config.concurrency == config.build_concurrency == 1"
+        "two things at a time": never(
+            "ReleaseRun.__init__", "config.concurrency == config.build_concurrency == 1"
         ),
         "no last look when the run is ended": change("ReleaseRun.run", "run.unconfirmed", "False"),
-        "an outcome is told before it is final": without(
-            "ReleaseRun._failed", "not run.unconfirmed"
-        ),
+        "an outcome is told before it is final": never("ReleaseRun._failed", "run.unconfirmed"),
         "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),
         "what waits in no order waits in order": never(
             "ReleaseRun._transfers", "self._staging_mode(upload.package) == 'always'"
@@ -255,6 +247,56 @@ SECOND_LOOK = mutants(
     },
 )
 
+BATCHES = mutants(
+    "release/batches",
+    {
+        "build dependencies are not built first": never(
+            "batches_of", "need.kind is DependencyKind.BUILD or ..."
+        ),
+        "builds do not wait for the registry": never("batches_of", "need.visible_first"),
+        "what waits for other jobs keeps the rest back": change(
+            "batches_of",
+            "dict.fromkeys(foreign.values())",
+            "[frozenset().union(*foreign.values())]",
+        ),
+    },
+)
+
+FOREIGN = mutants(
+    "release/foreign",
+    {
+        "jobs that are at work are given up": without(
+            "Foreign.shown", "self._progress_s = self._events.now_s()"
+        ),
+        "what waits for us is asked for all the time": never("Foreign._met", "not each.unmet"),
+        "what waits for us is asked for at once": change(
+            "Foreign.__init__", "(needs & known) - kept", "set()"
+        ),
+        "what cannot come is waited for": without("Foreign._until_shown", "each.never"),
+        "a job that ended decides, not the registry": never(
+            "Foreign._until_shown", "each.run.visible"
+        ),
+        "nobody is told what is missing": without(
+            "Foreign.wait", "self._runs[dependent].lacks[package] = missing"
+        ),
+    },
+)
+
+OTHERS = mutants(
+    "release/others",
+    {
+        "results of an earlier attempt count": change(
+            "OtherJobs._look", "found if self._seen is None else self._seen", "self._seen or {}"
+        ),
+        "results of other sources count": without(
+            "OtherJobs._read", "report.commit != self._commit"
+        ),
+        "what a job said before it began again counts": without(
+            "OtherJobs._look", "del self._ended[path]"
+        ),
+    },
+)
+
 SOURCES = mutants(
     "release/sources",
     {
@@ -308,5 +350,6 @@ GRAPH = mutants(
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
     *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE),
+    *(*BATCHES, *FOREIGN, *OTHERS),
     *(*DELIVERY, *STAGED, *VERDICT),
 )

@@ -18,7 +18,7 @@ WORKLOAD = Path(__file__).with_name("workload.py")
 
 # Everything by which the code under test can change a file or make a change durable.
 CHANGING = (
-    "openat,mkdir,mkdirat,rmdir,write,pwrite64,ftruncate,fsync,fdatasync,fchmod,fchown,utimensat,"
+    "openat,openat2,mkdir,mkdirat,rmdir,write,pwrite64,ftruncate,fsync,fdatasync,fchmod,fchown,utimensat,"
     "rename,renameat,renameat2,link,unlink,unlinkat,symlink"
 )
 
@@ -78,7 +78,7 @@ def run(directory: Path, command: str) -> list[Call]:
             numbers = re.findall(r'(?:^|, )(AT_FDCWD|\d+), "', arguments) if relative else []
             folders = tuple(opened.get(number, b"") for number in numbers)
             call = Call(name, arguments, int(result), counts[name], folders)
-            if name == "openat":
+            if name in {"openat", "openat2"}:
                 opened[result] = call.texts[0]
             calls.append(call)
     log.unlink()

@@ -33,7 +33,7 @@ def changing_calls(directory: Path, command: str) -> list[strace.Call]:
     below = os.fsencode(directory)
     found, ours = [], set()
     for call in strace.run(directory, command):
-        if call.name == "openat":
+        if call.name in {"openat", "openat2"}:
             ours.discard(call.result)
             if call.texts[0].startswith(below):
                 ours.add(call.result)

@@ -137,7 +137,9 @@ def _npm() -> Iterator[Row]:
         ("digest-a-table", {"integrity": {}, "shasum": []}),
         ("dist-a-list", [1]),
     ):
-        yield look(name, {"name": "@acme/core", "version": "1.0.0", "dist": dist})
+        # As the document of a version, and in that of the package.
+        entry: dict[str, object] = {"name": "@acme/core", "version": "1.0.0", "dist": dist}
+        yield look(name, {**entry, "versions": {"1.0.0": entry}})
     versions = {f"0.{number}.0": {"dist": {"shasum": "0" * 40}} for number in range(MANY)}
     for name, document in (
         (f"{MANY}-versions", {"versions": versions, "dist-tags": {"latest": "0.1.0"}}),

@@ -103,10 +103,19 @@ def _maven() -> Iterator[Row]:
         yield Row(
             name=f"checksum-{name}",
             trick=page(checksum, "text/plain"),
-            stage=Stage.LOOK,
+            stage=Stage.READ,
             at=".sha1",
             protocols=("maven",),
+            argv=SHORTLY,
         )
+
+    yield Row(
+        name="pom-of-50MB",
+        trick=page(lambda: b"x" * 50_000_000, "text/xml"),
+        stage=Stage.LOOK,
+        at=".pom",
+        protocols=("maven",),
+    )
 
 
 def _portal() -> Iterator[Row]:

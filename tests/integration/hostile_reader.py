@@ -16,7 +16,7 @@ import fakes
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.go.proxy import Proxy
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.maven import metadata
+from releasekit.ecosystems.maven import Options, metadata
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.errors import ReleasekitError
@@ -80,7 +80,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
 
 async def listed(package: Package, url: str, config: Config, services: Services) -> None:
     """As before a release is added to maven-metadata.xml."""
-    repository = Repository(url, config=config, services=services)
+    repository = Repository(url, Options(), config=config, services=services)
     reader = cast("Reader", repository.lookup.__self__)  # type: ignore[attr-defined]
     page = await reader.get(package, PurePosixPath("org/acme/maven-metadata.xml"))
     if page is not None:

@@ -293,7 +293,8 @@ def test_doctor_tells_how_far_a_run_came_that_was_cut_off(
     workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R30"""
-    assert main(["publish", str(workspace), registry]) == 0
+    one_by_one = ["--concurrency", "1", "--build-concurrency", "1"]
+    assert main(["publish", str(workspace), registry, *one_by_one]) == 0
     journal = workspace / ".releasekit" / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     confirmed = next(i for i, line in enumerate(lines) if b'ended","node":"confirm' in line)
