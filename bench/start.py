@@ -1,9 +1,11 @@
 """What starting costs: entrypoint.sh beside a bare Python and beside `uv run`.
 
-    python bench/start.py [--rounds 20] [--uv PATH]
+    python bench/start.py [--rounds 20] [--cold 3] [--uv PATH]
 
 Each round runs every way once, so that a busy machine slows all of them alike; environments are
-made before the first round.
+made before the first round. `--cold` counts rounds in which there is neither an environment nor a
+cache to make one from, once without uv and once with it: what a new runner takes. It needs the
+network, or an index near by.
 """
 
 from __future__ import annotations
@@ -46,9 +48,33 @@ def seconds(argv: list[str], environment: dict[str, str]) -> float:
     return time.perf_counter() - began
 
 
+def cold(uv: str, rounds: int) -> dict[str, list[float]]:
+    """`--version` by an entrypoint.sh that finds nothing, and has all of PATH but uv."""
+    entry = str(PROJECT / "entrypoint.sh")
+    took: dict[str, list[float]] = {"cold, by pip": [], "cold, by uv": []}
+    for _ in range(rounds):
+        for name, times in took.items():
+            with tempfile.TemporaryDirectory() as scratch:
+                path = Path(scratch, "bin")
+                path.mkdir()
+                if name == "cold, by uv":
+                    (path / "uv").symlink_to(uv)
+                kept = [it for it in os.environ["PATH"].split(":") if not Path(it, "uv").exists()]
+                environment = {
+                    **{k: v for k, v in os.environ.items() if not k.startswith(("UV_", "PIP_"))},
+                    **{k: v for k, v in os.environ.items() if k == "PIP_CERT"},
+                    "PATH": ":".join([str(path), *kept]),
+                    "HOME": scratch,
+                    "XDG_CACHE_HOME": str(Path(scratch, "cache")),
+                }
+                times.append(seconds([entry, "--version"], environment))
+    return took
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=20, metavar="N")
+    parser.add_argument("--cold", type=int, default=0, metavar="N")
     uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
     parser.add_argument("--uv", default=uv, metavar="PATH")
     chosen = parser.parse_args()
@@ -62,6 +88,8 @@ def main() -> None:
         for _ in range(chosen.rounds):
             for name, argv in compared.items():
                 took[name].append(seconds(argv, environment))
+    took |= {name: times for name, times in cold(chosen.uv, chosen.cold).items() if times}
+    first |= {name: times[0] for name, times in took.items() if name not in first}
     bare_s = min(took["`python -c pass`"])
     print("| | first, ms | best, ms | median, ms | ratio |")
     print("| --- | ---: | ---: | ---: | ---: |")

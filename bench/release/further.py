@@ -1,0 +1,104 @@
+"""Parts of a release by themselves, where a whole one would hide what they take."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.release.measure import PROJECT, Scenario, Spent, serving, spending
+from bench.release.place import Place
+from bench.release.rounds import INDEX_S
+from bench.release.shape import shape
+from bench.release.workspaces import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bench.release.peers import Peers
+
+    Argv = Callable[[Place], list[str | Path]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`requests` is empty where there is no server."""
+
+    name: str
+    wall_s: float
+    cpu_s: float
+    peak_bytes: float
+    requests: str
+
+
+def figures(peers: Peers, *, rounds: int, quick: bool) -> list[Figure]:
+    many, crates = (100, 10) if quick else (1_000, 60)
+    entry = PROJECT / "entrypoint.sh"
+
+    def plan(place: Place) -> list[str | Path]:
+        return [entry, "plan", place.root, "--npm-registry", f"{place.server.origin}/"]
+
+    def into_directory(place: Place) -> list[str | Path]:
+        target = f"dir:{place.directory / 'registry'}"
+        return [entry, "publish", place.root, "--npm-registry", target]
+
+    def ours(place: Place) -> list[str | Path]:
+        index = f"{place.server.origin}/index/"
+        return [entry, "publish", "--dry-run", place.root, "--cargo-registry", index]
+
+    def cargo(_place: Place) -> list[str | Path]:
+        return ["cargo", "package", "--workspace", "--no-verify", "--registry", "local"]
+
+    npm, rust = Scenario("npm", many, 0.1), Scenario("cargo", crates, 0.1, 0.0, INDEX_S)
+    asked: dict[str, tuple[Scenario, Argv]] = {
+        f"`plan` of {many:,} npm packages, 100 ms a request": (npm, plan),
+        f"`publish` of {many:,} npm packages into `dir:`": (npm, into_directory),
+        f"`publish --dry-run` of {crates} crates": (rust, ours),
+        f"`cargo package --workspace --no-verify` of {crates} crates": (rust, cargo),
+    }
+    taken: dict[str, list[tuple[Spent, int]]] = {name: [] for name in asked}
+    for _ in range(rounds):
+        for name, (scenario, argv) in asked.items():
+            taken[name].append(_once(scenario, argv, peers))
+            print(f"{name:60} {taken[name][-1][0].wall_s:7.2f} s", flush=True)
+    return [
+        Figure(
+            name,
+            statistics.median(spent.wall_s for spent, _ in each),
+            statistics.median(spent.cpu_s for spent, _ in each),
+            statistics.median(spent.peak_bytes for spent, _ in each),
+            f"{statistics.median(requests for _, requests in each):.0f}",
+        )
+        for name, each in taken.items()
+    ]
+
+
+def _once(scenario: Scenario, argv: Argv, peers: Peers) -> tuple[Spent, int]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        directory = Path(name).resolve()
+        (directory / "home").mkdir()
+        root = write(scenario.ecosystem, directory / "workspace", shape(scenario.packages))
+        index = scenario.index_latency_s
+        options = [] if index is None else ["--index-latency", str(index)]
+        with serving(scenario, *options) as server:
+            place = Place(
+                directory=directory,
+                root=root,
+                server=server,
+                peers=peers,
+                scenario=scenario,
+                slots=5,
+            )
+            spent = spending(argv(place), where=root, environment=place.environment)
+            return spent, sum(server.seen()["requests"].values())
+
+
+def saved(made: list[Figure], path: Path) -> None:
+    path.write_text(json.dumps([it.__dict__ for it in made]) + "\n")
+
+
+def read(path: Path) -> list[Figure]:
+    return [Figure(**it) for it in json.loads(path.read_text())] if path.exists() else []

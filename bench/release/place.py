@@ -1,0 +1,137 @@
+"""Where one release happens: an empty directory, a new checkout in it, a new registry."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.release import javascript
+from bench.release.measure import PROJECT
+
+if TYPE_CHECKING:
+    from bench.release.measure import Scenario, Server
+    from bench.release.peers import Peers
+
+CACHE: Final = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+# It is taken out of all output, so it must not be a word of it.
+_TOKEN: Final = "token-for-measuring"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    directory: Path
+    root: Path
+    server: Server
+    peers: Peers
+    scenario: Scenario
+    slots: int
+    offline: bool = True
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """A home without configuration; caches are warm, and the same for all."""
+        home = str(self.directory / "home")
+        kept = {name: os.environ[name] for name in ("LANG", "SSL_CERT_FILE") if name in os.environ}
+        return {
+            **kept,
+            "PATH": self.peers.path,
+            "HOME": home,
+            "XDG_CACHE_HOME": CACHE,
+            "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
+            "RUSTUP_TOOLCHAIN": os.environ.get("RUSTUP_TOOLCHAIN", ""),
+            "UV_OFFLINE": str(int(self.offline)),
+            **_OF_ECOSYSTEM[self.scenario.ecosystem](self),
+        }
+
+    @property
+    def ours(self) -> list[list[str | Path]]:
+        flag, path = _REGISTRIES[self.scenario.ecosystem]
+        argv: list[str | Path] = [PROJECT / "entrypoint.sh", "publish", self.root]
+        argv += ["--concurrency", str(self.slots), flag, f"{self.server.origin}{path}"]
+        return [argv]
+
+    @property
+    def limit(self) -> list[list[str | Path]]:
+        origin, slots = self.server.origin, str(self.slots)
+        if self.scenario.ecosystem == "npm":
+            script = Path(__file__).parent / "limit" / "npm.mjs"
+            return [["node", script, self.peers.npm_modules, self.root, f"{origin}/", slots]]
+        arguments = [self.scenario.ecosystem, str(self.root), origin, slots]
+        arguments.append(str(self.scenario.lag_s))
+        return [[sys.executable, "-m", "bench.release.limit", *arguments]]
+
+
+def _npm(place: Place) -> dict[str, str]:
+    settings = place.directory / "npmrc"
+    host = place.server.origin.removeprefix("http:")
+    settings.write_text(f"registry={place.server.origin}/\n{host}/:_authToken={_TOKEN}\n")
+    return {
+        "NPM_CONFIG_USERCONFIG": str(settings),
+        "NPM_CONFIG_CACHE": str(place.directory / "npm-cache"),
+        "NPM_CONFIG_UPDATE_NOTIFIER": "false",
+        "RELEASEKIT_NPM_TOKEN": _TOKEN,
+        **javascript.environment(place.server.origin),
+    }
+
+
+def _pypi(place: Place) -> dict[str, str]:
+    address = f"{place.server.origin}/legacy/"
+    return {
+        "RELEASEKIT_PYPI_TOKEN": _TOKEN,
+        "UV_PUBLISH_URL": address,
+        "UV_PUBLISH_TOKEN": _TOKEN,
+        "TWINE_REPOSITORY_URL": address,
+        "TWINE_USERNAME": "__token__",
+        "TWINE_PASSWORD": _TOKEN,
+        "TWINE_NON_INTERACTIVE": "1",
+    }
+
+
+def _cargo(place: Place) -> dict[str, str]:
+    """The server is crates.io, and the registry named `local`.
+
+    https://doc.rust-lang.org/cargo/reference/source-replacement.html
+    """
+    home = place.directory / "cargo"
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(
+        f'[registries.local]\nindex = "sparse+{place.server.origin}/index/"\n'
+        '[source.crates-io]\nreplace-with = "local"\n'
+        '[registry]\nglobal-credential-providers = ["cargo:token"]\n'
+    )
+    (home / "credentials.toml").write_text(f'[registries.local]\ntoken = "{_TOKEN}"\n')
+    return {
+        "CARGO_HOME": str(home),
+        "CARGO_TARGET_DIR": str(place.root / "target"),
+        "RELEASEKIT_CARGO_TOKEN": _TOKEN,
+    }
+
+
+def _maven(_place: Place) -> dict[str, str]:
+    local = Path(CACHE) / "releasekit-bench" / "m2"
+    local.mkdir(parents=True, exist_ok=True)
+    return {
+        "MAVEN_OPTS": f"-Dmaven.repo.local={local}",
+        "RELEASEKIT_MAVEN_USERNAME": "bench",
+        "RELEASEKIT_MAVEN_PASSWORD": _TOKEN,
+    }
+
+
+def _go(place: Place) -> dict[str, str]:
+    settings = place.directory / "gitconfig"
+    url = f"{place.server.origin}/mono.git"
+    settings.write_text(f'[url "{url}"]\n\tinsteadOf = https://github.com/acme/mono\n')
+    return {"GIT_CONFIG_GLOBAL": str(settings), "GOFLAGS": "-modcacherw", "GOTOOLCHAIN": "local"}
+
+
+_OF_ECOSYSTEM: Final = {"npm": _npm, "pypi": _pypi, "cargo": _cargo, "maven": _maven, "go": _go}
+_REGISTRIES: Final = {
+    "npm": ("--npm-registry", "/"),
+    "pypi": ("--pypi-registry", "/legacy/"),
+    "cargo": ("--cargo-registry", "/index/"),
+    "maven": ("--maven-registry", "/maven2/"),
+    "go": ("--go-proxy", "/"),
+}

@@ -1,0 +1,164 @@
+"""Every way to publish that is compared: its commands, and what it needs before the clock runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bench.release import javascript
+from bench.release.measure import PROJECT, Cost, Scenario, WrongResult, released, serving
+from bench.release.place import Place
+from bench.release.shape import VERSION, shape
+from bench.release.workspaces import git, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from bench.release.peers import Peers
+
+OURS: Final = "ReleaseKit"
+LIMIT: Final = "bare limit"
+
+
+@dataclass(frozen=True)
+class Way:
+    """`slots` is how many uploads it may have at once: what it was told, else its own default."""
+
+    name: str
+    commands: Callable[[Place], Sequence[Sequence[str | Path]]]
+    prepare: Callable[[Place], None] = lambda _: None
+    slots: int = 16
+
+
+def _at(name: str, slots: int, commands: Callable[[Place], list[list[str | Path]]]) -> Way:
+    return Way(f"{name}, {slots} slots", commands, slots=slots)
+
+
+BOTH: Final = tuple(
+    way
+    for slots in (16, 5)
+    for way in (
+        _at(OURS, slots, lambda place: place.ours),
+        _at(LIMIT, slots, lambda place: place.limit),
+    )
+)
+
+
+def _uv(_place: Place) -> list[list[str | Path]]:
+    return [
+        ["uv", "build", "--quiet", "--all-packages"],
+        # It publishes to loopback, and uv counts that as being online.
+        ["env", "UV_OFFLINE=0", "uv", "publish", "--quiet"],
+    ]
+
+
+def _twine(place: Place) -> list[list[str | Path]]:
+    """Its own shell finds the files once they are built."""
+    script = f"exec {place.peers.twine[0]} upload --disable-progress-bar dist/*.whl dist/*.gz"
+    return [["uv", "build", "--quiet", "--all-packages"], ["sh", "-c", script]]
+
+
+def _cargo_publish(*flags: str) -> Callable[[Place], list[list[str | Path]]]:
+    return lambda _: [["cargo", "publish", "--workspace", *flags, "--quiet", "--registry", "local"]]
+
+
+def _mvn(*flags: str) -> Callable[[Place], list[list[str | Path]]]:
+    def commands(place: Place) -> list[list[str | Path]]:
+        target = f"-DaltDeploymentRepository=bench::{place.server.origin}/maven2/"
+        return [["mvn", "--quiet", "--batch-mode", *flags, target, "deploy"]]
+
+    return commands
+
+
+def _tags(place: Place) -> list[str]:
+    """`git tag` has been run before: it is no part of publishing."""
+    return [f"{name}/v{VERSION}" for name in shape(place.scenario.packages)]
+
+
+def _tagged(place: Place) -> None:
+    for tag in _tags(place):
+        git(place.root, "tag", tag)
+
+
+PEERS: Final[Mapping[str, tuple[Way, ...]]] = {
+    "npm": tuple(
+        Way(name, tool.commands, tool.prepare, tool.slots)
+        for name, tool in javascript.TOOLS.items()
+    ),
+    "pypi": (
+        Way("`uv build`, `uv publish`", _uv, slots=1),
+        Way("`uv build`, `twine upload`", _twine, slots=1),
+    ),
+    "cargo": (
+        Way("`cargo publish --workspace --no-verify`", _cargo_publish("--no-verify")),
+        Way("`cargo publish --workspace`", _cargo_publish()),
+    ),
+    "maven": (Way("`mvn -T2 deploy`", _mvn("-T2")), Way("`mvn deploy`", _mvn())),
+    "go": (
+        Way(
+            "`git push` of all tags",
+            lambda place: [["git", "push", "--quiet", "--atomic", "origin", *_tags(place)]],
+            _tagged,
+        ),
+        Way(
+            "`git push`, tag by tag",
+            lambda place: [["git", "push", "--quiet", "origin", tag] for tag in _tags(place)],
+            _tagged,
+            slots=1,
+        ),
+    ),
+}
+
+
+def once(
+    way: Way, scenario: Scenario, peers: Peers, directory: Path, *, offline: bool = True
+) -> Cost:
+    """A new checkout and a new registry; raises WrongResult unless all of it is published."""
+    packages = shape(scenario.packages)
+    (directory / "home").mkdir()
+    (directory / "shape.json").write_text(json.dumps(packages))
+    root = write(scenario.ecosystem, directory / "workspace", packages)
+    options: list[str] = []
+    if scenario.ecosystem == "go":
+        options = ["--directory", str(_remote(root, directory / "mono.git"))]
+    if scenario.ecosystem == "cargo" and scenario.index_latency_s is not None:
+        options = ["--index-latency", str(scenario.index_latency_s)]
+    with serving(scenario, *options) as server:
+        place = Place(
+            directory=directory,
+            root=root,
+            server=server,
+            peers=peers,
+            scenario=scenario,
+            slots=way.slots,
+            offline=offline,
+        )
+        environment = {**place.environment, "PYTHONPATH": str(PROJECT)}
+        if way.name.startswith(OURS):
+            del environment["PYTHONPATH"]
+        way.prepare(place)
+        cost = released(way.commands(place), place, environment=environment, needs=packages)
+    _check(way, scenario, cost)
+    return cost
+
+
+def _check(way: Way, scenario: Scenario, cost: Cost) -> None:
+    """npm's names have a scope, and Maven has a parent that is published too."""
+    published = {name.rpartition("/")[2] for name in cost.published}
+    wanted = {f"{name} {VERSION}" for name in shape(scenario.packages)}
+    if missing := sorted(wanted - published):
+        what = f"{len(missing)} of {len(wanted)} packages, {missing[0]} for one"
+        raise WrongResult(f"{scenario.ecosystem}, {way.name}: did not publish {what}")
+    if scenario.ecosystem == "pypi" and {*cost.published.values()} != {2}:
+        raise WrongResult(f"pypi, {way.name}: not two files of each package")
+
+
+def _remote(root: Path, bare: Path) -> Path:
+    subprocess.run(["git", "init", "--quiet", "--bare", str(bare)], check=True)
+    git(bare, "config", "http.receivepack", "true")
+    git(root, "push", "--quiet", str(bare), "HEAD:refs/heads/main")
+    git(root, "remote", "add", "origin", "https://github.com/acme/mono")
+    return bare
