@@ -184,12 +184,28 @@ install_with_uv() { # uv, python, environment
             ${find_links[@]+"${find_links[@]}"} --python "$3" "$lock"
 } >&2
 
+# With the pip that is there: one inside each environment takes `venv` three seconds, and nothing
+# uses it. Bytecode is written by the first start, of what it imports.
 install_with_pip() { # python, environment
-    "$1" -I -m venv "$2" && has_interpreter "$2" &&
-        "$interpreter" -I -m pip --disable-pip-version-check --no-input --quiet install \
-            --require-hashes --only-binary :all: --no-deps --no-user \
-            ${find_links[@]+"${find_links[@]}"} -r "$lock"
+    local site
+    export PIP_ROOT_USER_ACTION=ignore
+    if "$1" -I -c 'import pip' 2>/dev/null; then
+        "$1" -I -m venv --without-pip "$2" && has_interpreter "$2" &&
+            site=$("$interpreter" -I -c 'import sys, sysconfig
+sys.stdout.write(sysconfig.get_path("purelib"))') &&
+            pip_install "$1" --target "$site"
+    else
+        "$1" -I -m venv "$2" && has_interpreter "$2" && pip_install "$interpreter"
+    fi
 } >&2
+
+pip_install() { # python, options
+    local python=$1
+    shift
+    "$python" -I -m pip --disable-pip-version-check --no-input --quiet install \
+        --require-hashes --only-binary :all: --no-deps --no-user --no-compile "$@" \
+        ${find_links[@]+"${find_links[@]}"} -r "$lock"
+}
 
 # Made beside its place and renamed into it: whoever is killed leaves nothing half made there, and
 # of two who start at once the second finds the first one's and drops its own.
