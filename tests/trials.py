@@ -57,7 +57,8 @@ def try_out(
 
 def _copy(package: Path, mutant: Mutant | None) -> None:
     """Unchanged code is written from its syntax trees too: that must make no difference."""
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    # With their bytecode, which is valid for as long as a source keeps its time and size.
+    shutil.copytree(SOURCE, package)
     for path in package.rglob("*.py") if mutant is None else ():
         path.write_text(ast.unparse(ast.parse(path.read_text())))
     if mutant is not None:

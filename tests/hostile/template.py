@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 CPU_S: Final = 30
 DATA_BYTES: Final = 3 * 1024**3
 BEAT_S: Final = 0.02
+GRACE_S: Final = 30.0
 _SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 START: Final = Path(releasekit.__file__).parents[1] / "__main__.py"
 
@@ -143,16 +144,21 @@ def _awaited(pid: int, wall_s: float) -> Answer:
         wall_s=time.monotonic() - began,
         cpu_s=usage.ru_utime + usage.ru_stime,
         peak_kb=usage.ru_maxrss,
-        left=tuple(_reaped()),
+        left=tuple(_reaped(grace_s=GRACE_S if os.WIFSIGNALED(status) else 0.0)),
     )
 
 
-def _reaped() -> list[str]:
-    """The names of what the run left running, which is ended here."""
+def _reaped(*, grace_s: float) -> list[str]:
+    """The names of what the run left running, which is ended here. Behind a run that was killed,
+    each process has some time to notice that its pipes are closed.
+    """
     found = []
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while pids := children.read_text().split():
         for pid in map(int, pids):
+            fd = os.pidfd_open(pid)
+            select.select([fd], [], [], grace_s)
+            os.close(fd)
             stat = Path(f"/proc/{pid}/stat").read_text()
             if stat.rpartition(")")[2].split()[0] != "Z":
                 found.append(stat.partition("(")[2].rpartition(")")[0])

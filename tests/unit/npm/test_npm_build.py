@@ -10,13 +10,16 @@ import sys
 import tarfile
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import fakes
 from javascript import write
 from processes import IMPATIENT
+from releasekit.config.values import Dist
 from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.errors import BuildFailed, ConfigError
@@ -26,7 +29,6 @@ from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
     from releasekit.model import Artifact, PackageId
 
@@ -95,9 +97,8 @@ async def opened(
     root: Path,
     tools: tuple[str, ...] = ("node", "npm"),
     patience: Patience = PATIENCE,
-    mode: str = "publish",
-    /,
-    **table: object,
+    table: Mapping[str, object] = MappingProxyType({}),
+    **changes: object,
 ) -> AsyncIterator[Npm]:
     programs = root.parent / "bin"
     programs.mkdir(exist_ok=True)
@@ -106,7 +107,7 @@ async def opened(
         (programs / name).chmod(0o755)
     environment = {"PATH": f"{programs}:/nowhere", "SHOWN": "x"}
     options = Options.from_table({key.replace("_", "-"): it for key, it in table.items()})
-    config = fakes.config(root, mode=mode)
+    config = fakes.config(root, **{"mode": "publish", **changes})
     async with Processes(
         environment=environment,
         secrets=["secret-canary"],
@@ -129,7 +130,7 @@ async def build_all(npm: Npm, root: Path) -> dict[PackageId, tuple[Artifact, ...
 
 def built(root: Path, tools: tuple[str, ...] = ("node", "npm"), **table: object) -> Built:
     async def main() -> Built:
-        async with opened(root, tools, **table) as npm:
+        async with opened(root, tools, table=table) as npm:
             results = await build_all(npm, root)
             return {package.name: result for package, result in results.items()}
 
@@ -191,19 +192,26 @@ def test_the_process_starts_while_the_plan_is_made(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_plan_alone_starts_no_process(tmp_path: Path) -> None:
-    root = workspace(tmp_path, a="works")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mode": "plan"},
+        {"ecosystems": ("pypi",)},
+        {"dist": (Dist(path=Path("dist"), label="dist"),)},
+        {},
+    ],
+    ids=["a plan alone", "only consulted", "built elsewhere", "nothing to publish"],
+)
+def test_nothing_to_pack_starts_no_process(tmp_path: Path, changes: dict[str, Any]) -> None:
+    root = workspace(tmp_path, **({"a": "works"} if changes else {}))
 
     async def main() -> None:
-        async with opened(root, ("node", "npm"), PATIENCE, "plan") as npm:
-            assert len((await npm.discover(root)).packages) == 1
-            await asyncio.sleep(0)
-        async with opened(write(tmp_path / "none", {"package.json": {"private": True}})) as npm:
-            assert (await npm.discover(tmp_path / "none")).packages == ()
-            await asyncio.sleep(0)
+        async with opened(root, **changes) as npm:
+            before = asyncio.all_tasks()
+            assert len((await npm.discover(root)).packages) == len(changes)
+            assert asyncio.all_tasks() == before
 
     asyncio.run(main())
-    assert not list(tmp_path.rglob("*.started"))
 
 
 def test_a_process_that_cannot_start_yet_ends_nothing(tmp_path: Path) -> None:
@@ -310,7 +318,7 @@ def follow(root: Path, **table: object) -> tuple[str, str, BuildFailed | None]:
     """What is due and what a plan says, before what follows is done, and how that ends."""
 
     async def main() -> tuple[str, str, BuildFailed | None]:
-        async with opened(root, **table) as npm:
+        async with opened(root, table=table) as npm:
             workspace = await npm.discover(root)
             (package,) = [each for each in workspace.packages if not each.unpublishable]
             step = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
