@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.release.measure import PROJECT, Scenario, Spent, serving, spending
-from bench.release.place import Place
+from bench.release.measure import PROJECT, Scenario, Spent, spending
 from bench.release.rounds import INDEX_S
-from bench.release.shape import shape
-from bench.release.workspaces import write
+from bench.release.ways import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bench.release.peers import Peers
+    from bench.release.place import Place
 
     Argv = Callable[[Place], list[str | Path]]
 
@@ -77,23 +76,12 @@ def figures(peers: Peers, *, rounds: int, quick: bool) -> list[Figure]:
 
 
 def _once(scenario: Scenario, argv: Argv, peers: Peers) -> tuple[Spent, int]:
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        directory = Path(name).resolve()
-        (directory / "home").mkdir()
-        root = write(scenario.ecosystem, directory / "workspace", shape(scenario.packages))
-        index = scenario.index_latency_s
-        options = [] if index is None else ["--index-latency", str(index)]
-        with serving(scenario, *options) as server:
-            place = Place(
-                directory=directory,
-                root=root,
-                server=server,
-                peers=peers,
-                scenario=scenario,
-                slots=5,
-            )
-            spent = spending(argv(place), where=root, environment=place.environment)
-            return spent, sum(server.seen()["requests"].values())
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as directory,
+        placed(scenario, peers, Path(directory).resolve(), slots=5) as place,
+    ):
+        spent = spending(argv(place), where=place.root, environment=place.environment)
+        return spent, sum(place.server.seen()["requests"].values())
 
 
 def saved(made: list[Figure], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from bench.release.shape import VERSION, shape
 from bench.release.workspaces import git, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bench.release.peers import Peers
@@ -113,10 +114,11 @@ PEERS: Final[Mapping[str, tuple[Way, ...]]] = {
 }
 
 
-def once(
-    way: Way, scenario: Scenario, peers: Peers, directory: Path, *, offline: bool = True
-) -> Cost:
-    """A new checkout and a new registry; raises WrongResult unless all of it is published."""
+@contextlib.contextmanager
+def placed(
+    scenario: Scenario, peers: Peers, directory: Path, *, slots: int, offline: bool = True
+) -> Iterator[Place]:
+    """A new checkout and a new registry, in an empty `directory`."""
     packages = shape(scenario.packages)
     (directory / "home").mkdir()
     (directory / "shape.json").write_text(json.dumps(packages))
@@ -124,23 +126,31 @@ def once(
     options: list[str] = []
     if scenario.ecosystem == "go":
         options = ["--directory", str(_remote(root, directory / "mono.git"))]
-    if scenario.ecosystem == "cargo" and scenario.index_latency_s is not None:
+    if scenario.index_latency_s is not None:
         options = ["--index-latency", str(scenario.index_latency_s)]
     with serving(scenario, *options) as server:
-        place = Place(
+        yield Place(
             directory=directory,
             root=root,
             server=server,
             peers=peers,
             scenario=scenario,
-            slots=way.slots,
+            slots=slots,
             offline=offline,
         )
+
+
+def once(
+    way: Way, scenario: Scenario, peers: Peers, directory: Path, *, offline: bool = True
+) -> Cost:
+    """Raises WrongResult unless all of it is published."""
+    with placed(scenario, peers, directory, slots=way.slots, offline=offline) as place:
         environment = {**place.environment, "PYTHONPATH": str(PROJECT)}
         if way.name.startswith(OURS):
             del environment["PYTHONPATH"]
         way.prepare(place)
-        cost = released(way.commands(place), place, environment=environment, needs=packages)
+        needs = shape(scenario.packages)
+        cost = released(way.commands(place), place, environment=environment, needs=needs)
     _check(way, scenario, cost)
     return cost
 

@@ -173,9 +173,7 @@ RELEASE = mutants(
         "nobody confirms what was in flight": change(
             "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
         ),
-        "two things at a time": never(
-            "ReleaseRun.__init__", "config.concurrency == config.build_concurrency == 1"
-        ),
+        "two things at a time": never("ReleaseRun.__init__", "one_at_a_time(...)"),
         "no last look when the run is ended": change("ReleaseRun.run", "run.unconfirmed", "False"),
         "an outcome is told before it is final": never("ReleaseRun._failed", "run.unconfirmed"),
         "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),

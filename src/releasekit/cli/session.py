@@ -124,9 +124,10 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
 ) -> Prepared:
     processes = await _started(group, config, session, inherit_fds)
     config, around = await _looked_around(config, session, processes)
-    discoveries = await _opened(group, config, session, processes, logs=logs, patience=patience)
     dist = [place.path for place in config.dist]
-    commit = await commit_of(config.root, processes, beside=dist)
+    looked_up = group.start(commit_of(config.root, processes, beside=dist))
+    discoveries = await _opened(group, config, session, processes, logs=logs, patience=patience)
+    commit = await looked_up  # before anybody's tools, which may write something there
     try:
         targets = await discover(config.root, discoveries)
         targets = await with_prebuilt(targets, config, session.ecosystems)

@@ -7,6 +7,7 @@ import hashlib
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed
 
 if TYPE_CHECKING:
@@ -35,37 +36,25 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
         for path in beside
         if path != root and path.is_relative_to(root)
     ]
+    commands = (
+        ("rev-parse", "HEAD"),
+        ("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary", "--", "."),
+        ("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *LEFTOVERS, *others_than),
+    )
     try:
-        head = (await _git(processes, root, "rev-parse", "HEAD")).strip()
-        changed = await _git(
-            processes,
-            root,
-            *("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--binary", "--", "."),
-        )
-        others = await _git(
-            processes,
-            root,
-            *(
-                "ls-files",
-                "--others",
-                "--exclude-standard",
-                "-z",
-                "--",
-                ".",
-                *LEFTOVERS,
-                *others_than,
-            ),
+        head, changed, others = await gather_all(
+            _git(processes, root, *arguments) for arguments in commands
         )
     except CommandFailed:
         return ""
     names = [name for name in others.split("\0") if name]
     if not changed and not names:
-        return head
+        return head.strip()
     state = hashlib.sha256(changed.encode())
     for name in names:
         facts = (root / name).lstat()
         state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
-    return f"{head}+dirty.{state.hexdigest()[:12]}"
+    return f"{head.strip()}+dirty.{state.hexdigest()[:12]}"
 
 
 class Head:

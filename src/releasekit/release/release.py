@@ -26,7 +26,7 @@ from releasekit.release.life import (
 from releasekit.release.others import OtherJobs
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
-from releasekit.release.spending import Spending, slots_of, spending
+from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
 from releasekit.scheduler import Scheduler, Task
 from releasekit.scheduler.patience import Patience
 
@@ -117,8 +117,7 @@ class ReleaseRun:
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "approval", "follow-up"},
-            # What other jobs wait for may not wait for them.
-            sequential=config.concurrency == config.build_concurrency == 1 and not plan.foreign,
+            sequential=one_at_a_time(config, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
             observer=self._events,
         )

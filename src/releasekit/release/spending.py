@@ -60,6 +60,11 @@ def slots_of(config: Config) -> dict[str, int | None]:
     )
 
 
+def one_at_a_time(config: Config, *, waits_for_jobs: bool) -> bool:
+    """Whether one slot serves all lanes: what other jobs wait for may not wait for them."""
+    return config.concurrency == config.build_concurrency == 1 and not waits_for_jobs
+
+
 def spending(
     events: Events,
     book: Book,
@@ -70,8 +75,7 @@ def spending(
     """Of a run as far as it has come."""
     lanes, tasks = lanes_of(config), tuple(tasks)
     waits_for_jobs = any(task.name.phase == "wait" for task in tasks)
-    # One slot for everything.
-    sequential = config.concurrency == config.build_concurrency == 1 and not waits_for_jobs
+    sequential = one_at_a_time(config, waits_for_jobs=waits_for_jobs)
     sheet = timesheet(
         tasks,
         events.moments,

@@ -118,11 +118,12 @@ class Repository:
                 f"{package}: {self.url}{listed.path} is no metadata of Maven ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
             ) from error
-        if page is not None:
-            await self._put(package, listed.path, page, replace=True)
         # Even if it names the version already: the run that wrote it may have got no further.
-        page = page or listed.page or b""
-        await self._put_checksums(package, listed.path, digests(io.BytesIO(page), *self._checksums))
+        shown = page or listed.page or b""
+        sums = digests(io.BytesIO(shown), *self._checksums)
+        # At once: whichever came first, they would not match until the other is there.
+        storing = [] if page is None else [self._put(package, listed.path, page, replace=True)]
+        await all_stored([*storing, self._put_checksums(package, listed.path, sums)])
 
     async def _put_checksums(
         self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
