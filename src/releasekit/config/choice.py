@@ -31,6 +31,13 @@ def concerns(config: Config, ecosystem: str) -> bool:
     return not config.ecosystems or ecosystem in config.ecosystems
 
 
+def will_build(config: Config, ecosystem: str) -> bool:
+    """Whether what builds take is worth preparing while the plan is made. With `dist`, most likely
+    nothing is built, and what is makes its own preparations.
+    """
+    return config.mode == "publish" and concerns(config, ecosystem) and not config.dist
+
+
 def chosen(config: Config, package: PackageId) -> bool:
     """Whether the run publishes `package`, if there is one of that name."""
     return (

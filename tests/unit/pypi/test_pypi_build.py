@@ -132,10 +132,11 @@ class Workspace:
 
 @asynccontextmanager
 async def opened(
-    root: Path, options: Options | None, **environment: str
+    root: Path, options: Options | None, mode: str = "publish", /, **environment: str
 ) -> AsyncIterator[Workspace]:
     config = fakes.config(
         root,
+        mode=mode,
         state_directory=root.parent / "state",
         uv_path=str(require_tool("uv")),
         index_url="http://127.0.0.1:9/simple/",
@@ -761,6 +762,38 @@ def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -
         "plugin[a,b,c] @ file:///b%20c/plugin-1-py3-none-any.whl",
     ]
     assert "u:p" not in str(installer.commands(Path("/e"), Path("/r")))
+
+
+def test_most_packages_find_their_environment_made(root: Path) -> None:
+    """While the plan is made: once, and not by the requirements of the odd one out."""
+    for name in ("acme-a", "acme-b"):
+        write(root, name)
+    write(root, "acme-odd", requires='["no-such-package-here"]')
+
+    async def body(workspace: Workspace) -> None:
+        def made() -> list[Path]:
+            return list((root.parent / "tmp").rglob("environment-*/bin/python"))
+
+        while not made():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        for name in ("acme-a", "acme-b"):
+            await workspace.built(name)
+        assert len(made()) == 1
+
+    running(root, body)
+
+
+def test_a_plan_alone_makes_no_environment(root: Path) -> None:
+    write(root, "acme-a")
+
+    async def main() -> None:
+        before = asyncio.all_tasks()
+        async with opened(root, None, "plan") as workspace:
+            assert [package.id.name for package in workspace.found.packages] == ["acme-a"]
+            keepers = asyncio.all_tasks() - before
+            assert not [task for task in keepers if "_made_early" in repr(task)]
+
+    asyncio.run(main())
 
 
 def test_the_target_is_the_ecosystem_and_its_registry(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
-from releasekit.config.choice import concerns
+from releasekit.config.choice import will_build
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
@@ -46,16 +46,10 @@ class Npm(Resource):
 
     async def discover(self, root: Path) -> NpmWorkspace:
         found = await asyncio.to_thread(self._discovered, root)
-        if self._will_pack and found.contents:
+        if will_build(self.config, "npm") and found.contents:
             # The plan will take a while, and so does node.
             self.packer.start()
         return found
-
-    @property
-    def _will_pack(self) -> bool:
-        """With `dist`, most likely not: then the first package that is built starts the packer."""
-        config = self.config
-        return config.mode == "publish" and concerns(config, "npm") and not config.dist
 
     def _discovered(self, root: Path) -> NpmWorkspace:
         found = discover.found_below(root, self.options)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from releasekit.aio import Resource, gather_all
+from releasekit.aio import GroupClosed, Resource, gather_all
+from releasekit.config.choice import chosen, will_build
 from releasekit.ecosystems.pypi import discover, manifest, pin, sources
 from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
-from releasekit.ecosystems.pypi.environment import Environments, Installer
+from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.model import PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Artifact, Package
 
 
 class PyPI(Resource):
@@ -40,6 +43,9 @@ class PyPI(Resource):
 
     async def discover(self, root: Path) -> PyPIWorkspace:
         found, twins = await asyncio.to_thread(self._read, root)
+        wanted = self._wanted_most(found) if will_build(self._config, "pypi") else None
+        if wanted is not None:
+            _ = self.group.start(self._made_early(wanted))
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
 
@@ -70,6 +76,25 @@ class PyPI(Resource):
         found = {name: discover.settled(project, read) for name, project in read.items()}
         discover.check_build_order(found)
         return found, twins
+
+    def _wanted_most(self, found: Mapping[str, PyProject]) -> tuple[str, ...] | None:
+        """What most of the packages of this run are built with, as far as it can be installed
+        before anything is built.
+        """
+        wanted = Counter(
+            project.build_system.requires
+            for project in found.values()
+            if not project.unpublishable
+            and chosen(self._config, PackageId("pypi", project.name))
+            and not discover.build_closure(project, found)
+        )
+        return max(wanted, key=wanted.__getitem__, default=None)
+
+    async def _made_early(self, wanted: Sequence[str]) -> None:
+        """An environment, while the plan is made; where that fails, its first build says why."""
+        with suppress(BuildFailed, CommandFailed, GroupClosed, OSError):
+            builder = await self._prepared()
+            await builder.environments.worker(Requirements.parse(wanted, {}))
 
     async def _prepared(self) -> Builder:
         async with self._preparing:
