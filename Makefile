@@ -38,6 +38,8 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 	set -x; ./entrypoint.sh publish examples/polyglot --ecosystem "$$chosen" \
 		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry"
 
+# Thousands of processes of the tests would compile everything anew.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: lint types ## lint, types and all tests, with coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
@@ -93,7 +95,7 @@ $(BIN)/.complete: uv.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "there is no Python 3.11 or later on PATH" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv sync --frozen --quiet
+	$(BIN)/uv sync --frozen --quiet --compile-bytecode
 	touch $@
 
 # Its PyPI package downloads from GitHub; this way it comes through Go's proxy and checksum database.

@@ -30,11 +30,14 @@ def try_out(
 
     `judge` is what Python runs: it fails, or does not come to its end, where it notices something.
     """
-    with tempfile.TemporaryDirectory() as directory:
+    # In memory, where there is such a place: to make hundreds of files may take longer than to judge.
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
         _copy(Path(directory) / "releasekit", mutant)
         # Without what would make the judge measure the coverage of a mutant's lines.
         kept = {name: text for name, text in os.environ.items() if not name.startswith("COV")}
         kept.pop("PYTHONSAFEPATH", None)
+        kept["TMPDIR"] = directory
         path = os.pathsep.join((directory, str(ROOT / "tests")))
         try:
             ended = subprocess.run(  # a mutant must not be able to hang or crash us

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.release.measure import Cost, Scenario, WrongResult
-from bench.release.ways import BOTH, PEERS, Way, once
+from bench.release.ways import ACCEPTED, BOTH, PEERS, Way, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,8 @@ def comparisons(ecosystems: Iterable[str], *, quick: bool) -> list[Comparison]:
         if quick:
             made.append(Comparison(_scenario(ecosystem, 10, 0.1), (*BOTH[:2], *peers[:1])))
         else:
-            made.append(Comparison(main_scenario(ecosystem), (*BOTH, *peers)))
+            both = BOTH if ecosystem == "cargo" else (*BOTH, ACCEPTED)
+            made.append(Comparison(main_scenario(ecosystem), (*both, *peers)))
     if quick:
         return made
     for ecosystem in ecosystems:

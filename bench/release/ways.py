@@ -47,6 +47,12 @@ BOTH: Final = tuple(
     )
 )
 
+# As the limit and all peers but cargo: nobody waits until the registry shows a package. crates.io
+# takes none before it shows what it needs.
+ACCEPTED: Final = Way(
+    f"{OURS}, 16 slots, `gate: accepted`", lambda place: [[*place.ours[0], "--gate", "accepted"]]
+)
+
 
 def _uv(_place: Place) -> list[list[str | Path]]:
     return [
