@@ -30,7 +30,7 @@ def try_out(
 
     `judge` is what Python runs: it fails, or does not come to its end, where it notices something.
     """
-    # In memory, where there is such a place: to make hundreds of files may take longer than to judge.
+    # In memory, where it can be: to make hundreds of files may take longer than to judge.
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
         _copy(Path(directory) / "releasekit", mutant)

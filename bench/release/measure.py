@@ -23,7 +23,8 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class Scenario(NamedTuple):
-    """`latency_s` is what a request takes, `lag_s` what an index lags behind, `slots` how many
+    """`latency_s` is what a request takes, `read_latency_s` what one takes that only reads, where
+    that is something else, `lag_s` what an index lags behind, `slots` how many
     packages may be uploaded at once by those that can be told.
     """
 
@@ -32,6 +33,7 @@ class Scenario(NamedTuple):
     latency_s: float
     lag_s: float = 0.0
     index_latency_s: float | None = None
+    read_latency_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ class Server:
     def __init__(self, scenario: Scenario, *options: str) -> None:
         argv = [sys.executable, "-m", "bench.release.servers", scenario.ecosystem, *options]
         argv += ["--latency", str(scenario.latency_s), "--lag", str(scenario.lag_s)]
+        for name, value in {
+            "--index-latency": scenario.index_latency_s,
+            "--read-latency": scenario.read_latency_s,
+        }.items():
+            argv += [] if value is None else [name, str(value)]
         self._process = subprocess.Popen(
             argv, cwd=PROJECT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

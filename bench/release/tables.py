@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.release.rounds import growth, main_scenario
+from bench.release.rounds import growth, main_scenario, quick_reads
 from bench.release.shape import levels_of
 from bench.release.ways import LIMIT, OURS
 from bench.scheduler_charts import table
@@ -48,11 +48,13 @@ def document(rows: Sequence[Row], figures: Sequence[Figure], versions: Mapping[s
     ecosystems = list(dict.fromkeys(row.scenario.ecosystem for row in rows))
     for ecosystem in ecosystems:
         own = [row for row in rows if row.scenario.ecosystem == ecosystem]
-        main = [row for row in own if row.scenario == main_scenario(ecosystem)]
         # A quick run has another scenario.
-        main = main or [row for row in own if row.scenario == own[0].scenario]
-        parts.append(f"### {TITLES[ecosystem]}: {_words(main[0].scenario)}")
-        parts.append(_main_table(main))
+        first = dict.fromkeys((main_scenario(ecosystem), quick_reads(ecosystem), own[0].scenario))
+        for scenario in first:
+            compared = [row for row in own if row.scenario == scenario]
+            if compared:
+                parts.append(f"### {TITLES[ecosystem]}: {_words(scenario)}")
+                parts.append(_main_table(compared))
     grown = [row for row in rows if row.scenario in growth(row.scenario.ecosystem)]
     if any(row.scenario.packages > 10 for row in grown):
         parts += ["### More packages, slower answers, a late index", _growth_table(grown)]
@@ -131,8 +133,10 @@ def _ratio(row: Row, other: str) -> str:
 
 def _words(scenario: Scenario) -> str:
     lag = f", {scenario.lag_s:.0f} s until the index shows a version" if scenario.lag_s else ""
+    reads = scenario.read_latency_s
+    requests = "a request" if reads is None else f"an upload, {reads * 1000:.0f} ms a read"
     levels = f"{scenario.packages} packages in {levels_of(scenario.packages)} levels"
-    return f"{levels}, {scenario.latency_s * 1000:.0f} ms a request{lag}"
+    return f"{levels}, {scenario.latency_s * 1000:.0f} ms {requests}{lag}"
 
 
 def _machine() -> str:

@@ -132,8 +132,6 @@ def placed(
     options: list[str] = []
     if scenario.ecosystem == "go":
         options = ["--directory", str(_remote(root, directory / "mono.git"))]
-    if scenario.index_latency_s is not None:
-        options = ["--index-latency", str(scenario.index_latency_s)]
     with serving(scenario, *options) as server:
         yield Place(
             directory=directory,

@@ -98,7 +98,7 @@ async def cargo(root: Path, origin: str, slots: int, lag_s: float) -> None:
     needs, client = _needs(root), Client(origin)
     app, seen = Cargo(0.0, None), Seen()
     stand_in = await asyncio.get_running_loop().create_server(
-        lambda: Connection(app, seen, 0.0), "127.0.0.1", 0
+        lambda: Connection(app, seen, 0.0, 0.0), "127.0.0.1", 0
     )
     port = stand_in.sockets[0].getsockname()[1]
     index = f'registries.local.index="sparse+http://127.0.0.1:{port}/index/"'

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from bench.release.servers.wire import App
 
 
-async def serve(app: App, latency_s: float) -> None:
+async def serve(app: App, latency_s: float, read_latency_s: float) -> None:
     loop, seen, over = asyncio.get_running_loop(), Seen(), asyncio.Event()
     server = await loop.create_server(
-        lambda: Connection(app, seen, latency_s), "127.0.0.1", 0, backlog=1024
+        lambda: Connection(app, seen, latency_s, read_latency_s), "127.0.0.1", 0, backlog=1024
     )
     print(server.sockets[0].getsockname()[1], flush=True)
 
@@ -40,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("protocol", choices=("npm", "pypi", "cargo", "maven", "go"))
     parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--read-latency", type=float, default=None)
     parser.add_argument("--lag", type=float, default=0.0)
     parser.add_argument("--index-latency", type=float, default=None)
     parser.add_argument("--directory", default="")
@@ -47,7 +48,8 @@ def main() -> None:
     module = import_module(f"bench.release.servers.{options.protocol}")
     app: App = module.open_app(options)
     gc.freeze()
-    asyncio.run(serve(app, options.latency))
+    reads = options.latency if options.read_latency is None else options.read_latency
+    asyncio.run(serve(app, options.latency, reads))
 
 
 if __name__ == "__main__":

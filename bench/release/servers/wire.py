@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a registry speaks it, every answer `latency_s` after its request, however many there
+"""HTTP/1.1 as a registry speaks it, every answer a set time after its request, however many there
 are at once; and what a run cost the server: requests, connections, when uploads were in flight.
 
 Bare asyncio protocols, because whatever this process computes is missing on the other core.
@@ -76,8 +76,9 @@ class Seen:
 class Connection(asyncio.Protocol):
     """One connection, which answers one request after the other."""
 
-    def __init__(self, app: App, seen: Seen, latency_s: float) -> None:
-        self._app, self._seen, self._latency_s = app, seen, latency_s
+    def __init__(self, app: App, seen: Seen, latency_s: float, read_latency_s: float) -> None:
+        self._app, self._seen = app, seen
+        self._latency_s, self._read_latency_s = latency_s, read_latency_s
         self._data = bytearray()
         self._head: tuple[str, str, dict[str, str], int] | None = None
         self._busy = False
@@ -131,7 +132,8 @@ class Connection(asyncio.Protocol):
         own_s = self._app.index_latency_s(request)
         self._seen.requests[f"{request.method} upload" if package else request.method] += 1
         # First: what is uploaded is there when its answer is, and no earlier.
-        await asyncio.sleep(self._latency_s if own_s is None else own_s)
+        usual_s = self._read_latency_s if request.method in {"GET", "HEAD"} else self._latency_s
+        await asyncio.sleep(usual_s if own_s is None else own_s)
         answer = await self._app.answer(request)
         if package:
             self._seen.uploads.append((package, began_s, time.monotonic()))
