@@ -412,3 +412,15 @@ def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
     assert ended
     assert code == 0
     assert not (root / "a" / "slow.egg-info").exists()
+
+
+def test_a_log_that_nobody_reads_any_more_ends_the_build(root: Path) -> None:
+    """R14: a pipe of a run that was killed, whose locks the worker would hold for ever."""
+    os.mkfifo(root / "pipe")
+
+    async def body(child: Conversation) -> None:
+        with pytest.raises(BuildFailed, match="its build ended with 1"):
+            await child.ask(request(root, in_tree(root), log=root / "pipe"))
+
+    talk(root, body)
+    assert not (root / "a" / "a.egg-info").exists()
