@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROJECT: Final = Path(__file__).parents[2]
 ACT: Final = Path(sys.executable).with_name("act")
 UV: Final = Path(sys.executable).with_name("uv")
-OWN_NAME: Final = "OWNER/releasekit-action@0000000000000000000000000000000000000000"
+OWN_NAME: Final = "org/releasekit-action@v1"
 # How a machine reaches its package indexes; a runner's steps see nothing else of this environment.
 NETWORK: Final = re.compile(r"(PIP|UV|SSL)_\w+|\w+_PROXY|\w+_proxy|REQUESTS_CA_BUNDLE")
 

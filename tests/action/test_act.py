@@ -148,7 +148,7 @@ jobs:
     steps:
       - uses: actions/checkout@v7
       - id: release
-        uses: OWNER/releasekit-action@0000000000000000000000000000000000000000
+        uses: org/releasekit-action@v1
         with:
           {given}
 """
@@ -178,7 +178,7 @@ jobs:
     steps:
       - uses: actions/checkout@v7
       - id: plan
-        uses: OWNER/releasekit-action@0000000000000000000000000000000000000000
+        uses: org/releasekit-action@v1
         with:
           registry: dir:{repository.beside}/registry
 """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from action.runner import PROJECT
+from action.runner import OWN_NAME, PROJECT
 from fakes import DECLARED
 from releasekit.report import outputs, plan_outputs
 from sample_runs import mixed_plan, partial_report
@@ -123,16 +123,15 @@ def test_uv_has_one_version() -> None:
 def test_actions_of_others_are_pinned_to_a_commit() -> None:
     for path in [PROJECT / "action.yml", *WORKFLOWS, *EXAMPLES]:
         for used in re.findall(r"uses: (.+)", path.read_text(encoding="utf-8")):
-            own = used == "./"
+            own = used in {"./", OWN_NAME}
             assert own or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", used), used
 
 
-def test_every_example_pins_the_action_in_one_way() -> None:
-    """A tag can be moved, a commit cannot; the zeros stand for that of the reader's release."""
-    own = f"OWNER/releasekit-action@{'0' * 40} # v1"
+def test_every_example_can_be_copied() -> None:
+    """One name and one reference for this action, wherever it is written down."""
     for path in [*EXAMPLES, PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")]:
-        for used in re.findall(r"uses: (OWNER.+)", path.read_text(encoding="utf-8")):
-            assert used == own, path
+        for used in re.findall(r"uses: (\S+/releasekit-action.*)", path.read_text(encoding="utf-8")):
+            assert used == OWN_NAME, path
 
 
 def test_each_example_says_why_it_needs_its_permissions() -> None:
