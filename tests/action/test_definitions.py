@@ -130,7 +130,8 @@ def test_actions_of_others_are_pinned_to_a_commit() -> None:
 def test_every_example_can_be_copied() -> None:
     """One name and one reference for this action, wherever it is written down."""
     for path in [*EXAMPLES, PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")]:
-        for used in re.findall(r"uses: (\S+/releasekit-action.*)", path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for used in re.findall(r"uses: (\S+/releasekit-action[^\s`]*)", text):
             assert used == OWN_NAME, path
 
 
