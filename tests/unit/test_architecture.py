@@ -76,7 +76,7 @@ HOUSE = (
     ("priority",),
     ("garbage",),
     ("graph",),
-    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text"),
+    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text", "cause"),
     (
         "scheduler",
         "task",

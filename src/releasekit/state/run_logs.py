@@ -14,6 +14,7 @@ from releasekit.host import durable
 from releasekit.host.log_pipe import log_pipe
 from releasekit.host.streams import last_lines
 from releasekit.state.directory import make_state_directory, state_errors
+from releasekit.text.cause import cause_in
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # The run that is about to begin is one of them.
 KEPT: Final = 10
+# The first error of a compiler, say, stands far above the end.
+_SEARCHED: Final = 5_000
 _HINT: Final = "Only releasekit writes it: move away what is there."
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
@@ -46,10 +49,13 @@ class Log:
         return log_pipe(self.path, self.redact)
 
     def failure(self, message: str, error: ReleasekitError) -> BuildFailed:
-        """A failed build, with the lines and the hint of `error` where it has any of its own."""
+        """A failed build, with the lines and the hint of `error` where it has any of its own, and
+        after `message` the cause that they name.
+        """
         own = error.log if isinstance(error, BuildFailed) else ()
+        cause = cause_in(own or last_lines(self.path, most=_SEARCHED))
         return BuildFailed(
-            message,
+            f"{message}: {cause}" if cause and cause not in message else message,
             log=own or last_lines(self.path),
             hint=error.hint or self.hint,
         )

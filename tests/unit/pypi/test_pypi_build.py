@@ -226,7 +226,8 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
 
     async def body(workspace: Workspace) -> None:
         error = await workspace.failed("bad")
-        assert str(error) == "pypi:bad: its sdist could not be built: its build ended with 1"
+        said = "pypi:bad: its sdist could not be built: its build ended with 1: ValueError: no ***"
+        assert str(error) == said
         assert len(error.log) == 40
         assert error.log[-1] == "ValueError: no ***"  # R34
         assert error.hint == f"The whole output is in {workspace.state}/logs/run/build-pypi-bad.log"

@@ -168,12 +168,20 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
         with os.fdopen(write_end, "wb") as pipe:
             pipe.write(json.dumps(answer).encode() + b"\n")
         status = 0
-    except BaseException:  # noqa: BLE001 - the end of this process; setup.py may call sys.exit()
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - the end of this process; setup.py may exit
+        _show(error)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _show(error: BaseException) -> None:  # pragma: no cover - as above
+    """Its traceback, from where the build's own code begins."""
+    place = error.__traceback__
+    while place is not None and place.tb_frame.f_code.co_filename == __file__:
+        place = place.tb_next
+    traceback.print_exception(type(error), error, place)
 
 
 def _reusable(names: set[str]) -> list[str]:

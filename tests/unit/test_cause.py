@@ -1,0 +1,84 @@
+"""Which line of a failed build's output is its cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from releasekit.text.cause import cause_in
+
+PYTHON = """\
+Traceback (most recent call last):
+  File "hatchling/metadata/core.py", line 521, in readme
+    raise OSError(message)
+OSError: Readme file does not exist: README.md
+"""
+GCC = """\
+src/a.c:1:10: fatal error: nope.h: No such file or directory
+    1 | #include <nope.h>
+src/b.c:7: error: unknown type name 'nope'
+error: command '/usr/bin/gcc' failed with exit code 1
+distutils.errors.CompileError: command '/usr/bin/gcc' failed with exit code 1
+"""
+TSC = """\
+> @acme/a@1.0.0 prepack
+> tsc
+src/index.ts(1,7): error TS2322: Type 'string' is not assignable to type 'number'.
+src/other.ts(3,1): error TS2304: Cannot find name 'nope'.
+"""
+NODE = """\
+node:internal/modules/cjs/loader:1228
+  throw err;
+  ^
+
+Error: Cannot find module './nope'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1225:15) {
+  code: 'MODULE_NOT_FOUND',
+}
+"""
+RUSTC = """\
+   Compiling a v0.1.0 (/w/a)
+error[E0425]: cannot find value `x` in this scope
+ --> src/lib.rs:1:20
+error: could not compile `a` (lib) due to 1 previous error
+"""
+UV = """\
+  No solution found when resolving dependencies:
+  ╰─▶ Because nope was not found in the package registry, your requirements are unsatisfiable.
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        (PYTHON, "OSError: Readme file does not exist: README.md"),
+        (f"{PYTHON}\nDuring handling …\n\n{PYTHON}KeyError\n", "KeyError"),
+        (GCC, "src/a.c:1:10: fatal error: nope.h: No such file or directory"),
+        (TSC, TSC.splitlines()[2]),
+        (NODE, "Error: Cannot find module './nope'"),
+        (RUSTC, "error[E0425]: cannot find value `x` in this scope"),
+        (UV, UV.splitlines()[1].removeprefix("  ╰─▶ ")),
+        (
+            "ERROR: No matching distribution found for nope",
+            "No matching distribution found for nope",
+        ),
+        ("npm error code 1\nnpm error A complete log of this run can be found in: /x", ""),
+        ("building\ndone in 3 s, no error: fine\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_cause_is_found(output: str, cause: str) -> None:
+    """R47"""
+    assert cause_in(output.splitlines()) == cause
+
+
+def test_it_is_one_short_line_of_harmless_characters() -> None:
+    """R40"""
+    (line,) = (cause_in([f"ValueError: \x1b[2J{'x' * 1000}"]),)
+    assert line.startswith("ValueError: \\x1b[2Jxxx")
+    assert len(line) == 300
+
+
+@pytest.mark.parametrize("part", ["a", "(", ":", "1:", "error ", "Error", "a.b"])
+def test_no_line_takes_long_to_read(part: str) -> None:
+    """R51: with a search that goes back and forth, this would not end."""
+    assert len(cause_in([part * 300_000])) <= 300
