@@ -26,6 +26,7 @@ REPORT = (
     *(
         "warnings",
         "notices",
+        "endings",
         "spent_words",
         "summary",
         "plans",
@@ -36,7 +37,6 @@ REPORT = (
         "progress",
         "redacted",
         "review",
-        "endings",
     ),
 )
 HOST = (

@@ -75,6 +75,10 @@ def test_a_flag_sets_an_input(argv: list[str], attribute: str, value: object) ->
         (["publish", "--dry-run=maybe"], '--dry-run = "maybe" is neither true nor false'),
         (["publish", "a", "b"], "argument 3 is one too many: releasekit publish takes one"),
         (["publish", "--dryrun"], "--dryrun is no flag, did you mean '--dry-run'?"),
+        (
+            ["plan", "--dryrun"],
+            "--dryrun is no flag, and --dry-run belongs to publish, not to plan",
+        ),
         (["publish", "-x"], "argument 2 is no flag: they are two hyphens and a word"),
         (["publish", "--no-dry-run=x"], "takes no value"),
         (["plan", "--fix"], "--fix belongs to doctor, not to plan"),

@@ -72,6 +72,7 @@ def test_keys_are_inputs_and_tables_are_kept_as_they_are(tmp_path: Path) -> None
         ("concurency = 1", "unknown key 'concurency', did you mean 'concurrency'?"),
         ("max_retries = 1", "unknown key 'max_retries', did you mean 'max-retries'?"),
         ("[pypy]", "unknown key 'pypy', did you mean 'pypi'?"),
+        ("[pipy]", "unknown key 'pipy', did you mean 'pypi'?"),
         ("[conan]", "unknown key 'conan'"),
         ("[npm]\nignore-script = true", "[npm] has an unknown key 'ignore-script', did you mean"),
         ("[dependency]", "did you mean 'dependencies'?"),

@@ -180,7 +180,7 @@ def test_when_the_time_is_over_what_needs_it_is_blocked(job: Job) -> None:
         "needs fake:core, which is not on its registry after 1 min 0 s"
     )
     assert "raise `wait`" in results["app"].hint
-    assert results["cli"].reason == "needs fake:app, which is blocked"
+    assert results["cli"].reason == "needs fake:app, which is blocked by fake:core"
     assert job.ended_s == 60.0
 
 

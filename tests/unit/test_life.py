@@ -72,6 +72,26 @@ def test_what_is_refused_failed_for_its_own_reason() -> None:
     assert result_of(refused, BLOCKED_BY).outcome is Outcome.FAILED
 
 
+def test_a_blocked_package_names_what_failed_at_the_bottom_of_it() -> None:
+    """R4, R47"""
+    made = plan(
+        package("core"),
+        package("other"),
+        package("app", "core"),
+        package("cli", "app", "other"),
+        package("web", "cli"),
+    )
+    runs = {each.package.id: PackageRun.from_plan(each) for each in made.packages}
+    for name in ("core", "other"):
+        runs[package_id(name)].error = BuildFailed("no")
+    found = {result.package.id.name: result for result in results_of(runs, made.edges())}
+    assert found["app"].reason == "needs fake:core, which is failed"
+    assert found["cli"].reason == (
+        "needs fake:app, which is blocked by fake:core, needs fake:other, which is failed"
+    )
+    assert found["web"].reason == "needs fake:cli, which is blocked by fake:core, fake:other"
+
+
 def test_a_blocked_package_names_what_it_needs() -> None:
     found = result_of(run(), BLOCKED_BY)
     assert found.reason == "needs fake:core, which is failed"

@@ -314,7 +314,7 @@ def test_what_cannot_wait_beside_it_is_blocked(bench: Bench) -> None:
     )
     assert outcomes(results) == {"core": STAGED, "tool": BLOCKED, "gui": BLOCKED}
     assert results["tool"].reason == "needs fake:core, which is staged"
-    assert results["gui"].reason == "needs other:tool, which is blocked"
+    assert results["gui"].reason == "needs other:tool, which is blocked by fake:core"
     for name in ("tool", "gui"):
         assert results[name].hint == (
             "Approve what is staged (`releasekit approve`), then run the same command again."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
 from releasekit.config.declaration import COMMANDS, DECIDE, Command
-from releasekit.errors import ConfigError, did_you_mean
+from releasekit.errors import ConfigError, closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -219,4 +219,11 @@ def _not_understood(
         others = " and ".join(sorted(declared.inputs[name].commands))
         return ConfigError(f"{flag} belongs to {others}, not to {command}", hint=hint)
     known = [each.flag for each in declared.inputs.values() if command in each.commands]
-    return ConfigError(f"{flag} is no flag{did_you_mean(flag, known)}", hint=hint)
+    meant = did_you_mean(flag, known)
+    if not meant:
+        elsewhere = {
+            each.flag: sorted(each.commands) for each in declared.inputs.values() if each.commands
+        }
+        if near := closest(flag, elsewhere, cutoff=0.8):
+            meant = f", and {near} belongs to {' and '.join(elsewhere[near])}, not to {command}"
+    return ConfigError(f"{flag} is no flag{meant}", hint=hint)

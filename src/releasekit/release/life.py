@@ -245,11 +245,12 @@ def results_of(
 ) -> tuple[Result, ...]:
     """One result for every run, in the same order; dependencies must come first in `runs`."""
     ended: dict[PackageId, Result] = {}
+    causes: dict[PackageId, set[PackageId]] = {}
     held: set[PackageId] = set()
     for package, run in runs.items():
         absent = {on for on in edges[package] if ended[on].outcome in BLOCKING}
         blockers = sorted(
-            [(on, str(ended[on].outcome)) for on in absent]
+            [(on, _how(ended[on], causes.get(on, ()))) for on in absent]
             + [(on, str(Outcome.STAGED)) for on in run.held_by]
             + list(run.lacks.items())
         )
@@ -259,6 +260,11 @@ def results_of(
         if found.outcome is Outcome.STAGED or (found.outcome is Outcome.BLOCKED and waits):
             held.add(package)
         ended[package] = found
+        if found.outcome is Outcome.BLOCKED:
+            # In the end, however many others that are blocked lie in between.
+            causes[package] = {*run.held_by, *run.lacks}.union(
+                *(causes.get(on, {on}) for on in absent)
+            )
     waiting = awaiting_approval(tuple(ended.values()), edges)
     return tuple(
         replace(result, hint=_APPROVE if package in waiting else _OTHER_JOB)
@@ -266,6 +272,11 @@ def results_of(
         else result
         for package, result in ended.items()
     )
+
+
+def _how(result: Result, causes: Iterable[PackageId]) -> str:
+    names = sorted(map(str, causes))
+    return f"{result.outcome} by {few(names)}" if names else str(result.outcome)
 
 
 def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.report.text import columns
+from releasekit.report.text import columns, few
 from releasekit.text.escape import clip, log_line
 
 if TYPE_CHECKING:
@@ -17,10 +17,12 @@ def endings_table(
     """`rows` are package, version, outcome and reason; `hints` what to do about some of them."""
     shown = [(*row[:3], clip(row[3], 1_000)) for row in rows]
     lines = ["", *columns([("package", "version", "outcome", "why"), *shown]), ""]
+    return "\n".join([*lines, *hint_lines(hints)])
+
+
+def hint_lines(hints: Iterable[tuple[str, str]]) -> list[str]:
+    """One line for each thing to do, however many packages it is about."""
     by_hint: dict[str, list[str]] = {}
     for name, hint in hints:
         by_hint.setdefault(hint, []).append(name)
-    for hint, names in by_hint.items():
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        lines.append(log_line(f"{', '.join(names[:3])}{more}: {hint}"))
-    return "\n".join(lines)
+    return [log_line(f"{few(names, 3)}: {hint}") for hint, names in by_hint.items()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
+from releasekit.report.endings import hint_lines
 from releasekit.report.markdown import (
     LIMIT_BYTES,
     details,
@@ -276,9 +277,7 @@ def remarks(report: Report) -> list[str]:
         for artifact in result.artifacts
         if report.dry_run and not result.outcome.done
     ]
-    hints = [
-        log_line(f"{result.package.id}: {result.hint}") for result in ordered(report) if result.hint
-    ]
+    hints = hint_lines((str(each.package.id), each.hint) for each in ordered(report) if each.hint)
     staged = any(result.outcome is Outcome.STAGED for result in report.results)
     return [
         *warning_table(_warned(report)),
