@@ -21,7 +21,7 @@ help: ## list the targets
 # writes what stands between the marks.
 # demo:begin
 DEMO :=
-DEMO += npm|npm|1|
+DEMO += npm|npm|9|
 DEMO += cargo|cargo|1.90|pypi:acme-measure
 DEMO += go|git|2|npm:@acme/cli
 DEMO += maven|mvn|3|
@@ -35,8 +35,11 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 			behind+=$${follower:+,$$follower}; \
 			echo "without $$ecosystem$${follower:+ and $$follower}: it takes $$tool $$wanted or later," \
 				"and there is $${version:-none that works}"; fi; done; \
-	set -x; ./entrypoint.sh publish examples/polyglot --ecosystem "$$chosen" \
-		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry"
+	(set -x; ./entrypoint.sh publish examples/polyglot --ecosystem "$$chosen" \
+		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry") && \
+	echo && echo "Now install from it:" && \
+	echo "    python3 -m http.server --directory build/demo-registry/pypi 8000 &" && \
+	echo "    pip install --index-url http://127.0.0.1:8000/simple/ acme-cli"
 
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=

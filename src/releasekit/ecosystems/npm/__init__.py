@@ -87,7 +87,7 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("yarn", "YARN_GLOBAL_FOLDER", "~/.yarn/berry"),
         Cache("corepack", "COREPACK_HOME", "~/.cache/node/corepack"),
     ),
-    demo=Demo(tool="npm", version="1"),
+    demo=Demo(tool="npm", version="9"),
     suffixes=(".tgz",),
     approves=True,
     manifests=Manifests(
