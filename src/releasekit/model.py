@@ -266,6 +266,8 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
     BLOCKED = "blocked"
     REMOVED = "removed"
+    # Of a dry run alone.
+    WOULD_PUBLISH = "would-publish"
     CANCELLED = "cancelled"
 
     @property

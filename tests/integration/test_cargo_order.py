@@ -124,9 +124,9 @@ def test_a_dry_run_packages_what_the_registry_allows(
     assert run.code == 0, run.out + run.err
     reasons = {name: run.row(name)["reason"] for name in TIED}
     assert reasons == {
-        "demo-syntax": "dry run: built, not uploaded",
-        "demo-rt": "dry run: not built, as it can be only once the registry has demo-syntax",
-        "demo-util": "dry run: built, not uploaded",
+        "demo-syntax": "built, and not uploaded: a dry run",
+        "demo-rt": "not built in a dry run, as it can be only once the registry has demo-syntax",
+        "demo-util": "built, and not uploaded: a dry run",
     }
     assert uploaded(crate_server) == []
 

@@ -316,7 +316,7 @@ def test_a_batch_waits_for_nothing_but_what_its_packages_need(tmp_path: Path) ->
 
 def test_a_dry_run_waits_for_nobody(job: Job) -> None:
     results = job.run(part(APP), dry_run=True)
-    assert (results["app"].outcome, job.ended_s) == (Outcome.REMOVED, 0.0)
+    assert (results["app"].outcome, job.ended_s) == (Outcome.WOULD_PUBLISH, 0.0)
     assert job.said("started") == []
 
 

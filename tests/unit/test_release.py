@@ -268,14 +268,14 @@ def test_a_dry_run_leaves_out_builds_that_need_a_release(line: Line) -> None:
     assert sorted(line.workspace.built) == ["lone", "ready"]
     assert {name: each.outcome for name, each in results.items()} == {
         "core": Outcome.ALREADY_PUBLISHED,
-        "lone": Outcome.REMOVED,
-        "ready": Outcome.REMOVED,
-        "late": Outcome.REMOVED,
+        "lone": Outcome.WOULD_PUBLISH,
+        "ready": Outcome.WOULD_PUBLISH,
+        "late": Outcome.WOULD_PUBLISH,
         "broken": Outcome.FAILED,
     }
-    assert results["ready"].reason == "dry run: built, not uploaded"
+    assert results["ready"].reason == "built, and not uploaded: a dry run"
     assert results["late"].reason == (
-        "dry run: not built, as it can be only once the registry has lone"
+        "not built in a dry run, as it can be only once the registry has lone"
     )
 
 
@@ -498,7 +498,7 @@ def test_refused_packages_fail_with_the_plans_reason(line: Line) -> None:
 def test_a_dry_run_builds_and_uploads_nothing(line: Line) -> None:
     line.workspace.broken = {"app"}
     found = line.outcomes(CORE, APP, CLI, dry_run=True)
-    assert found["core"] is Outcome.REMOVED
+    assert found["core"] is Outcome.WOULD_PUBLISH
     assert found["app"] is Outcome.FAILED
     assert line.registry.uploads == []
     assert sorted(line.workspace.built) == ["cli", "core"]

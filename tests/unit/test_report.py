@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 PUBLISHED, ALREADY, FAILED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome.FAILED
 UNKNOWN, BLOCKED = Outcome.UNKNOWN, Outcome.BLOCKED
 REMOVED, CANCELLED, STAGED = Outcome.REMOVED, Outcome.CANCELLED, Outcome.STAGED
+WOULD = Outcome.WOULD_PUBLISH
 
 
 @pytest.mark.parametrize(
@@ -83,13 +84,13 @@ REMOVED, CANCELLED, STAGED = Outcome.REMOVED, Outcome.CANCELLED, Outcome.STAGED
             "1 of 3 packages published, 1 failed, 1 cancelled",
         ),
         (
-            outcomes(REMOVED, ALREADY, dry_run=True),
+            outcomes(WOULD, ALREADY, dry_run=True),
             "success",
             0,
             "Dry run: 1 of 2 packages would be published, 1 already there",
         ),
         (
-            outcomes(REMOVED, FAILED, dry_run=True),
+            outcomes(WOULD, FAILED, dry_run=True),
             "partial",
             1,
             "Dry run: 1 of 2 packages would be published, 1 failed",
@@ -145,7 +146,7 @@ REMOVED, CANCELLED, STAGED = Outcome.REMOVED, Outcome.CANCELLED, Outcome.STAGED
             "0 of 2 packages published, 1 staged, 1 cancelled",
         ),
         (
-            outcomes(STAGED, REMOVED, dry_run=True),
+            outcomes(STAGED, WOULD, dry_run=True),
             "staged",
             0,
             "Dry run: 1 of 2 packages would be published, 1 staged",
@@ -204,7 +205,7 @@ def test_outputs_list_every_package_under_its_outcome() -> None:
         "blocked": ["app"],
         "cancelled": [],
     }
-    assert set(lists) == set(Outcome) - {REMOVED}
+    assert set(lists) == set(Outcome) - {REMOVED, WOULD}
     assert (found["result"], found["published"]) == ("partial", "true")
     assert found["ecosystems"] == '["pypi"]'
 
@@ -255,7 +256,7 @@ def test_notices_say_what_waits() -> None:
         outcomes(ALREADY),
         outcomes(FAILED),
         outcomes(STAGED),
-        outcomes(REMOVED, dry_run=True),
+        outcomes(WOULD, dry_run=True),
         outcomes(),
     ],
 )

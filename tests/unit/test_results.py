@@ -48,7 +48,7 @@ def test_the_schema_is_one() -> None:
         staged_report(),
         outcomes(),
         outcomes(*Outcome),
-        outcomes(Outcome.REMOVED, dry_run=True),
+        outcomes(Outcome.WOULD_PUBLISH, dry_run=True),
         replace(outcomes(), registries={"npm": "https://registry.npmjs.org/"}),
     ],
 )

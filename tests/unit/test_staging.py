@@ -637,11 +637,11 @@ def test_a_deployment_does_not_go_out_before_what_waits(tmp_path: Path) -> None:
 
 def test_a_dry_run_says_what_would_be_staged(bench: Bench, tmp_path: Path) -> None:
     results = bench.run(CORE, elsewhere("tool", CORE.id), dry_run=True)
-    assert outcomes(results) == dict.fromkeys(("core", "tool"), Outcome.REMOVED)
-    assert results["core"].reason == "dry run: built; it would be staged, for a person to approve"
-    assert results["tool"].reason == "dry run: built, not uploaded"
+    assert outcomes(results) == dict.fromkeys(("core", "tool"), Outcome.WOULD_PUBLISH)
+    assert results["core"].reason == "built; it would be staged, for a person to approve"
+    assert results["tool"].reason == "built, and not uploaded: a dry run"
     bench.staging.mode = "auto"
-    assert bench.run(CORE, dry_run=True)["core"].reason == "dry run: built, not uploaded"
+    assert bench.run(CORE, dry_run=True)["core"].reason == "built, and not uploaded: a dry run"
 
 
 def test_a_dry_run_forgets_nothing_that_is_staged(bench: Bench) -> None:
@@ -651,7 +651,9 @@ def test_a_dry_run_forgets_nothing_that_is_staged(bench: Bench) -> None:
     assert bench.entry().staged == where_staged("core")
 
 
-@pytest.mark.parametrize("ending", [(Outcome.CANCELLED, "cut off"), (Outcome.REMOVED, "dry run")])
+@pytest.mark.parametrize(
+    "ending", [(Outcome.CANCELLED, "cut off"), (Outcome.WOULD_PUBLISH, "dry run")]
+)
 @pytest.mark.parametrize("error", [None, Rejected("no")])
 def test_what_waits_is_staged_however_the_run_ends(
     ending: tuple[Outcome, str], error: Rejected | None

@@ -94,7 +94,7 @@ def test_summary_of_an_unfinished_release_says_how_to_finish(run: Report, words:
 
 @pytest.mark.parametrize(
     "run",
-    [outcomes(), outcomes(Outcome.PUBLISHED), outcomes(Outcome.REMOVED, dry_run=True)],
+    [outcomes(), outcomes(Outcome.PUBLISHED), outcomes(Outcome.WOULD_PUBLISH, dry_run=True)],
 )
 def test_summary_of_a_finished_run_asks_for_nothing(run: Report) -> None:
     assert "run it again" not in summary(run)
@@ -215,7 +215,7 @@ def test_files_are_listed_with_their_digests() -> None:
 
 
 def test_a_dry_run_lists_the_files_it_would_upload() -> None:
-    built = result("core", Outcome.REMOVED, artifacts=(artifact("core-1.0.0.tar.gz"),))
+    built = result("core", Outcome.WOULD_PUBLISH, artifacts=(artifact("core-1.0.0.tar.gz"),))
     kept = result("http", Outcome.ALREADY_PUBLISHED, artifacts=(artifact("http-1.0.0.tar.gz"),))
     lines = results_table(report(built, kept, dry_run=True)).splitlines()
     assert lines[-4:-1] == [

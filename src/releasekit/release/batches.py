@@ -78,4 +78,4 @@ def expect_nothing(runs: Sequence[PackageRun], absent: Collection[PackageId]) ->
     """A dry run builds what it can; whatever the registry has may be good enough."""
     names = few([on.name for on in sorted(absent)])
     for run in runs if absent else ():
-        run.postponed = f"dry run: not built, as it can be only once the registry has {names}"
+        run.postponed = f"not built in a dry run, as it can be only once the registry has {names}"

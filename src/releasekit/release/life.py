@@ -173,13 +173,13 @@ Blockers = Sequence[tuple[PackageId, str]]
 Ending = tuple[Outcome, str]
 
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
-DRY_RUN: Ending = (Outcome.REMOVED, "dry run: built, not uploaded")
+DRY_RUN: Ending = (Outcome.WOULD_PUBLISH, "built, and not uploaded: a dry run")
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
 _NOT_COMPARED: Final = (
     "this identity cannot compare what waits there with what was built; `releasekit approve` "
     "compares it"
 )
-_WOULD_BE_STAGED: Final = "dry run: built; it would be staged, for a person to approve"
+_WOULD_BE_STAGED: Final = "built; it would be staged, for a person to approve"
 _APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
 _OTHER_JOB: Final = (
     "Look what became of the job that publishes it, run that again, then this one; or raise `wait`."
@@ -209,7 +209,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         # A release of which a part is out for good is not one of which nothing is.
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
         return Outcome.FAILED, f"{run.error}{partly}"
-    return _left_out(run) if ending[0] is Outcome.REMOVED else ending
+    return _left_out(run) if ending[0] is Outcome.WOULD_PUBLISH else ending
 
 
 def _seen(run: PackageRun) -> Ending:
@@ -234,8 +234,8 @@ def _why_staged(run: PackageRun) -> str:
 
 def _left_out(run: PackageRun) -> Ending:
     if run.postponed and not run.artifacts:
-        return Outcome.REMOVED, run.postponed
-    return (Outcome.REMOVED, _WOULD_BE_STAGED) if run.stages else DRY_RUN
+        return Outcome.WOULD_PUBLISH, run.postponed
+    return (Outcome.WOULD_PUBLISH, _WOULD_BE_STAGED) if run.stages else DRY_RUN
 
 
 def results_of(

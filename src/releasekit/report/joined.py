@@ -28,6 +28,7 @@ _RANK = (
     Outcome.UNKNOWN,
     Outcome.FAILED,
     Outcome.BLOCKED,
+    Outcome.WOULD_PUBLISH,
     Outcome.CANCELLED,
     Outcome.REMOVED,
 )

@@ -42,6 +42,7 @@ _STYLES: Final = {
     Outcome.UNKNOWN: "bold yellow",
     Outcome.BLOCKED: "yellow",
     Outcome.REMOVED: "dim",
+    Outcome.WOULD_PUBLISH: "green",
     Outcome.CANCELLED: "yellow",
 }
 _MAX_ROWS: Final = 12

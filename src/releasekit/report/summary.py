@@ -35,6 +35,7 @@ _ORDER: Final = (
     Outcome.CANCELLED,
     Outcome.REMOVED,
     Outcome.STAGED,
+    Outcome.WOULD_PUBLISH,
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
 )
@@ -46,6 +47,7 @@ _STYLES: Final = {
     Outcome.UNKNOWN: "doubt",
     Outcome.BLOCKED: "blocked",
     Outcome.REMOVED: "kept",
+    Outcome.WOULD_PUBLISH: "done",
     Outcome.CANCELLED: "doubt",
 }
 

@@ -39,12 +39,12 @@ def verdict_of(report: Report) -> Verdict:
 
     `staged` when all that is missing waits for a person's approval, or for what does.
     `cancelled` means that running again is enough; where a package failed, there is more to do.
-    A dry run publishes nothing: what it would have uploaded is "removed", and counts as success.
+    A dry run publishes nothing: what it would have uploaded counts as success.
     """
     outcomes = Counter(result.outcome for result in report.results)
     if outcomes[Outcome.CANCELLED] and not outcomes[Outcome.FAILED]:
         return "cancelled"
-    ready = Outcome.REMOVED if report.dry_run else Outcome.PUBLISHED
+    ready = Outcome.WOULD_PUBLISH if report.dry_run else Outcome.PUBLISHED
     present = outcomes[ready] + outcomes[Outcome.ALREADY_PUBLISHED]
     held_back = awaiting_approval(report.results, report.edges)
     if held_back and present + len(held_back) == len(report.results):
@@ -103,7 +103,7 @@ def headline(report: Report) -> str:
         return f"{_all(total)} already published, nothing to do"
     if report.dry_run:
         first = (
-            f"Dry run: {outcomes.pop(Outcome.REMOVED, 0)} of {packages(total)} would be published"
+            f"Dry run: {outcomes[Outcome.WOULD_PUBLISH]} of {packages(total)} would be published"
         )
     elif outcomes[Outcome.PUBLISHED] == total:
         first = f"{_all(total)} published"
