@@ -265,6 +265,7 @@ def test_a_dry_run_builds_everything_and_uploads_nothing(
     run = publish(program, workspace, pypiserver, "--dry-run")
     assert run.code == 0, run.out + run.err
     assert run.results["dry_run"] is True
+    assert {row["outcome"] for row in run.results["packages"]} == {"would-publish"}
     assert len(run.row("demo-cli")["artifacts"]) == 2
     assert pypiserver.recorder.uploads == []
 
