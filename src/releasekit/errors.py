@@ -12,12 +12,13 @@ def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """The one of `known` that was probably meant; nothing when none comes close."""
     from difflib import get_close_matches  # noqa: PLC0415 (only mistakes pay for it)
 
-    known = list(known)
-    # Two letters that changed places count twice there, and are the commonest slip of all.
-    if swapped := [each for each in known if sorted(each) == sorted(word)]:
-        return swapped[0]
     # Of a longer one the end is left out, because the comparison takes quadratic time.
-    near = get_close_matches(word[:100], known, n=1, cutoff=cutoff)
+    known, word = list(known), word[:100]
+    letters = sorted(word)
+    # Two letters that changed places count twice there, and are the commonest slip of all.
+    if swapped := [each for each in known if sorted(each) == letters]:
+        return swapped[0]
+    near = get_close_matches(word, known, n=1, cutoff=cutoff)
     return near[0] if near else ""
 
 
