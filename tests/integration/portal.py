@@ -75,8 +75,8 @@ class PortalServer:
             case "VALIDATED" if found.automatic:
                 self.publish(identifier)
             case "PUBLISHING":
-                found.state = "PUBLISHED"
                 self.files |= found.files
+                found.state = "PUBLISHED"
             case _:
                 pass
         return found
@@ -88,10 +88,16 @@ class PortalServer:
         return True
 
     def go_on(self) -> None:
-        """Publishing comes to its end also where nobody asks the portal about it."""
+        """Publishing comes to its end also where nobody asks the portal about it: its files appear
+        in four parts, each when somebody reads from the repository.
+        """
         for identifier, found in list(self.deployments.items()):
             if found.state == "PUBLISHING":
-                self.look(identifier)
+                part = len(found.files) // 4 + 1
+                hidden = [name for name in found.files if name not in self.files]
+                self.files |= {name: found.files[name] for name in hidden[:part]}
+                if not hidden[part:]:
+                    self.look(identifier)
 
     def drop(self, identifier: str) -> bool:
         allowed = self.deployments[identifier].state in {"VALIDATED", "FAILED"}
@@ -114,8 +120,9 @@ class PortalServer:
         ]
 
     def faults(self, deployed: Deployed) -> dict[str, list[str]]:
-        """As the portal checks them: checksums, signatures, nothing that is there already."""
+        """As the portal checks them: checksums, signatures, no version that is there already."""
         errors: dict[str, list[str]] = {}
+        there = {PurePosixPath(name).parent for name in self.files}
         for name, data in deployed.files.items():
             if name.endswith((".md5", ".sha1", ".sha256", ".sha512", ".asc")):
                 continue
@@ -130,7 +137,7 @@ class PortalServer:
                 if other is not deployed and busy and name in other.files:
                     words = f"is currently being published in another deployment ({identifier})"
                     errors.setdefault(name, []).append(f"Component with coordinate {words}")
-            if name in self.files:
+            if PurePosixPath(name).parent in there:
                 errors.setdefault(name, []).append("Component already exists")
         return errors
 

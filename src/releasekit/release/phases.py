@@ -255,7 +255,8 @@ class Phases:
                 with billed_to(run.id):
                     run.published = await target.registry.lookup(run.planned.package)
             if not run.sent and (missing := missing_artifacts(run)):
-                release[run.planned.package] = missing
+                # A deployment takes no version in parts.
+                release[run.planned.package] = run.artifacts if target.single_upload else missing
                 sending.append(run)
         if sending:
             release |= {run.planned.package: run.artifacts for run in companions}

@@ -190,6 +190,30 @@ def test_a_bundle_that_is_there_already_is_the_one_that_goes_out(root: Path) -> 
     assert {request.url.params["id"] for request in later.requests} == {"zero"}
 
 
+@pytest.mark.parametrize(("state", "uploads"), [("PUBLISHING", 0), ("VALIDATED", 1)])
+def test_what_is_being_published_with_more_is_not_sent_again(
+    root: Path, state: str, uploads: int
+) -> None:
+    """R15, R19: its files appear one after the other. One that waits for a person would publish
+    more than this run may.
+    """
+    artifacts = built(root)
+    alone = Package(
+        id=PackageId("maven", "g:a"), version="1.0", directory=root, manifest=root / "pom.xml"
+    )
+    around = deployment_record.Deployment(
+        id="around",
+        release="0" * 64,
+        packages={"maven:g:a": portal.release_digest({alone: artifacts}), "maven:g:b": "1" * 64},
+    )
+    (root / ".releasekit").mkdir(exist_ok=True)
+    deployment_record.DeploymentRecord(root / ".releasekit", portal.CENTRAL).add(around)
+    there = server(state, "PUBLISHED")
+    deploy(there, root, artifacts)
+    assert paths(there).count("POST /upload") == uploads
+    assert there.requests[0].url.params["id"] == "around"
+
+
 @pytest.mark.parametrize(
     ("identifiers", "there"),
     [

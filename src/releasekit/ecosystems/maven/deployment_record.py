@@ -46,6 +46,13 @@ class DeploymentRecord:
         found = (each for each in reversed(self._read()) if each.release == digest)
         return next(found, None)
 
+    def around(self, packages: Mapping[str, str]) -> Deployment | None:
+        """The last one that has these packages with these files, and perhaps others."""
+        found = (
+            each for each in reversed(self._read()) if packages.items() <= each.packages.items()
+        )
+        return next(found, None)
+
     def of_package(self, package: str, digest: str) -> Deployment | None:
         """The last one that has these files of a package."""
         found = (each for each in reversed(self._read()) if each.packages.get(package) == digest)

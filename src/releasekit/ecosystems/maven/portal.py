@@ -83,12 +83,22 @@ class Portal:
     async def begun(
         self, release: Mapping[Package, Sequence[Artifact]], *, automatic: bool
     ) -> Deployment:
-        """The deployment that an earlier call has made of this release, or else a new one."""
+        """The deployment that an earlier call has made of this release, or one that is being
+        published with more than it, whose files appear one after the other; or else a new one.
+        """
         digest = release_digest(release)
-        known = self.record.of_release(digest)
+        packages = {
+            str(package.id): release_digest({package: artifacts})
+            for package, artifacts in release.items()
+        }
+        known = self.record.of_release(digest) or self.record.around(packages)
         if known is not None:
             status = await self.deployments.status(known.id)
-            if status is not None and status.state != "FAILED":
+            state = "FAILED" if status is None else status.state
+            # One that only waits would publish more than was asked for.
+            if state in {"PUBLISHING", "PUBLISHED"} or (
+                known.release == digest and state != "FAILED"
+            ):
                 return known
         names = ", ".join(sorted(str(package.id) for package in release))
         # A file without a name: what runs on of a build could change one between here and there.
@@ -105,10 +115,7 @@ class Portal:
             id=identifier,
             release=digest,
             automatic=automatic,
-            packages={
-                str(package.id): release_digest({package: artifacts})
-                for package, artifacts in release.items()
-            },
+            packages=packages,
         )
         self.record.add(made)
         return made
