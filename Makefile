@@ -89,7 +89,7 @@ lock: .venv ## renew uv.lock and requirements.lock, the lock file the action ins
 	$(BIN)/uv lock
 	$(BIN)/uv $(EXPORT) --quiet >requirements.lock
 
-docs: .venv ## write what is generated: action.yml's inputs, the README's tables, the demo's list
+docs: .venv ## write what is generated: action.yml's inputs, the tables of docs, the demo's list
 	$(BIN)/python docs/generate.py
 
 .venv: $(BIN)/.complete $(BIN)/actionlint

@@ -1,5 +1,6 @@
 """Writes what is declared once, at the inputs of a run and in the folders of the ecosystems: the
-inputs of action.yml, the tables of README.md, and what `make demo` looks for.
+inputs of action.yml, the tables of docs/inputs.md and docs/outputs.md, and what `make demo` looks
+for.
 
 `python docs/generate.py` rewrites what stands between the marks of these files; with `--check` it
 changes nothing and ends with status 1 when something would change.
@@ -89,14 +90,15 @@ def between(text: str, mark: str, lines: Iterator[str]) -> str:
 
 def generated(declared: Declared) -> dict[Path, str]:
     """Each file as it should be."""
-    files = {name: ROOT / name for name in ("action.yml", "README.md", "Makefile")}
-    action, readme, makefile = (path.read_text(encoding="utf-8") for path in files.values())
+    names = ("action.yml", "docs/inputs.md", "docs/outputs.md", "Makefile")
+    files = {ROOT / name: (ROOT / name).read_text(encoding="utf-8") for name in names}
+    action, inputs, outputs, makefile = files.values()
     action = between(action, "inputs", action_inputs(declared))
     action = between(action, "env", action_environment(declared))
-    readme = between(readme, "inputs", input_table(declared))
-    readme = between(readme, "outputs", output_table(action))
+    inputs = between(inputs, "inputs", input_table(declared))
+    outputs = between(outputs, "outputs", output_table(action))
     makefile = between(makefile, "demo", demo_rows(declared))
-    return dict(zip(files.values(), (action, readme, makefile), strict=True))
+    return dict(zip(files, (action, inputs, outputs, makefile), strict=True))
 
 
 def main() -> int:

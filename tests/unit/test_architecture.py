@@ -173,7 +173,7 @@ def test_everything_has_its_place() -> None:
 
 def test_the_architecture_shows_the_same_house() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    (tree,) = re.findall(r"```\nsrc/releasekit/\n(.*?)```", text, re.DOTALL)
+    (tree,) = re.findall(r"```text\nsrc/releasekit/\n(.*?)```", text, re.DOTALL)
     shown = []
     for line in tree.splitlines():
         if line.startswith("  ") and line[2] != " ":

@@ -1,6 +1,6 @@
 """Every input of a run, declared once; those of an ecosystem are declared in its folder.
 
-Flags, RELEASEKIT_* variables, the keys of releasekit.toml, action.yml and the README's table all
+Flags, RELEASEKIT_* variables, the keys of releasekit.toml, action.yml and docs/inputs.md all
 come from the annotated fields, or are compared with them by a test.
 """
 
