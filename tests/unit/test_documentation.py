@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from documents import DOCUMENTS, ROOT
 from fakes import DECLARED
 from releasekit.config.file import read_config
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from releasekit.config.ecosystem import EcosystemDeclaration
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted((ROOT / "docs").glob("*.md")))
+# What a page of the site cannot reach by a relative link: it lies outside of docs/.
+OWN_FILES = "https://github.com/org/releasekit-action/blob/main/"
 # Said by PyPI, by OpenSSL and by the operating system.
 NOT_OURS = ("invalid-publisher", "certificate verify failed", "No space left on device")
 
@@ -62,21 +64,69 @@ def test_quoted_messages_are_said_by_the_program(message: str) -> None:
             assert words in SAID
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_links_between_documents_lead_somewhere(document: str | Path) -> None:
-    path = ROOT / document
-    for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
-        if "://" in target:
-            continue
-        file, _, anchor = target.partition("#")
-        linked = path.parent / file if file else path
-        assert linked.exists(), target
-        if anchor:
-            headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
-            slugs = {
-                re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
-            }
-            assert anchor in slugs, target
+def dead_links(path: Path, text: str) -> list[str]:
+    """Links and pictures of `text`, in `path`, that lead nowhere in this repository; and those of a
+    page below docs/ that lead out of it, where the site has nothing.
+    """
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "code", text, flags=re.DOTALL | re.MULTILINE)
+    targets = re.findall(
+        r"\]\(<?([^)>]+)>?\)|(?:src|srcset|href)=\"([^\"]+)\"|^\[[^\]]+\]: (\S+)$",
+        text,
+        re.MULTILINE,
+    )
+    return [
+        target
+        for target in map("".join, targets)
+        if "://" not in target.removeprefix(OWN_FILES) and not _leads_somewhere(path, target)
+    ]
+
+
+def _leads_somewhere(path: Path, target: str) -> bool:
+    file, _, anchor = target.partition("#")
+    linked = path.parent / file if file else path
+    docs = ROOT / "docs"
+    if target.startswith(OWN_FILES):
+        linked = ROOT / file.removeprefix(OWN_FILES)
+    elif path.is_relative_to(docs) and not linked.resolve().is_relative_to(docs):
+        return False
+    if not linked.exists():
+        # Drawn by `make pictures`.
+        return linked.parent == docs / "pictures" and not linked.parent.exists()
+    return not anchor or anchor in slugs(linked.read_text(encoding="utf-8"))
+
+
+def slugs(text: str) -> set[str]:
+    """What GitHub, and the site, call the headings of `text`."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    assert dead_links(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a](nowhere.md)",
+        "[a\nb](getting-started.md#nowhere)",
+        "[a](#nowhere)",
+        "![a](nowhere.svg)",
+        '<img src="nowhere.svg">',
+        "[a](../README.md)",
+        f"[a]({OWN_FILES}nowhere.v)",
+        "[`a`]: nowhere.md",
+    ],
+)
+def test_dead_links_are_noticed(text: str) -> None:
+    assert len(dead_links(ROOT / "docs/index.md", text)) == 1
+
+
+def test_links_into_code_are_none() -> None:
+    text = "`a](b)` and\n```text\n[a](b)\n```\n"
+    assert dead_links(ROOT / "README.md", text) == []
 
 
 def test_what_is_said_of_security_names_tests_that_are_there() -> None:
@@ -86,9 +136,9 @@ def test_what_is_said_of_security_names_tests_that_are_there() -> None:
     assert named <= {path.name for path in (ROOT / "tests").rglob("test_*.py")}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_flags_and_variables_in_documents_exist(document: str | Path) -> None:
-    text = (ROOT / document).read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_flags_and_variables_in_documents_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
     variables = {each.variable for each in DECLARED.everything.values()}
     assert set(re.findall(r"RELEASEKIT_[A-Z_]+[A-Z]", text)) <= variables
     for line in re.findall(r"^(?:\$ .*)?\./entrypoint\.sh .*$", text, re.MULTILINE):
@@ -116,9 +166,9 @@ def prose(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("document", [*DOCUMENTS, "CHANGELOG.md"], ids=str)
-def test_prose_is_wrapped_at_100_columns(document: str | Path) -> None:
-    text = (ROOT / document).read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_prose_is_wrapped_at_100_columns(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
     assert [line for line in prose(text) if len(line) > 100] == []
 
 

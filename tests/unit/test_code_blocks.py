@@ -1,0 +1,105 @@
+"""Every block of code in the documents can be copied: it is what it says, and we would take it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from documents import (
+    DOCUMENTS,
+    ROOT,
+    Block,
+    blocks,
+    command_complaints,
+    complaints,
+    console_commands,
+    inline_commands,
+)
+
+BLOCKS = [block for path in DOCUMENTS for block in blocks(path)]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_it_can_be_copied(block: Block) -> None:
+    assert complaints(block) == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_in_sentences_are_ours(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    found = [
+        each for command in inline_commands(text) for each in command_complaints(command.split())
+    ]
+    assert found == []
+
+
+def test_blocks_of_every_kind_are_found() -> None:
+    assert {block.language for block in BLOCKS} >= {
+        "yaml", "toml", "json", "python", "console", "sh", "mermaid", "text"
+    }  # fmt: skip
+    assert [b.text.split()[:2] for b in blocks(ROOT / "README.md") if b.language == "sh"] == [
+        ["make", "demo"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "says"),
+    [
+        ("", "x", "says what it is"),
+        ("yaml", "a: [", "expected"),
+        ("yaml", "a: 1", "neither a workflow"),
+        ("yaml", "with:\n  modus: plan", "no input modus"),
+        ("yaml", "with:\n  mode: publsh", "is not known"),
+        ("yaml", "with:\n  max-wait: soon", "max-wait"),
+        ("yaml", "- uses: org/releasekit-action@v2", "is not org/releasekit-action@v1"),
+        ("yaml", "- run: releasekit publish --dryrun", "no flag"),
+        ("yaml", "- run: echo $(ls", "SC1"),
+        ("yaml", "permissions:\n  contents: wriet", "wriet"),
+        ("yaml", "on: pusch", "pusch"),
+        (
+            "yaml",
+            "- uses: org/releasekit-action@v1\n  id: a\n- run: ${{ steps.a.outputs.publishd }}",
+            "no output publishd",
+        ),
+        ("yaml", "- uses: actions/checkout@v4\n  with:\n    reff: main", "reff"),
+        ("toml", "a = ", "Invalid value"),
+        ("toml", "concurency = 8", "did you mean 'concurrency'"),
+        ("toml", "concurrency = 'many'", "concurrency"),
+        ("toml", "[npm]\nworkspaces = 'js'", "workspaces is 'js'"),
+        ("toml", "# releasekit.toml\n[npm]\nworkspace = []", "unknown key"),
+        ("json", "{'a': 1}", "Expecting"),
+        ("python", "x = = 1", "invalid syntax"),
+        ("python", ">>> x = = 1\n1", "invalid syntax"),
+        ("console", "$ releasekit pubish\nno such command", "did you mean"),
+        ("console", "$ FOO=1 releasekit plan --max-retry 5 | less", "no flag"),
+        ("console", "$ for x in 1; do\n  ./entrypoint.sh plan --formt x\ndone", "no flag"),
+        ("console", '$ echo "open', "No closing quotation"),
+        ("sh", "if true; then echo", "SC1"),
+        ("sh", "make tset", "no target tset"),
+        ("mermaid", "flowchat LR", "no diagram"),
+    ],
+)
+def test_what_cannot_be_copied_is_noticed(language: str, text: str, says: str) -> None:
+    assert says in " ".join(complaints(Block(Path("page.md"), 1, language, text)))
+
+
+def test_commands_and_answers_of_a_session_are_told_apart() -> None:
+    session = "$ a | b\nanswer\n$ for x in 1; do\n    c\n  done\n$ d \\\n    -e\nanswer"
+    assert list(console_commands(session)) == [
+        "a | b",
+        "for x in 1; do\n    c\n  done",
+        "d \\\n    -e",
+    ]
+
+
+def test_files_of_other_tools_are_only_read() -> None:
+    other = Block(Path("page.md"), 1, "toml", '# pyproject.toml\n[project]\nname = "a"\n')
+    assert complaints(other) == []
+    other = Block(Path("page.md"), 1, "yaml", "# pnpm-workspace.yaml\npackages: [a]\n")
+    assert complaints(other) == []
+
+
+def test_commands_in_sentences_are_found_across_lines() -> None:
+    text = "Say `releasekit plan\nx`, not `releasekit` alone.\n```text\n`releasekit no`\n```\n"
+    assert list(inline_commands(text)) == ["releasekit plan x"]
