@@ -1,0 +1,85 @@
+"""The comments of one pull request, as GitHub's API has them, on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from integration.http_server import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BOT = "github-actions[bot]"
+
+
+@dataclass
+class Comments:
+    """`read_only` is what the token of a fork may do."""
+
+    url: str = ""
+    token: str = "ghs_of_the_job"
+    repository: str = "acme/monorepo"
+    number: int = 7
+    read_only: bool = False
+    everything: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def add(self, body: str, login: str = BOT) -> dict[str, Any]:
+        """https://docs.github.com/en/rest/issues/comments#create-an-issue-comment"""
+        comment = {"id": 100 + len(self.everything), "user": {"login": login}, "body": body}
+        self.everything.append(comment)
+        return comment
+
+    def of_the_bot(self) -> list[str]:
+        return [each["body"] for each in self.everything if each["user"]["login"] == BOT]
+
+    def answer(self, method: str, target: str, body: str) -> tuple[int, Any]:
+        url = urlsplit(target)
+        issues = f"/repos/{self.repository}/issues"
+        if method == "GET" and url.path == f"{issues}/{self.number}/comments":
+            query = {name: int(value[0]) for name, value in parse_qs(url.query).items()}
+            size = query.get("per_page", 30)
+            start = (query.get("page", 1) - 1) * size
+            return 200, self.everything[start : start + size]
+        if self.read_only:
+            return 403, {"message": "Resource not accessible by integration"}
+        if method == "POST" and url.path == f"{issues}/{self.number}/comments":
+            return 201, self.add(json.loads(body)["body"])
+        for comment in self.everything:
+            if method == "PATCH" and url.path == f"{issues}/comments/{comment['id']}":
+                return 200, comment | {"body": comment.update(json.loads(body)) or comment["body"]}
+        return 404, {"message": "Not Found"}
+
+
+@contextlib.contextmanager
+def comments() -> Iterator[Comments]:
+    """None at first, behind a server that wants the token of the job."""
+    state = Comments()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            given = self.headers["Authorization"]
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length).decode()
+            status, answer = 401, {"message": "Bad credentials"}
+            if given == f"Bearer {state.token}":
+                status, answer = state.answer(self.command, self.path, body)
+            state.requests.append(f"{self.command} {self.path}")
+            data = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_POST = do_PATCH = do_GET  # noqa: N815 (as the library calls them)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name)
+            pass
+
+    with serving(Handler) as state.url:
+        yield state
