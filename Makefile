@@ -92,6 +92,11 @@ lock: .venv ## renew uv.lock and requirements.lock, the lock file the action ins
 docs: .venv ## write what is generated: action.yml's inputs, the tables of docs, the demo's list
 	$(BIN)/python docs/generate.py
 
+# Python sources of docs/ are no part of it, and Zensical copies whatever lies there.
+site: .venv ## the documentation as a site, in build/site; dead links and anchors are errors
+	$(BIN)/uv run --frozen --isolated --only-group docs zensical build --clean --strict
+	find build/site -name '*.py' -delete
+
 .venv: $(BIN)/.complete $(BIN)/actionlint
 
 $(BIN)/.complete: uv.lock pyproject.toml
@@ -110,4 +115,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 			$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION); }
 	touch $@
 
-.PHONY: help demo test lint types act proofs soak bench lock docs .venv
+.PHONY: help demo test lint types act proofs soak bench lock docs site .venv

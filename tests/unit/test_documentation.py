@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
+import tomllib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -122,6 +123,31 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
 )
 def test_dead_links_are_noticed(text: str) -> None:
     assert len(dead_links(ROOT / "docs/index.md", text)) == 1
+
+
+def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
+    config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+
+    def pages(entry: Any) -> list[str]:
+        match entry:
+            case str():
+                return [entry]
+            case list():
+                return [page for each in entry for page in pages(each)]
+            case dict():
+                return pages(list(entry.values()))
+            case _:
+                raise AssertionError(entry)
+
+    assert sorted(pages(config["project"]["nav"])) == [
+        path.name for path in sorted((ROOT / "docs").glob("*.md"))
+    ]
+
+
+def test_every_page_is_linked_from_the_first() -> None:
+    text = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    for path in (ROOT / "docs").glob("*.md"):
+        assert path.name == "index.md" or f"]({path.name})" in text, path.name
 
 
 def test_links_into_code_are_none() -> None:
