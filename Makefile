@@ -95,7 +95,7 @@ docs: .venv ## write what is generated: action.yml's inputs, the tables of docs,
 # Python sources of docs/ are no part of it, and Zensical copies whatever lies there.
 site: .venv ## the documentation as a site, in build/site; dead links and anchors are errors
 	$(BIN)/uv run --frozen --isolated --only-group docs zensical build --clean --strict
-	find build/site -name '*.py' -delete
+	find build/site -depth \( -name '*.py' -o -name '*.pyc' -o -type d -empty \) -delete
 
 .venv: $(BIN)/.complete $(BIN)/actionlint
 

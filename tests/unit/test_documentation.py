@@ -162,6 +162,14 @@ def test_what_is_said_of_security_names_tests_that_are_there() -> None:
     assert named <= {path.name for path in (ROOT / "tests").rglob("test_*.py")}
 
 
+def test_what_is_said_of_reliability_names_tests_that_are_there() -> None:
+    text = (ROOT / "docs/reliability.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:tests/)?((?:\w+/)+\w+\.py)`", text))
+    assert any(name.startswith("crash/") for name in named)
+    modules = (ROOT / "tests", ROOT / "src/releasekit")
+    assert [name for name in named if not any((each / name).exists() for each in modules)] == []
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_flags_and_variables_in_documents_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
