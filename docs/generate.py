@@ -1,5 +1,5 @@
 """Writes what is declared once, at the inputs of a run and in the folders of the ecosystems: the
-inputs of action.yml, the tables of README.md, and what `make demo` looks for.
+inputs of action.yml, the tables of README.md, the list of problems, and what `make demo` looks for.
 
 `python docs/generate.py` rewrites what stands between the marks of these files; with `--check` it
 changes nothing and ends with status 1 when something would change.
@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from releasekit.config.declared import Declared  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
+from releasekit.problems import Problem  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +66,15 @@ def output_table(action: str) -> Iterator[str]:
         yield f"| `{name}` | {_cell(output['description'])} |"
 
 
+def problem_table() -> Iterator[str]:
+    yield "| Id | |"
+    yield "| --- | --- |"
+    for problem in Problem:
+        page, _, anchor = problem.url.rpartition("/")[2].partition("#")
+        place = f"{page}#{anchor}" if problem.is_warning else f"#{anchor}"
+        yield f"| [{problem}]({place}) | {_cell(problem.headline)} |"
+
+
 def _of_the_action(declared: Declared) -> Iterator[Declaration]:
     return (each for each in declared.everything.values() if "action" in each.places)
 
@@ -89,14 +99,17 @@ def between(text: str, mark: str, lines: Iterator[str]) -> str:
 
 def generated(declared: Declared) -> dict[Path, str]:
     """Each file as it should be."""
-    files = {name: ROOT / name for name in ("action.yml", "README.md", "Makefile")}
-    action, readme, makefile = (path.read_text(encoding="utf-8") for path in files.values())
+    names = ("action.yml", "README.md", "Makefile", "docs/problems.md")
+    files = {name: ROOT / name for name in names}
+    texts = [path.read_text(encoding="utf-8") for path in files.values()]
+    action, readme, makefile, problems = texts
     action = between(action, "inputs", action_inputs(declared))
     action = between(action, "env", action_environment(declared))
     readme = between(readme, "inputs", input_table(declared))
     readme = between(readme, "outputs", output_table(action))
     makefile = between(makefile, "demo", demo_rows(declared))
-    return dict(zip(files.values(), (action, readme, makefile), strict=True))
+    problems = between(problems, "problems", problem_table())
+    return dict(zip(files.values(), (action, readme, makefile, problems), strict=True))
 
 
 def main() -> int:

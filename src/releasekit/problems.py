@@ -94,7 +94,7 @@ class Problem(StrEnum):
     APPROVAL = "RK-217", "There is nothing that could be approved"
     DIST = "RK-218", "The files in `dist` cannot be used"
     REGISTRY_SETTINGS = "RK-219", "The settings of a registry do not fit"
-    UNREADABLE = "RK-220", "A file of the workspace cannot be read"
+    UNREADABLE = "RK-220", "A file cannot be read"
     MANIFEST = "RK-221", "A manifest has a value that cannot be used"
     SAME_NAME = "RK-222", "Two packages have one name"
     MEMBERS = "RK-223", "The members of a workspace are not there"
