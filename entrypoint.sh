@@ -14,14 +14,16 @@ harmless() { # text
     printf '%s' "${text//[#][#][[]/# #[}"
 }
 
+readonly problem_page=https://github.com/org/releasekit-action/blob/v1/docs/problems.md#rk-227
+
 fail() { # message, what to do about it
     local message advice
     message=$(harmless "$1")
     advice=$(harmless "$2")
-    printf 'error: %s\n  %s\n' "$message" "$advice" >&2
+    printf 'error: %s [RK-227]\n  %s\n  %s\n' "$message" "$advice" "$problem_page" >&2
     if [[ "${GITHUB_ACTIONS:-}" == true ]]; then
         # %0A would be a line end to it.
-        printf '::error title=ReleaseKit::%s %s\n' "${message//[%]/%25}" "${advice//[%]/%25}" >&2
+        printf '::error title=ReleaseKit [RK-227]::%s %s\n' "${message//[%]/%25}" "${advice//[%]/%25}" >&2
         if [[ -n "${GITHUB_OUTPUT:-}" ]]; then
             printf 'result=failure\n' >>"$GITHUB_OUTPUT"
         fi

@@ -1,6 +1,6 @@
 """Writes what is declared once, at the inputs of a run and in the folders of the ecosystems: the
-inputs of action.yml, the tables of docs/inputs.md and docs/outputs.md, and what `make demo` looks
-for.
+inputs of action.yml, the tables of docs/inputs.md and docs/outputs.md, the list of problems, and
+what `make demo` looks for.
 
 `python docs/generate.py` rewrites what stands between the marks of these files; with `--check` it
 changes nothing and ends with status 1 when something would change.
@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from releasekit.config.declared import Declared  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
+from releasekit.problems import Problem  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,15 @@ def output_table(action: str) -> Iterator[str]:
         yield f"| `{name}` | {_cell(output['description'])} |"
 
 
+def problem_table() -> Iterator[str]:
+    yield "| Id | |"
+    yield "| --- | --- |"
+    for problem in Problem:
+        page, _, anchor = problem.url.rpartition("/")[2].partition("#")
+        place = f"{page}#{anchor}" if problem.is_warning else f"#{anchor}"
+        yield f"| [{problem}]({place}) | {_cell(problem.headline)} |"
+
+
 def _of_the_action(declared: Declared) -> Iterator[Declaration]:
     return (each for each in declared.everything.values() if "action" in each.places)
 
@@ -90,15 +100,16 @@ def between(text: str, mark: str, lines: Iterator[str]) -> str:
 
 def generated(declared: Declared) -> dict[Path, str]:
     """Each file as it should be."""
-    names = ("action.yml", "docs/inputs.md", "docs/outputs.md", "Makefile")
+    names = ("action.yml", "docs/inputs.md", "docs/outputs.md", "Makefile", "docs/problems.md")
     files = {ROOT / name: (ROOT / name).read_text(encoding="utf-8") for name in names}
-    action, inputs, outputs, makefile = files.values()
+    action, inputs, outputs, makefile, problems = files.values()
     action = between(action, "inputs", action_inputs(declared))
     action = between(action, "env", action_environment(declared))
     inputs = between(inputs, "inputs", input_table(declared))
     outputs = between(outputs, "outputs", output_table(action))
     makefile = between(makefile, "demo", demo_rows(declared))
-    return dict(zip(files, (action, inputs, outputs, makefile), strict=True))
+    problems = between(problems, "problems", problem_table())
+    return dict(zip(files, (action, inputs, outputs, makefile, problems), strict=True))
 
 
 def main() -> int:

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
+from releasekit.causes.refusals import PathError
 from releasekit.cli import command_line
 from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.errors import INTERRUPTED, ConfigError, ReleasekitError
+from releasekit.errors import INTERRUPTED, ReleasekitError
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, require_text, snapshot
+from releasekit.problems import Problem, mark
 from releasekit.text.escape import bare_urls, clip, log_line
 from releasekit.text.output import ignore_write_errors
 
@@ -64,7 +66,8 @@ def main(
         _say(error, actions, credentials)
         code = error.exit_code
     except KeyboardInterrupt:
-        print("error: cancelled before anything was published", file=sys.stderr)
+        told = f"cancelled before anything was published{mark(Problem.CANCELLED)}"
+        print(f"error: {told}", file=sys.stderr)
         actions.output("result", "cancelled")
         code = INTERRUPTED
     finally:
@@ -76,7 +79,7 @@ def _here() -> Path:
     try:
         return Path.cwd()
     except OSError as error:
-        raise ConfigError(
+        raise PathError(
             f"the current directory: {error.strerror}; start in one that is there"
         ) from error
 
@@ -118,9 +121,11 @@ def _untouched(code: int, actions: Actions) -> int:
     told = actions.restore_files()
     if not told:
         return code
+    problem = Problem.RUNNER_FILES_WRITTEN
     for line in told:
-        print(f"error: {log_line(line)}", file=sys.stderr, flush=True)
-    actions.annotate("error", [("ReleaseKit", log_line(line)) for line in told])
+        print(f"error: {log_line(line)}{mark(problem)}", file=sys.stderr, flush=True)
+    print(f"  {problem.url}", file=sys.stderr, flush=True)
+    actions.annotate("error", [(f"ReleaseKit{mark(problem)}", log_line(line)) for line in told])
     if code == 0:
         actions.output("result", "failure")
     return code or 1
@@ -128,11 +133,12 @@ def _untouched(code: int, actions: Actions) -> int:
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
     message = clip(log_line(credentials.redact(bare_urls(str(error)))), MAX_CHARS)
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    print(f"error: {message}{mark(error.problem)}", file=sys.stderr, flush=True)
     if error.hint:
         hint = clip(log_line(credentials.redact(error.hint)), MAX_CHARS)
         print(f"  {hint}", file=sys.stderr, flush=True)
-    actions.annotate("error", [("ReleaseKit", message)])
+    print(f"  {error.problem.url}", file=sys.stderr, flush=True)
+    actions.annotate("error", [(f"ReleaseKit{mark(error.problem)}", message)])
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
 
 

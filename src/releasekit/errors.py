@@ -1,8 +1,12 @@
-"""Everything that can go wrong on purpose: one tree, each class with the exit code it leads to."""
+"""Everything that can go wrong on purpose: one tree, each class with the exit code it leads to, and
+with the problem that users look up. `causes` has finer ones.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
+
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,10 +39,11 @@ INTERRUPTED: Final = 130
 class ReleasekitError(Exception):
     """`str(error)` is one line for the user: what, which package or key, which value.
 
-    `hint` says what to do about it, and is printed below.
+    `hint` says what to do about it, and is printed below. `problem` is where users read more.
     """
 
     exit_code: ClassVar[int] = 1
+    problem: Problem = Problem.PACKAGE
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -46,21 +51,30 @@ class ReleasekitError(Exception):
         if hint:
             self.hint = hint
 
+    def known_as(self, problem: Problem) -> Self:
+        """The same error; for one that tells another one again, and means what that one meant."""
+        self.problem = problem
+        return self
+
 
 class ConfigError(ReleasekitError):
     """An input, a flag, or a line of a configuration or manifest file that cannot be used."""
 
     exit_code = 2
+    problem = Problem.VALUE
 
 
 class PlanError(ReleasekitError):
     """The plan is impossible: a cycle, an unknown dependency, a version that is not there."""
 
     exit_code = 3
+    problem = Problem.PLAN
 
 
 class Cycle(PlanError):
     """`names` are the members in the order they need each other, starting with the smallest."""
+
+    problem = Problem.CYCLE
 
     def __init__(self, message: str, *, names: tuple[str, ...], hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -70,21 +84,27 @@ class Cycle(PlanError):
 class UnknownDependency(PlanError):
     """Something depends on a name that nothing in the plan has."""
 
+    problem = Problem.UNKNOWN_DEPENDENCY
+
 
 class MissingCredentials(PlanError):
     """Something has to be uploaded and nothing says as whom."""
+
+    problem = Problem.NO_CREDENTIALS
 
 
 class DeadlinePassed(ReleasekitError):
     """The run's time was over before anything was begun."""
 
     exit_code = INTERRUPTED
+    problem = Problem.DEADLINE
 
 
 class LockHeld(ReleasekitError):
     """Another run owns this ecosystem of this workspace."""
 
     exit_code = 4
+    problem = Problem.LOCKED
 
 
 class PackageError(ReleasekitError):
@@ -95,6 +115,8 @@ class BuildFailed(PackageError):
     """`log` holds the last lines of the build's output, redacted. A `premature` build lacks nothing
     but what the release itself is going to publish.
     """
+
+    problem = Problem.BUILD_FAILED
 
     def __init__(
         self, message: str, *, log: tuple[str, ...] = (), hint: str = "", premature: bool = False
@@ -111,13 +133,19 @@ class CommandFailed(BuildFailed):
 class Rejected(PackageError):
     """The registry said no and would say no again: final, never retried."""
 
+    problem = Problem.REFUSED
+
 
 class Denied(Rejected):
     """401 or 403: the registry does not accept our credentials for this."""
 
+    problem = Problem.DENIED
+
 
 class StageOnly(Denied):
     """Whoever asks may not publish, but may stage, for a person to approve."""
+
+    problem = Problem.STAGE_ONLY
 
 
 class CodeWanted(Denied):
@@ -126,6 +154,8 @@ class CodeWanted(Denied):
     `page` is where that person can say so instead of typing a code, and `answer` where the registry
     then tells a code; both are empty where it has no such page.
     """
+
+    problem = Problem.CODE_WANTED
 
     def __init__(self, message: str, *, page: str = "", answer: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -136,9 +166,13 @@ class CodeWanted(Denied):
 class DigestMismatch(PackageError):
     """The registry holds other bytes under this version: final, never retried."""
 
+    problem = Problem.OTHER_BYTES
+
 
 class Undecided(PackageError):
     """Nobody can say whether the registry has our bytes; the next run resolves it first."""
+
+    problem = Problem.UNDECIDED
 
 
 class Transient(PackageError):
@@ -151,6 +185,8 @@ class Transient(PackageError):
     request failed because of others beside it. `limited` is one that came too soon for the registry
     (or for what is known of its limits); it is, wherever a time was named.
     """
+
+    problem = Problem.UNREACHABLE
 
     def __init__(
         self,
@@ -175,34 +211,44 @@ class LeftAlone(Transient):
     end of that is no attempt.
     """
 
+    problem = Problem.DOWN
+
 
 class UnderReview(Transient):
     """The registry still looks at what waits there, and takes no approval before it has done so."""
+
+    problem = Problem.UNDER_REVIEW
 
 
 class JournalError(ReleasekitError):
     """The journal is damaged before its tail."""
 
     exit_code = 3
+    problem = Problem.JOURNAL_DAMAGED
 
 
 class JournalNewer(JournalError):
     """Written by a version that knew more than this one: sound, and not to be touched."""
+
+    problem = Problem.JOURNAL_NEWER
 
 
 class JournalUnwritable(JournalError):
     """The disk is full, broken or read-only: nothing new may begin."""
 
     exit_code = 1
+    problem = Problem.DISK
 
 
 class StateError(ReleasekitError):
     """What is on disk and what the journal says differ; nothing was changed."""
 
     exit_code = 3
+    problem = Problem.STATE
 
 
 class StateUnwritable(StateError):
     """The disk is full: nothing is wrong with what is on it."""
 
     exit_code = 1
+    problem = Problem.DISK

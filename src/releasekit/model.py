@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
+from releasekit.problems import Problem
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -166,6 +168,11 @@ class WarningName(StrEnum):
     OLDER_SIBLING = "older-sibling"
     PLATFORM_TAG = "platform-tag"
 
+    @property
+    def problem(self) -> Problem:
+        """Its id; both are in that section."""
+        return Problem[self.name]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageWarning:
@@ -319,14 +326,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one package. `log` holds the last lines of a failed build, redacted; `staged`
-    is where it waits for a person's approval.
+    """What became of one package. `problem` is why it was not published, as users look it up;
+    `log` holds the last lines of a failed build, redacted; `staged` is where it waits for a
+    person's approval.
     """
 
     package: Package
     outcome: Outcome
     reason: str
     hint: str = ""
+    problem: Problem | None = None
     log: tuple[str, ...] = ()
     attempts: int = 0
     duration_s: float = 0.0

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from releasekit.problems import OWN_REPOSITORY
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 PROJECT: Final = Path(__file__).parents[2]
 ACT: Final = Path(sys.executable).with_name("act")
 UV: Final = Path(sys.executable).with_name("uv")
-OWN_NAME: Final = "org/releasekit-action@v1"
+OWN_NAME: Final = f"{OWN_REPOSITORY}@v1"
 # How a machine reaches its package indexes; a runner's steps see nothing else of this environment.
 NETWORK: Final = re.compile(r"(PIP|UV|SSL)_\w+|\w+_PROXY|\w+_proxy|REQUESTS_CA_BUNDLE")
 

@@ -319,7 +319,7 @@ def test_what_is_refused_is_neither_rejected_nor_said_to_be(error: PackageError)
     story = Story({"core": ()})
     story.registry.refused = {"core": error}
     endings = story.rejected()
-    assert endings["core"] == Ending(state="failed", reason=str(error))
+    assert endings["core"] == Ending(state="failed", reason=str(error), problem=error.problem)
     assert story.registry.sent == []
 
 

@@ -27,10 +27,11 @@ NOT_OURS = ("invalid-publisher", "certificate verify failed", "No space left on 
 
 
 def quoted() -> list[str]:
-    """The messages of troubleshooting.md: the first column of tables headed "message"."""
+    """Messages where people look them up: the first column of tables headed "message"."""
     found: list[str] = []
     in_table = False
-    for line in (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8").splitlines():
+    pages = (ROOT / "docs" / name for name in ("problems.md", "troubleshooting.md"))
+    for line in "\n".join(page.read_text(encoding="utf-8") for page in pages).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if not line.startswith("|"):
             in_table = False

@@ -197,9 +197,10 @@ def test_a_marker_of_somebody_else_is_named(marker: str) -> None:
     done = started({MARKER: marker})
     assert done.returncode == 2
     assert done.stdout == ""
-    error, hint = done.stderr.splitlines()
+    error, hint, page = done.stderr.splitlines()
     assert error.startswith(f"error: {MARKER}: ")
-    assert error.endswith("does not come from this process")
+    assert error.endswith("does not come from this process [RK-226]")
+    assert page.endswith("#rk-226")
     assert len(error) < 200
     assert hint.startswith("  Unset it")
 
@@ -237,7 +238,8 @@ def test_a_python_that_is_gone_is_named(
     assert ended.value.code == 2
     error = capsys.readouterr().err.splitlines()[0]
     assert error == (
-        f"error: {tmp_path / 'python'}: cannot be executed again: No such file or directory"
+        f"error: {tmp_path / 'python'}: cannot be executed again: No such file or directory "
+        "[RK-226]"
     )
 
 

@@ -227,6 +227,6 @@ def test_what_is_settled_and_what_is_refused() -> None:
 
 def test_endings_share_their_hints() -> None:
     rows = [(name, "1", "failed", "::x") for name in "abcd"]
-    text = endings_table(rows, [(name, "run again") for name in "abcd"])
+    text = endings_table(rows, [(name, "run again", None) for name in "abcd"])
     assert "a, b, c and 1 more: run again" in text
     assert "\n::" not in text

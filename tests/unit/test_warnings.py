@@ -25,6 +25,7 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.plan.warnings import refuse_errors, with_warnings
+from releasekit.problems import Problem
 from releasekit.report import plan_json, plan_summary, plan_table, results_table, summary
 from releasekit.report.results import load_results, results_json
 from releasekit.report.warnings import warning_annotations, warning_lines
@@ -258,18 +259,26 @@ def test_packages_with_the_same_trouble_share_a_line() -> None:
     """In every place where people read of them; and the JSON has them for each package."""
     made, report = told()
     line = "empty-package: fake:core, fake:app: there is nothing in it"
-    assert f"warning: {line}\n" in plan_table(made)
-    assert f"warning: {line}\n" in results_table(report)
+    assert f"warning: {line} [RK-502]\n" in plan_table(made)
+    assert f"warning: {line} [RK-502]\n" in results_table(report)
     names = markdown("fake:core, fake:app")
-    row = f"| {code('empty-package')} | {names} | there is nothing in it |"
+    linked = f"[{code('empty-package')}]({Problem.EMPTY_PACKAGE.url}) RK-502"
+    row = f"| {linked} | {names} | there is nothing in it |"
     assert row in plan_summary(made)
     assert row in summary(report)
     warned = [(result.package, result.warnings) for result in report.results]
-    assert warning_lines(warned) == [line]
+    assert warning_lines(warned) == [f"{line} [RK-502]"]
     assert warning_annotations(warned) == [
-        ("empty-package: fake:core, fake:app", "there is nothing in it")
+        ("empty-package: fake:core, fake:app [RK-502]", "there is nothing in it")
     ]
-    expected = [{"name": "empty-package", "message": "there is nothing in it", "error": False}]
+    expected = [
+        {
+            "name": "empty-package",
+            "problem": "RK-502",
+            "message": "there is nothing in it",
+            "error": False,
+        }
+    ]
     assert all(
         package["warnings"] == expected
         for document in (plan_json(made, CORE.directory), results_json(report))

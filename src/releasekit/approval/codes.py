@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.errors import CodeWanted, Rejected, ReleasekitError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,6 +32,8 @@ class Present(Protocol):
 
 class NoCode(ReleasekitError):
     """Nobody gives a code that is taken: nothing more can be decided."""
+
+    problem = Problem.CODE_WANTED
 
 
 class Codes:

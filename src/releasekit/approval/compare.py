@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from releasekit.causes.failures import WaitsDifferent
 from releasekit.errors import DigestMismatch, PackageError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def check_place(recorded: Result, waiting: Waiting) -> None:
         theirs = getattr(waiting, key)
         if theirs != ours:
             by = f", staged by {waiting.by}" if waiting.by else ""
-            raise PackageError(
+            raise WaitsDifferent(
                 f"{package}: what waits has the {key} {theirs!r}{by}, and {ours!r} is what the run "
                 "has left",
                 hint=_FOREIGN,

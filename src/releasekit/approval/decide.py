@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.aio import backoff, gather_all, growing_pauses
 from releasekit.approval.codes import NoCode
-from releasekit.errors import (
-    DigestMismatch,
-    PackageError,
-    PlanError,
-    Rejected,
-    Transient,
-    UnderReview,
-)
+from releasekit.causes.failures import CannotApprove
+from releasekit.causes.refusals import AllAtOnce
+from releasekit.errors import DigestMismatch, PackageError, Transient, UnderReview
 from releasekit.report.text import seconds
 
 if TYPE_CHECKING:
@@ -30,7 +25,9 @@ if TYPE_CHECKING:
     from releasekit.approval.codes import Codes
     from releasekit.approval.compare import Examined
     from releasekit.ecosystems.approval import Approval, Waiting
+    from releasekit.errors import ReleasekitError
     from releasekit.model import PackageId
+    from releasekit.problems import Problem
 
 # npm looks at a version before and after its approval, for up to 18 minutes by users' accounts.
 # https://github.com/npm/cli/issues/9889
@@ -48,6 +45,7 @@ class Ending:
     state: State
     reason: str
     hint: str = ""
+    problem: Problem | None = None
 
     @property
     def is_out(self) -> bool:
@@ -112,7 +110,7 @@ def units_of(
         ).prepare()
     except CycleError as error:
         first, second, *_ = (units[place].names[0] for place in error.args[1])
-        raise PlanError(f"{first} and {second} wait in deployments that need each other") from error
+        raise AllAtOnce(f"{first} and {second} wait in deployments that need each other") from error
     return units
 
 
@@ -183,7 +181,7 @@ class Approving:
             return await self._gone(unit)
         except NoCode as error:
             self._over = error
-            return Ending(state="waiting", reason=str(error), hint=error.hint)
+            return _ending("waiting", error)
         except Transient as error:
             return _unknown(error)
         except PackageError as error:
@@ -239,7 +237,7 @@ class Approving:
         limit_s = min(SCAN_S, self._terms.max_wait_s)
         if await self._become_visible(unit, limit_s, "it waits no more; watching for it"):
             return Ending(state="published", reason="approved before")
-        raise Rejected(
+        raise CannotApprove(
             f"{_names(unit)}: it neither waits any more, nor is it visible after "
             f"{seconds(limit_s)}: it was rejected, or the registry has dropped it",
             hint="Whoever releases it bumps the version and runs the release again.",
@@ -296,7 +294,11 @@ STOPPED: Final = Ending(
 
 
 def _failed(error: PackageError) -> Ending:
-    return Ending(state="failed", reason=str(error), hint=error.hint)
+    return _ending("failed", error)
+
+
+def _ending(state: State, error: ReleasekitError) -> Ending:
+    return Ending(state=state, reason=str(error), hint=error.hint, problem=error.problem)
 
 
 def _unknown(error: PackageError) -> Ending:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ResultsError
 from releasekit.model import Outcome
 from releasekit.report.joined import publish_order
 
@@ -36,7 +36,7 @@ class Held:
         staged = {name for name, each in results.items() if each.outcome is Outcome.STAGED}
         for name in sorted(staged):
             if not results[name].artifacts or results[name].staged is None:
-                raise ConfigError(
+                raise ResultsError(
                     f"{where}: {name} is staged, and its files are not on record",
                     hint="Take the results.json of the run that staged it.",
                 )

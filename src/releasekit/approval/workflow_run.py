@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.aio import uncancellable
-from releasekit.errors import ConfigError, Denied, PackageError
+from releasekit.causes.failures import RunArtifacts
+from releasekit.causes.refusals import ApprovalError, ResultsError
+from releasekit.errors import Denied
 from releasekit.http.client import check, request_with_retry
 from releasekit.http.origins import require_safe
 from releasekit.text.escape import clip, visible
@@ -57,7 +59,7 @@ class WorkflowRun:
         place = require_safe(url, name="--run")
         matched = _RUN.fullmatch(place.path)
         if matched is None:
-            raise ConfigError(
+            raise ApprovalError(
                 f"--run: {clip(visible(url), 200)} is not the address of a workflow run",
                 hint="Write it as the browser shows it: "
                 "https://github.com/OWNER/REPOSITORY/actions/runs/NUMBER",
@@ -67,7 +69,7 @@ class WorkflowRun:
         names = _TOKENS if public else _ENTERPRISE_TOKENS
         token = next((found for name in names if (found := secrets(name))), None)
         if token is None:
-            raise ConfigError(
+            raise ApprovalError(
                 f"--run: {' or '.join(names)} has to hold a token that may read the repository's "
                 "artifacts",
                 hint="GH_TOKEN=$(gh auth token), or download the artifact and name the file in it.",
@@ -96,7 +98,7 @@ class WorkflowRun:
             inside = await uncancellable(asyncio.to_thread(_results_in, data, name))
             found += [(f"{name}: {path}", text) for path, text in inside]
         if not found:
-            raise ConfigError(
+            raise ResultsError(
                 f"--run: none of the {len(listed)} artifacts of run {self.number} of "
                 f"{self.repository} holds a {RESULTS} of up to {MAX_ARTIFACT_BYTES} bytes",
                 hint=f"Let the workflow upload it as {ARTIFACT!r} (upload-artifact), or name "
@@ -111,7 +113,7 @@ class WorkflowRun:
             artifacts = document["artifacts"]
             usable = [each for each in artifacts if _is_usable(each)]
         except (ValueError, KeyError, TypeError) as error:
-            raise PackageError(f"{self.api}: not a list of artifacts") from error
+            raise RunArtifacts(f"{self.api}: not a list of artifacts") from error
         return sorted(usable, key=lambda each: int(each["id"]), reverse=True)
 
     async def _get(self, http: httpx.AsyncClient, policy: RetryPolicy, path: str) -> bytes:
@@ -152,8 +154,8 @@ def _results_in(data: bytes, name: str) -> list[tuple[str, str]]:
                     text = file.read(left + 1)
                 left -= len(text)
                 if left < 0:
-                    raise PackageError(f"{name}: its {RESULTS} is over {MAX_ARTIFACT_BYTES} bytes")
+                    raise RunArtifacts(f"{name}: its {RESULTS} is over {MAX_ARTIFACT_BYTES} bytes")
                 found.append((visible(entry.filename), text.decode("utf-8")))
     except (*_BROKEN, ValueError) as error:
-        raise PackageError(f"{name}: not an archive that can be read: {error}") from error
+        raise RunArtifacts(f"{name}: not an archive that can be read: {error}") from error
     return found

@@ -22,13 +22,15 @@ from releasekit.approval.decide import (
 )
 from releasekit.approval.held import Held
 from releasekit.approval.review import AT_ONCE, reviewed
+from releasekit.causes.failures import NotThere
+from releasekit.causes.refusals import ApprovalError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.recorded import recorded
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import INTERRUPTED, ConfigError, Rejected
+from releasekit.errors import INTERRUPTED, Rejected
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.report.endings import endings_table
@@ -90,7 +92,7 @@ async def _opened(
     for name in sorted({package.ecosystem for package in held.recorded}):
         declaration = session.ecosystems.get(name)
         if declaration is None or not declaration.approves:
-            raise ConfigError(f"{name}: nothing of this ecosystem can be approved from here")
+            raise ApprovalError(f"{name}: nothing of this ecosystem can be approved from here")
         approval = folders.approval(declaration, config, services)
         _check_registry(declaration.registry.name or f"{name}-registry", report, name, approval)
         approvals[name] = approval
@@ -101,7 +103,7 @@ def _check_registry(option: str, report: Report, ecosystem: str, approval: Appro
     """Credentials go where the person says, not where a file does."""
     recorded = report.registries.get(ecosystem, "")
     if recorded and recorded.rstrip("/") != approval.url.rstrip("/"):
-        raise ConfigError(
+        raise ApprovalError(
             f"the run has staged at {recorded}, and {option} is {approval.url}",
             hint=f"Add --{option} {recorded} if that is where you want to approve.",
         )
@@ -172,7 +174,7 @@ class _Decision:
             return True
         verb = "Approve" if self.approving else "Reject"
         if terminal is None:
-            raise ConfigError(
+            raise ApprovalError(
                 f"nobody can be asked whether to {verb.lower()} {packages(count)}",
                 hint="Run it in a terminal, or add --yes once you have read this.",
             )
@@ -242,7 +244,7 @@ class _Decision:
         out = self.session.out
         redact = self.session.redacted.text
         table = [(name, version, each.state, redact(each.reason)) for name, version, each in rows]
-        hints = [(name, redact(each.hint)) for name, _, each in rows if each.hint]
+        hints = [(name, redact(each.hint), each.problem) for name, _, each in rows]
         print(endings_table(table, hints), file=out)
         wanted = {"approved", "published"} if self.approving else {"rejected"}
         done = all(each.state in wanted for _, _, each in rows)
@@ -271,7 +273,7 @@ class _Decision:
 
 def _lacking(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
     names = few([*map(str, sorted(lacks))], 3)
-    return Rejected(
+    return NotThere(
         f"{name}: needs {names}, which was neither published nor staged",
         hint="Run the release again, and approve with the results of that run.",
     )

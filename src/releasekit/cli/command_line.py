@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
+from releasekit.causes.refusals import CommandLineError, ExposedSecret, UnknownName
 from releasekit.config.declaration import COMMANDS, DECIDE, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 
@@ -79,7 +80,7 @@ def parse_command_line(
     if found.place:
         name, metavar, _ = _positional(command)
         if name in texts:
-            raise ConfigError(f"{metavar} and --{name} are the same input; write one of them")
+            raise CommandLineError(f"{metavar} and --{name} are the same input; write one of them")
         texts[name] = found.place
         labels[name] = metavar
     inputs = declared.from_environment(environment)
@@ -100,7 +101,7 @@ def _command(word: str) -> Command:
     # What is nothing like a command may be a token in the wrong place.
     what = f"cannot be {word!r}" if near and word.isalpha() else "is not the first argument"
     what = "comes before its flags" if word.startswith("-") else what
-    raise ConfigError(
+    raise CommandLineError(
         f"the command {what}{near}",
         hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
     )
@@ -117,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         # Of a flag that takes none, argparse shows the value.
         what = _VALUE.sub("takes no value", message.removeprefix("argument "))
-        raise ConfigError(what, hint=f"{self.prog} --help lists the flags.")
+        raise CommandLineError(what, hint=f"{self.prog} --help lists the flags.")
 
 
 def _parser(command: Command, declared: Declared) -> _Parser:
@@ -200,24 +201,24 @@ def _not_understood(
     position = [*argv, word].index(word) + 1
     if not word.startswith("-"):
         what = "file of results" if command in DECIDE else "workspace"
-        return ConfigError(
+        return CommandLineError(
             f"argument {position} is one too many: releasekit {command} takes one {what}, "
             "and flags",
             hint=hint,
         )
     if not _FLAG.fullmatch(flag):
-        return ConfigError(
+        return CommandLineError(
             f"argument {position} is no flag: they are two hyphens and a word", hint=hint
         )
     name = flag.removeprefix("--")
     if name in declared.secrets:
-        return ConfigError(
+        return ExposedSecret(
             f"{flag} is a secret, and arguments can be read by every process of the machine",
             hint=f"Set the variable {declared.secrets[name].variable} instead.",
         )
     if name in declared.inputs and declared.inputs[name].commands:
         others = " and ".join(sorted(declared.inputs[name].commands))
-        return ConfigError(f"{flag} belongs to {others}, not to {command}", hint=hint)
+        return CommandLineError(f"{flag} belongs to {others}, not to {command}", hint=hint)
     known = [each.flag for each in declared.inputs.values() if command in each.commands]
     meant = did_you_mean(flag, known)
     if not meant:
@@ -226,4 +227,4 @@ def _not_understood(
         }
         if near := closest(flag, elsewhere, cutoff=0.8):
             meant = f", and {near} belongs to {' and '.join(elsewhere[near])}, not to {command}"
-    return ConfigError(f"{flag} is no flag{meant}", hint=hint)
+    return UnknownName(f"{flag} is no flag{meant}", hint=hint)

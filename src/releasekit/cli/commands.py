@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
+from releasekit.causes.refusals import PathError, ResultsError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.recorded import RESULTS, loaded
 from releasekit.cli.session import (
@@ -22,7 +23,7 @@ from releasekit.cli.session import (
 )
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
-from releasekit.errors import INTERRUPTED, ConfigError
+from releasekit.errors import INTERRUPTED
 from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
@@ -232,7 +233,7 @@ def forget_results(config: Config) -> None:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 durable.remove(path)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot be removed: {error.strerror}") from error
+            raise PathError(f"{path}: cannot be removed: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +314,7 @@ async def join(config: Config, session: Session) -> int:
     await refuse_tracked(config.results_file, "results-file", config, session)
     found = sorted(config.state_directory.rglob(RESULTS))
     if not found:
-        raise ConfigError(
+        raise ResultsError(
             f"{config.state_directory}: there is no {RESULTS} below it",
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
@@ -390,4 +391,4 @@ def _write(path: Path, text: str) -> None:
         durable.make_directory(path.parent)
         durable.replace(path, text.encode())
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
+        raise PathError(f"{path}: cannot be written: {error.strerror}") from error

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from releasekit.approval.workflow_run import WorkflowRun
+from releasekit.causes.refusals import CommandLineError
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_text
 from releasekit.http.client import RetryPolicy, http_client
@@ -38,7 +39,7 @@ async def recorded(config: Config, session: Session) -> tuple[Report, str]:
             error.hint = error.hint or "Name the results.json of the run, or its page with --run."
             raise
     if config.results_file:
-        raise ConfigError("RESULTS and --run both name results; write one of them")
+        raise CommandLineError("RESULTS and --run both name results; write one of them")
     run = WorkflowRun.named(config.run, session.credentials.get)
     policy = RetryPolicy(
         config.max_retries,

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
 from releasekit.aio import Group
+from releasekit.causes.refusals import PathError
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import ConfigError, DeadlinePassed
+from releasekit.errors import DeadlinePassed
 from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
@@ -135,7 +136,7 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
     except OSError as error:
         # Whatever a manifest names as a path: too long, a loop of links, in nobody's reach.
         place = clip(str(error.filename), MAX_PATH_CHARS)
-        raise ConfigError(f"{place}: {error.strerror}; correct what names it") from error
+        raise PathError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
@@ -162,9 +163,7 @@ async def refuse_tracked(path: Path | None, label: str, config: Config, session:
         return
     async with Group() as group:
         if await is_tracked(path, repository, await _started(group, config, session, ())):
-            raise ConfigError(
-                f"{label}: {path} is a file that git tracks; write the path of another"
-            )
+            raise PathError(f"{label}: {path} is a file that git tracks; write the path of another")
 
 
 async def _started(

@@ -6,7 +6,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError, PlanError, closest
+from releasekit.causes.refusals import NothingMatches
+from releasekit.errors import PlanError, UnknownDependency, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def with_extra(
 def _unknown(name: str, known: Collection[str]) -> PlanError:
     near = closest(name, known)
     instead = f"did you mean {near!r}?" if near else "use ECOSYSTEM:NAME."
-    return PlanError(
+    return UnknownDependency(
         f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
         hint=f"{instead[0].upper()}{instead[1:]} `releasekit plan` lists them.",
     )
@@ -113,7 +114,7 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
     ids = {package for package in public if matches(package, [pattern])}
     if not ids:
         near = closest(pattern, [each.name for each in public])
-        raise ConfigError(
+        raise NothingMatches(
             f"{key}: {pattern!r} matches no package that can be published",
             hint=f"Did you mean {near!r}?" if near else "`releasekit plan` lists them.",
         )

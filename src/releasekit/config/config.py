@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from releasekit.causes.refusals import PathError, ShardError
 from releasekit.config.declaration import DECIDE
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import (
@@ -17,7 +18,6 @@ from releasekit.config.locations import (
 )
 from releasekit.config.rows import Rows, Shard
 from releasekit.config.values import Name, Url
-from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,19 +133,19 @@ def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
         path = resolved(cwd / inputs.config_file, label)
         require_path(path, label)
         if not path.is_file():
-            raise ConfigError(f"{label}: {path} is no file; write the path of a {FILENAME}")
+            raise PathError(f"{label}: {path} is no file; write the path of a {FILENAME}")
         return path
     if not os.path.lexists(root / FILENAME):
         return None
     path = resolved(root / FILENAME, FILENAME)
     if not path.is_relative_to(root):
-        raise ConfigError(
+        raise PathError(
             f"{FILENAME} leads out of the workspace, to {path}",
             hint="Give it as --config-file or as an input if that is meant.",
         )
     require_path(path, FILENAME)
     if not path.is_file():
-        raise ConfigError(f"{FILENAME}: {path} is no file; write one, or remove what is there")
+        raise PathError(f"{FILENAME}: {path} is no file; write one, or remove what is there")
     return path
 
 
@@ -207,7 +207,7 @@ def _shard(inputs: Inputs) -> Shard | None:
         return None
     label = inputs.given.get("shard", "shard")
     if not inputs.plan_file:
-        raise ConfigError(
+        raise ShardError(
             f"{label}: {inputs.shard[:60]!r} is a part of a plan, and there is no `plan-file`",
             hint="Give the plan file that `mode: plan` has written with `shards`.",
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
+from releasekit.causes.refusals import UnknownName
 from releasekit.config.declaration import PREFIX, Declaration, declared_by
 from releasekit.config.inputs import STATE_KEY, Inputs
-from releasekit.errors import ConfigError, did_you_mean
+from releasekit.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -70,7 +71,7 @@ class Declared:
         texts = {}
         for variable in sorted(name for name in environment if name.startswith(PREFIX)):
             if variable not in known:
-                raise ConfigError(
+                raise UnknownName(
                     f"{variable} is no input{did_you_mean(variable, known)}",
                     hint="Every variable that starts with RELEASEKIT_ is taken for one.",
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import ExposedSecret, UnknownName
 from releasekit.config import levels
 from releasekit.config.levels import Levels
 from releasekit.errors import ConfigError, did_you_mean
@@ -65,7 +66,7 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
 def _declaration(key: str, where: str, declared: Declared) -> Declaration:
     if key in declared.secrets:
         variable = declared.secrets[key].variable
-        raise ConfigError(
+        raise ExposedSecret(
             f"{where}: {key} is a secret and has no place in a file of the repository",
             hint=f"Revoke it if it was real. Set the variable {variable} instead.",
         )
@@ -73,9 +74,9 @@ def _declaration(key: str, where: str, declared: Declared) -> Declaration:
     if declaration is None:
         known = [name for name, each in declared.inputs.items() if "file" in each.places]
         near = did_you_mean(key, [*known, *declared.ecosystems, _DEPENDENCIES, levels.TABLE])
-        raise ConfigError(f"{where}: unknown key {key!r}{near}")
+        raise UnknownName(f"{where}: unknown key {key!r}{near}")
     if "file" not in declaration.places:
-        raise ConfigError(
+        raise UnknownName(
             f"{where}: {key} says how one run goes; give it as a flag or an input, not here"
         )
     return declaration
@@ -115,7 +116,7 @@ def _options(ecosystem: EcosystemDeclaration, value: object, where: str) -> Mapp
     for key in table:
         if key not in ecosystem.option_keys:
             near = did_you_mean(key, ecosystem.option_keys)
-            raise ConfigError(
+            raise UnknownName(
                 f"{where}: [{ecosystem.name}] has an unknown key {key!r}{near}",
                 hint=f"Known: {', '.join(sorted(ecosystem.option_keys))}.",
             )
@@ -145,7 +146,7 @@ def _dist(
     for owner, value in table.items():
         label = f'{where}: [{_DIST}] "{owner}"'
         if owner not in ecosystems and not _names_package(owner, ecosystems):
-            raise ConfigError(
+            raise UnknownName(
                 f"{label} is neither an ecosystem nor a package; write one of "
                 f'{", ".join(ecosystems)}, or "{next(iter(ecosystems))}:acme-core"'
             )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.causes.refusals import UnknownName
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.model import WarningName
 
@@ -53,7 +54,7 @@ def _name(key: str, where: str) -> WarningName:
         return WarningName(key)
     except ValueError:
         known = list(map(str, WarningName))
-        raise ConfigError(
+        raise UnknownName(
             f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, known)}",
             hint=f"Known: {', '.join(known)}.",
         ) from None

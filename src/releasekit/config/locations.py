@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import PathError, RegistrySettings
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
-from releasekit.errors import ConfigError
 from releasekit.host.outlet import linked, require_free
 from releasekit.text.escape import clip
 
@@ -36,19 +36,19 @@ def resolved(path: Path, label: str) -> Path:
         return path.resolve()
     # A loop of symlinks is the one before Python 3.13 and the other since.
     except (RuntimeError, OSError) as error:
-        raise ConfigError(f"{label}: {path} cannot be followed (a loop of symlinks?)") from error
+        raise PathError(f"{label}: {path} cannot be followed (a loop of symlinks?)") from error
 
 
 def _require_place(path: Path, label: str) -> None:
     """Raises ConfigError for a directory that cannot be made, as far as one can see."""
     for name in path.parts:
         if len(os.fsencode(name)) > MAX_NAME_BYTES:
-            raise ConfigError(
+            raise PathError(
                 f"{label}: the name {name[:20]}… has {len(os.fsencode(name))} bytes; write one of "
                 f"{MAX_NAME_BYTES} at most"
             )
     if len(os.fsencode(path)) > MAX_PATH_BYTES:
-        raise ConfigError(
+        raise PathError(
             f"{label}: its path has {len(os.fsencode(path))} bytes; write one of "
             f"{MAX_PATH_BYTES} at most"
         )
@@ -56,7 +56,7 @@ def _require_place(path: Path, label: str) -> None:
         there = next(place for place in (path, *path.parents) if place.exists())
         if not there.is_dir():
             below = f", and {path} is below it" if there != path else ""
-            raise ConfigError(f"{label}: {there} is a file{below}; write the path of a directory")
+            raise PathError(f"{label}: {there} is a file{below}; write the path of a directory")
 
 
 def require_path(path: Path, label: str) -> None:
@@ -67,7 +67,7 @@ def require_path(path: Path, label: str) -> None:
         instead = {errno.ENAMETOOLONG: "write less", errno.EACCES: "give the run the right to it"}
         if error.errno in instead:
             shown = clip(str(path), 200)
-            raise ConfigError(
+            raise PathError(
                 f"{label}: {shown}: {error.strerror}; {instead[error.errno]}"
             ) from error
 
@@ -77,7 +77,7 @@ def existing_directory(path: Path, label: str) -> Path:
     require_path(found, label)
     if not found.is_dir():
         what = "is a file" if found.exists() else "does not exist"
-        raise ConfigError(f"{label}: {found} {what}; write the path of a directory")
+        raise PathError(f"{label}: {found} {what}; write the path of a directory")
     return found
 
 
@@ -108,19 +108,19 @@ class Locations:
         label = self._label(attribute)
         given = Path(os.path.normpath(self._base(attribute) / text))
         if link := linked(given, self.root):
-            raise ConfigError(
+            raise PathError(
                 f"{label}: {link} is a symbolic link in the workspace; write a path without one"
             )
         path = resolved(given.parent, label) / given.name
         require_free(path, label)
         if path.name in self._read_by_name() or ".git" in path.parts:
-            raise ConfigError(
+            raise PathError(
                 f"{label}: {path} is where tools look for files of their own; write another name, "
                 f"like {attribute.partition('_')[0]}.json"
             )
         state = self.state_directory()
         if path.is_relative_to(state) and (path.parent != state or path.suffix != ".json"):
-            raise ConfigError(
+            raise PathError(
                 f"{label}: {path} is among the files of the state directory; write a path beside it"
             )
         return path
@@ -135,18 +135,18 @@ class Locations:
         found = self._resolve(given, "state_directory")
         require_path(found, label)
         if self.root.is_relative_to(found):
-            raise ConfigError(
+            raise PathError(
                 f"{label}: {found} holds the workspace; write a directory of its own, "
                 "like .releasekit"
             )
         if self._rank("state_directory") < 2:
             if not found.is_relative_to(self.root):
-                raise ConfigError(
+                raise PathError(
                     f"{label}: {found} is outside the workspace",
                     hint="Give it as --state-directory or as an input if that is meant.",
                 )
             if found != Path(os.path.normpath(self.root / given)):
-                raise ConfigError(
+                raise PathError(
                     f"{label}: {self.root / given} is a symbolic link, or below one, to {found}",
                     hint="Delete the link, or give its target as --state-directory.",
                 )
@@ -179,7 +179,7 @@ class Locations:
                     found[name] = Directory(base / name if shared else base)
                 case Url(url) if attribute == "registry":
                     first = next(iter(self.ecosystems.values()))
-                    raise ConfigError(
+                    raise RegistrySettings(
                         f'{self._label("registry")} = "{_bare(url)}" is no directory; write '
                         f"dir:PATH, or give the URL as {first.registry.name}"
                     )
@@ -204,7 +204,7 @@ class Locations:
         found = [Dist(existing_directory(base / text, at), at, of) for text, at, of in wanted]
         for each in found:
             if each.path.is_relative_to(state):
-                raise ConfigError(
+                raise PathError(
                     f"{each.label}: {each.path} is in the state directory, which is written anew; "
                     "write the path of another directory"
                 )
@@ -236,7 +236,7 @@ class Locations:
         if self._rank(attribute) < self._rank(goes_to):
             return ""
         if isinstance(index, Directory) or isinstance(registry, Directory):
-            raise ConfigError(
+            raise RegistrySettings(
                 f"{self._label(attribute)}: a directory is its own index; leave it out, or give "
                 "URLs for both"
             )
@@ -260,11 +260,11 @@ class Locations:
             try:
                 path = self._resolve(str(Path(text).expanduser()), "build_sandbox_paths")
             except RuntimeError as error:
-                raise ConfigError(
+                raise PathError(
                     f"{label}: {text} names no home directory; write the whole path"
                 ) from error
             if not path.exists():
-                raise ConfigError(
+                raise PathError(
                     f"{label}: {path} does not exist; write the path of a file or a directory",
                     hint="Make it in a step before, and builds can write below it.",
                 )
@@ -278,13 +278,13 @@ class Locations:
             return value
         found = self._resolve(value, "uv_path")
         if not found.is_file():
-            raise ConfigError(f"{self._label('uv_path')}: {found} is no file; write the path of uv")
+            raise PathError(f"{self._label('uv_path')}: {found} is no file; write the path of uv")
         return str(found)
 
     def _link(self, link: str) -> str:
         found = self._resolve(link, "find_links")
         if not found.exists():
-            raise ConfigError(f"{self._label('find_links')}: {found} does not exist")
+            raise PathError(f"{self._label('find_links')}: {found} does not exist")
         return str(found)
 
     def _registry_of(

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.errors import ConfigError, did_you_mean
+from releasekit.causes.refusals import ShardError, UnknownName
+from releasekit.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -33,13 +34,13 @@ class Rows:
             name = name.strip()
             if given and name not in ecosystems:
                 known = ", ".join(ecosystems)
-                raise ConfigError(
+                raise UnknownName(
                     f"{label}: {name[:60]!r} is no ecosystem{did_you_mean(name, ecosystems)}",
                     hint=f"Write a number, or ECOSYSTEM=NUMBER with one of {known}.",
                 )
             number = _number(count.strip(), label)
             if found.setdefault(name, number) != number:
-                raise ConfigError(
+                raise ShardError(
                     f"{label}: {found[name]} and {number} jobs for "
                     f"{name or 'every ecosystem'}; write one of them"
                 )
@@ -54,7 +55,7 @@ class Rows:
 
 def _number(text: str, label: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST):
-        raise ConfigError(
+        raise ShardError(
             f"{label}: {text[:60]!r} is no number of jobs; write one from 1 to {MOST}, "
             "or ECOSYSTEM=NUMBER"
         )
@@ -72,7 +73,7 @@ class Shard:
     def parse(cls, text: str, label: str) -> Self:
         match = _SHARD.fullmatch(text)
         if match is None or not int(match[1]) <= int(match[2]) <= MOST:
-            raise ConfigError(
+            raise ShardError(
                 f"{label}: {text[:60]!r} is no part of a plan; write NUMBER/COUNT, like 2/4"
             )
         return cls(int(match[1]), int(match[2]))

@@ -14,8 +14,8 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import uncancellable
+from releasekit.causes.failures import DirectoryLocked, DirectoryUnusable, NotAPackage
 from releasekit.config.values import Directory
-from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path, PurePosixPath
 
+    from releasekit.errors import PackageError
     from releasekit.model import Artifact, Package, Published
 
 # Whoever holds the lock writes a few small files: this long means that it hangs.
@@ -75,7 +76,7 @@ class DirectoryRegistry:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise Rejected(f"{package}: {self.url} cannot be read ({error})") from error
+            raise DirectoryUnusable(f"{package}: {self.url} cannot be read ({error})") from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         async with turn(Kind.DIRECTORY, str(self._root), self._turn):
@@ -90,11 +91,11 @@ class DirectoryRegistry:
                 for path, page in self._layout.pages(self._root, package):
                     _write(self._root / path, page)
         except OSError as error:
-            raise Rejected(
+            raise DirectoryUnusable(
                 f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})"
             ) from error
         except ValueError as error:
-            raise Rejected(
+            raise DirectoryUnusable(
                 f"{package}: {self.url} has a page that cannot be read ({error})"
             ) from error
 
@@ -118,13 +119,13 @@ class DirectoryRegistry:
             patience = time.monotonic() + PATIENCE_S
             while not try_lock(descriptor):
                 if time.monotonic() > patience:
-                    raise Transient(f"{self.url}: another process has it locked")
+                    raise DirectoryLocked(f"{self.url}: another process has it locked")
                 time.sleep(_PAUSE_S)
             yield
 
 
 def misnamed(package: Package, filename: str) -> PackageError:
-    return PackageError(f"{package}: {filename} is not the name of one of its files")
+    return NotAPackage(f"{package}: {filename} is not the name of one of its files")
 
 
 def read_page(path: Path) -> bytes | None:

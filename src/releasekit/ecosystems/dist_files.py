@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import DistError
 from releasekit.host.files import read_text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def collected(
         checksums = [path for path in kept if _SUMS.fullmatch(path.name)]
         kept = [path for path in kept if not _SUMS.fullmatch(path.name)]
         if not kept:
-            raise ConfigError(
+            raise DistError(
                 f"{place.label}: there is no package file below {place.path}",
                 hint="Was the artifact downloaded there? Leave `dist` out to build everything.",
             )
@@ -79,11 +79,11 @@ def _below(place: Dist) -> Iterator[Path]:
         try:
             entries = [path for path in directory.iterdir() if path.name[0] != "."]
         except OSError as error:
-            raise ConfigError(f"{place.label}: {directory}: {error.strerror}") from error
+            raise DistError(f"{place.label}: {directory}: {error.strerror}") from error
         for path in entries:
             count += 1
             if count > MAX_FILES:
-                raise ConfigError(f"{place.label}: there are more than {MAX_FILES} files in it")
+                raise DistError(f"{place.label}: there are more than {MAX_FILES} files in it")
             if path.is_symlink():
                 _refuse_outside(path, place)
             elif path.is_dir():
@@ -95,7 +95,7 @@ def _below(place: Dist) -> Iterator[Path]:
 def _refuse_outside(link: Path, place: Dist) -> None:
     """What a link inside leads to is there under its own name too."""
     if not link.resolve().is_relative_to(place.path):
-        raise ConfigError(
+        raise DistError(
             f"{link} is a symbolic link that leads out of {place.path}",
             hint="Copy the file there: only what lies in the directory is published.",
         )
@@ -109,7 +109,7 @@ def _ecosystem_of(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDec
     among = [ecosystems[wanted]] if wanted else ecosystems.values()
     suffixes = ", ".join(f"*{suffix}" for each in among for suffix in each.suffixes)
     whose = f" of {wanted}" if wanted else ""
-    raise ConfigError(
+    raise DistError(
         f"{path} is no package file{whose}: these are named {suffixes or 'by tags, not by files'}",
         hint=f"Keep everything else out of {place.path}.",
     )
@@ -125,7 +125,7 @@ def _checksums(files: Sequence[Path]) -> dict[Path, str]:
             match = _SUM.fullmatch(line.strip())
             if match is None:
                 if line.strip() and not line.startswith("#"):
-                    raise ConfigError(
+                    raise DistError(
                         f"{path}: line {number} is not a sha256 and a filename",
                         hint="Write it with `sha256sum FILE… > SHA256SUMS`.",
                     )
@@ -133,14 +133,14 @@ def _checksums(files: Sequence[Path]) -> dict[Path, str]:
             name = match["name"] or path.name.removesuffix(".sha256")
             digest = match["digest"].lower()
             if found.setdefault(path.parent / name, digest) != digest:
-                raise ConfigError(f"{path}: {name} has another sha256 in a file beside it")
+                raise DistError(f"{path}: {name} has another sha256 in a file beside it")
     return found
 
 
 def refuse_other_bytes(file: DistFile, sha256: str) -> None:
     """Raises ConfigError where the file is not what a checksum beside it says."""
     if file.sha256 and file.sha256 != sha256:
-        raise ConfigError(
+        raise DistError(
             f"{file.path} has sha256:{sha256}, and the checksums beside it say "
             f"sha256:{file.sha256}",
             hint="It was damaged or replaced on the way: download it again, or build it again.",

@@ -10,10 +10,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from releasekit.causes.refusals import DistDoesNotFit, DistError
 from releasekit.config.choice import concerns
 from releasekit.ecosystems.dist_files import collected, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
-from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean
+from releasekit.errors import PackageError, did_you_mean
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
 
@@ -68,7 +69,7 @@ def _refuse_unknown_owners(targets: Mapping[str, Target], config: Config) -> Non
         if owner.name and owner.ecosystem in targets:
             names = [each.id.name for each in targets[owner.ecosystem].workspace.packages]
             if owner.name not in names:
-                raise ConfigError(
+                raise DistError(
                     f"{place.label} is no package here{did_you_mean(owner.name, names)}",
                     hint="`releasekit plan` lists them.",
                 )
@@ -76,7 +77,7 @@ def _refuse_unknown_owners(targets: Mapping[str, Target], config: Config) -> Non
 
 def _with_files(ecosystem: str, target: Target, files: Sequence[DistFile]) -> Target:
     if target.prebuilt is None:
-        raise ConfigError(
+        raise DistError(
             f"{files[0].path}: nothing is built for {ecosystem}, so there is no file to bring",
             hint="Take it out of `dist`.",
         )
@@ -142,7 +143,7 @@ class _Found:
         self._refuse_conflict(file, contained, package)
         first = self.files[package.id.name].setdefault(artifact.filename, artifact)
         if first.sha256 != artifact.sha256:
-            raise PlanError(
+            raise DistDoesNotFit(
                 f"{file.path} and {first.path} are two files of one name with different bytes",
                 hint="Keep the one that is to be published.",
             )
@@ -159,9 +160,9 @@ class _Found:
                 found = digests(data, *self.prebuilt.algorithms)
                 size = data.tell()
         except OSError as error:
-            raise ConfigError(f"{file.path}: cannot be read ({error.strerror})") from error
+            raise DistError(f"{file.path}: cannot be read ({error.strerror})") from error
         except PackageError as error:
-            raise PlanError(str(error), hint=error.hint or _HINT) from error
+            raise DistDoesNotFit(str(error), hint=error.hint or _HINT) from error
         return contained, Artifact(path=file.path, size=size, digests=found)
 
     def _package(self, file: DistFile, contained: Contained) -> Package:
@@ -171,19 +172,19 @@ class _Found:
         package = by_name.get(contained.name)
         if package is None:
             near = did_you_mean(contained.name, by_name)
-            raise PlanError(f"{what}, and no package here has that name{near}", hint=_HINT)
+            raise DistDoesNotFit(f"{what}, and no package here has that name{near}", hint=_HINT)
         if ":" in file.owner and file.owner != str(package.id):
-            raise PlanError(
+            raise DistDoesNotFit(
                 f"{what}, and releasekit.toml says that its directory is for {file.owner}",
                 hint="Move it, or correct the entry in [dist].",
             )
         if package.unpublishable:
-            raise PlanError(
+            raise DistDoesNotFit(
                 f"{what}, which is never published: {package.unpublishable}",
                 hint="Take it out of `dist`.",
             )
         if package.version != contained.version:
-            raise PlanError(f"{what}, but {package.version} is planned", hint=_HINT)
+            raise DistDoesNotFit(f"{what}, but {package.version} is planned", hint=_HINT)
         return package
 
     def _refuse_conflict(self, file: DistFile, contained: Contained, package: Package) -> None:
@@ -196,11 +197,11 @@ class _Found:
             try:
                 fits = version is None or self.prebuilt.admits(need.requirement, version)
             except ValueError as error:
-                raise PlanError(
+                raise DistDoesNotFit(
                     f"{file.path}: it requires {need.on.name}: {error}", hint=_HINT
                 ) from error
             if not fits:
-                raise PlanError(
+                raise DistDoesNotFit(
                     f"{file.path} requires {need.on.name} {need.requirement}, but the workspace "
                     f"has {need.on.name} {version}",
                     hint=_HINT,

@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import RunnerFile
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 
@@ -144,12 +144,12 @@ def _held(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(
+        raise RunnerFile(
             f"{path}: cannot be read: {error.strerror}",
             hint="It is the runner's; what builds write there has to be told from what was there.",
         ) from error
     if len(data) > MAX_BYTES:
-        raise ConfigError(
+        raise RunnerFile(
             f"{path}: holds more than {MAX_BYTES} bytes, and the runner takes 1 MiB",
             hint="Let the steps before this one write less into it.",
         )

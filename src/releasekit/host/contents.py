@@ -10,12 +10,13 @@ import io
 import os
 from typing import IO, TYPE_CHECKING, Final
 
-from releasekit.errors import PackageError
+from releasekit.causes.failures import ChangedMeanwhile
 from releasekit.host import durable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from releasekit.errors import PackageError
     from releasekit.model import Artifact
 
 _CHUNK: Final = 1024 * 1024
@@ -93,7 +94,7 @@ class Contents(io.RawIOBase):
             raise self._changed()
 
     def _changed(self) -> PackageError:
-        return PackageError(
+        return ChangedMeanwhile(
             f"{self.artifact.path}: the file is not what was built (sha256 {self.artifact.sha256}, "
             f"{self.artifact.size} bytes); it was not sent",
             hint="Something changed it after the build. Delete it and run again to rebuild it.",
@@ -115,7 +116,7 @@ def opened(artifact: Artifact) -> Iterator[Contents]:
 
 
 def _unreadable(artifact: Artifact, error: OSError) -> PackageError:
-    return PackageError(
+    return ChangedMeanwhile(
         f"{artifact.path}: {error.strerror}; it was not sent",
         hint="Run again: what is missing is built again.",
     )

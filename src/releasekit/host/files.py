@@ -8,7 +8,7 @@ import stat
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Final, TypeVar
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import PathError, Unreadable
 from releasekit.text.bounds import bounded
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def inside(root: Path, path: Path, *, where: str) -> Path:
     try:
         resolved = path.resolve()
     except ValueError as error:
-        raise ConfigError(f"{where}: no path has a NUL character in it") from error
+        raise PathError(f"{where}: no path has a NUL character in it") from error
     # A loop of links is the one before Python 3.13 and the other since.
     except (RuntimeError, OSError) as error:
-        raise ConfigError(f"{where}: {path} cannot be followed (a loop of links?)") from error
+        raise PathError(f"{where}: {path} cannot be followed (a loop of links?)") from error
     if not resolved.is_relative_to(root):
-        raise ConfigError(
+        raise PathError(
             f"{where} leads out of the workspace, to {resolved}",
             hint=f"Everything that is published has to be below {root}.",
         )
@@ -63,9 +63,9 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
             longer = os.fstat(file.fileno()).st_size > max_bytes
             data = b"" if longer else file.read(max_bytes + 1)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+        raise Unreadable(f"{path}: cannot be read ({error.strerror})") from error
     if longer or len(data) > max_bytes:
-        raise ConfigError(f"{path}: larger than {max_bytes} bytes")
+        raise Unreadable(f"{path}: larger than {max_bytes} bytes")
     return data
 
 
@@ -100,7 +100,7 @@ def read_text(path: Path, *, max_bytes: int) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}: line {line} is not UTF-8; save it as UTF-8") from error
+        raise Unreadable(f"{path}: line {line} is not UTF-8; save it as UTF-8") from error
 
 
 def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_bytes: int) -> T:
@@ -111,9 +111,9 @@ def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_by
     try:
         return bounded(parse(text))
     except RecursionError as error:
-        raise ConfigError(f"{path} {complaint}: it is nested too deeply") from error
+        raise Unreadable(f"{path} {complaint}: it is nested too deeply") from error
     except ValueError as error:
         reason = " ".join(str(error).split())
         if "integer string conversion" in reason:  # Python names a function that turns this off
             reason = "it holds an integer of thousands of digits"
-        raise ConfigError(f"{path} {complaint}: {reason}") from error
+        raise Unreadable(f"{path} {complaint}: {reason}") from error

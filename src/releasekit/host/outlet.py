@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import PathError
 from releasekit.host.files import read_head
 
 # What every plan and all results begin with. A file that mktemp(1) has made is empty.
@@ -56,9 +56,9 @@ def require_free(path: Path, label: str) -> None:
     try:
         trouble = trouble_at(path)
     except OSError as error:
-        raise ConfigError(f"{label}: {path} cannot be written: {error.strerror}") from error
+        raise PathError(f"{label}: {path} cannot be written: {error.strerror}") from error
     if trouble:
-        raise ConfigError(
+        raise PathError(
             f"{label}: {path} {trouble}; write the path of a new file, or of one that an earlier "
             "run has written"
         )

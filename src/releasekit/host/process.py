@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
+from releasekit.causes.failures import CannotStart, CommandTimedOut
 from releasekit.errors import CommandFailed
 from releasekit.host.git_settings import settled
 from releasekit.host.refusal import Refusal
@@ -136,7 +137,7 @@ class Processes(Resource):
                 async with asyncio.timeout(timeout_s):
                     status = await life
             except TimeoutError:
-                raise CommandFailed(
+                raise CommandTimedOut(
                     f"{_shown(argv)} did not end within {timeout_s:g} s", log=output.tail()
                 ) from None
         if status != 0:
@@ -220,7 +221,7 @@ class Processes(Resource):
             except OSError as error:
                 for stream in streams:
                     stream.close()
-                raise CommandFailed(f"{_shown(argv)} cannot be started: {error}") from error
+                raise CannotStart(f"{_shown(argv)} cannot be started: {error}") from error
             running = _Running(process, streams, self._patience)
             if refusal is not None:
                 try:

@@ -128,7 +128,10 @@ def _received(marker: str) -> bytes:
 
 
 def _refuse(message: str, hint: str) -> NoReturn:
-    print(f"error: {message}\n  {hint}", file=sys.stderr)
+    from releasekit.problems import Problem, mark  # noqa: PLC0415 (every start would pay for it)
+
+    problem = Problem.CANNOT_EXECUTE
+    print(f"error: {message}{mark(problem)}\n  {hint}\n  {problem.url}", file=sys.stderr)
     sys.exit(2)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Self
 
-from releasekit.errors import CommandFailed
+from releasekit.causes.failures import CannotStart
 
 
 class Refusal:
@@ -43,8 +43,8 @@ class Refusal:
             return
         error = OSError(int(number), os.strerror(int(number)), program)
         if step == "start":
-            raise CommandFailed(f"{command} cannot be started: {error}") from error
-        raise CommandFailed(
+            raise CannotStart(f"{command} cannot be started: {error}") from error
+        raise CannotStart(
             f"{command} cannot be sandboxed: {error.strerror}",
             hint="`build-sandbox: off` runs builds without.",
         ) from error

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import NoSandbox
 from releasekit.host import durable
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
         return Sandbox(words="not sandboxed: build-sandbox is off")
     abi, lacking = landlock()
     if lacking and wanted == "required":
-        raise ConfigError(
+        raise NoSandbox(
             f"build-sandbox = required, but {lacking}",
             hint="Run it on Linux 6.2 or later, or write `build-sandbox: auto`.",
         )

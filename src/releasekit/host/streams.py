@@ -9,7 +9,7 @@ import os
 from collections import deque
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
-from releasekit.errors import CommandFailed
+from releasekit.causes.failures import NoPlaceForOutput
 from releasekit.host import durable
 from releasekit.host.scrub import NOTHING_SECRET, Redactor
 
@@ -51,7 +51,7 @@ def appending(log: Path) -> Iterator[BinaryIO]:
         durable.make_directory(log.parent)
         descriptor = durable.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
-        raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+        raise NoPlaceForOutput(f"{error.filename}: {error.strerror}") from error
     with os.fdopen(descriptor, "ab") as file:
         yield file
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 import httpx
 
-from releasekit.errors import Rejected, Transient
+from releasekit.causes.failures import Garbled, StrangeAnswer
 from releasekit.http import traffic
 from releasekit.http.origins import describe_request
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from releasekit.errors import Transient
 
 # The one encoding that every server knows. What is not asked for is refused: httpx would unpack
 # each of `gzip, gzip, gzip` as a whole, which makes gigabytes of 377 bytes.
@@ -47,7 +49,7 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
         for part in [piece] if unpacker is None else unpacker.parts_of(piece):
             body += part
             if max(arrived, len(body)) > max_bytes:
-                raise Rejected(f"{what}: the answer is over {max_bytes} bytes")
+                raise StrangeAnswer(f"{what}: the answer is over {max_bytes} bytes")
             pieces += 1
             if len(part) >= _STEP_BYTES or pieces % _STEP_PIECES == 0:
                 await asyncio.sleep(0)
@@ -81,7 +83,7 @@ def _is_packed(response: httpx.Response, what: str) -> bool:
         return False
     if len(encodings) == 1 and encodings[0] in _GZIP:
         return True
-    raise Rejected(
+    raise StrangeAnswer(
         f"{what}: the answer is encoded as {clip(visible(said), 60)!r}, and only gzip was asked for"
     )
 
@@ -110,4 +112,4 @@ class _Unpacker:
             raise self._unreadable("it ends too early")
 
     def _unreadable(self, reason: str) -> Transient:
-        return Transient(f"{self._what}: unreadable answer ({reason})", ambiguous=True)
+        return Garbled(f"{self._what}: unreadable answer ({reason})", ambiguous=True)

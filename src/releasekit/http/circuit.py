@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from releasekit.errors import LeftAlone, Transient
+from releasekit.problems import Problem
 
 MAX_PAUSE_S: Final = 60.0
 # What has been down for longer may stay so: from then on, finding it down counts as an attempt.
@@ -41,7 +42,7 @@ class Circuit:
                 f"{self._name} is down: {self._failures} requests in a row failed, the last with "
                 f"{self._last!r}; it is left alone for {left_s:.0f} s",
                 retry_after=left_s,
-            )
+            ).known_as(Problem.DOWN)
             error.asked_s, error.limited = 0.0, False
             raise error
 

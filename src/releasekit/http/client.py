@@ -17,11 +17,14 @@ import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
-from releasekit.errors import ConfigError, Denied, LeftAlone, Rejected, Transient
+from releasekit.causes.failures import UntrustedCertificate, WrongAddress
+from releasekit.causes.refusals import NetworkSettings
+from releasekit.errors import Denied, LeftAlone, Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.http.pool import PooledClient
+from releasekit.problems import Problem
 from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.text.escape import bare_urls, clip, visible
 from releasekit.text.json_text import parse_json
@@ -71,12 +74,12 @@ def http_client(
     try:
         return _http_client(pool_size, transport)
     except (ValueError, httpx.InvalidURL, ImportError) as error:
-        raise ConfigError(
+        raise NetworkSettings(
             f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {one_line(str(error))}",
             hint="Write the address of an HTTP proxy: http://proxy.example:3128",
         ) from error
     except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(
+        raise NetworkSettings(
             f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {one_line(str(error))}",
             hint="Name a file of certificates in PEM form, or unset both.",
         ) from error
@@ -250,7 +253,7 @@ async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
             if response.next_request is None:
                 return response
             request = redirected(request, response.next_request)
-        raise Rejected(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
+        raise WrongAddress(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
 
     return await retry(attempt, policy)
 
@@ -282,7 +285,8 @@ def check(
             ambiguous=status >= 500,
             crowded=crowded,
         )
-        error.limited |= status == 429
+        if status == 429:
+            error.limited, error.problem = True, Problem.RATE_LIMITED
         raise error
     if status in {401, 403}:
         raise Denied(message)
@@ -352,7 +356,7 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
 
 def redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     if not is_safe(target.url):
-        raise Rejected(
+        raise WrongAddress(
             f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https"
         )
     if not same_origin(request.url, target.url):
@@ -377,7 +381,7 @@ def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | R
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return Rejected(
+            return UntrustedCertificate(
                 reason,
                 hint="For a server with a private certificate authority set SSL_CERT_FILE.",
             )

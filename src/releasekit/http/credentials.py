@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import UnusableSecret
 from releasekit.host.scrub import Redactor
 from releasekit.host.spellings import (
     encoded,
@@ -102,7 +102,7 @@ def require_text(taken: Snapshot, declared: Collection[str]) -> None:
     """
     for name in sorted(declared):
         if (secret := taken.secrets.get(name)) and not is_text(secret.reveal()):
-            raise ConfigError(f"{name} is not UTF-8; write the secret as its registry gave it")
+            raise UnusableSecret(f"{name} is not UTF-8; write the secret as its registry gave it")
 
 
 def _is_secret(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import httpx
 
-from releasekit.errors import Rejected
+from releasekit.causes.failures import StrangeAnswer, WrongAddress
 from releasekit.host import durable
 from releasekit.http import traffic
 from releasekit.http.body import read_body, with_body
@@ -50,7 +50,7 @@ async def download(  # noqa: PLR0913 - what a download is made of, by name
                 await response.aclose()
     except httpx.TransportError as error:
         raise broken(request, error) from error
-    raise Rejected(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
+    raise WrongAddress(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
 
 
 async def _stored(
@@ -58,7 +58,7 @@ async def _stored(
 ) -> Artifact:
     what = describe_request(response.request)
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise Rejected(f"{what}: the answer is encoded, and nothing asked for that")
+        raise StrangeAnswer(f"{what}: the answer is encoded, and nothing asked for that")
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
     size = 0
     # An attempt before this one may have left some of it.
@@ -68,7 +68,7 @@ async def _stored(
             size += len(piece)
             traffic.received(len(piece))
             if size > max_bytes:
-                raise Rejected(f"{what}: the file is over {max_bytes} bytes")
+                raise StrangeAnswer(f"{what}: the file is over {max_bytes} bytes")
             durable.write_all(descriptor, piece)
             for each in hashes.values():
                 each.update(piece)

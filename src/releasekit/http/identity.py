@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import Denied, Transient
+from releasekit.causes.failures import Garbled, NotTrusted
 from releasekit.http.client import check, send
 from releasekit.http.origins import require_safe
 from releasekit.text.json_text import parse_json
@@ -46,7 +46,7 @@ class IdTokens:
         retry has to repeat everything that depends on it. Raises Transient, Denied, Rejected.
         """
         if self._url is None or self._bearer is None:
-            raise Denied("This job may not ask GitHub for an ID token")
+            raise NotTrusted("This job may not ask GitHub for an ID token")
         url = require_safe(self._url.reveal(), name="ACTIONS_ID_TOKEN_REQUEST_URL")
         request = self._http.build_request(
             "GET",
@@ -57,7 +57,7 @@ class IdTokens:
         check(response, "GitHub's ID token service", redact=self._credentials.redact)
         value = text_of(response, "value")
         if value is None:
-            raise Transient("GitHub's ID token service: an answer without a token")
+            raise Garbled("GitHub's ID token service: an answer without a token")
         return self._credentials.adopt(value)
 
 

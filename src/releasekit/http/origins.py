@@ -8,7 +8,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import AddressError, ExposedSecret
 from releasekit.text.escape import bare_urls, clip, visible
 
 
@@ -20,15 +20,15 @@ def require_safe(url: str, *, name: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ConfigError(f"{name}: not a URL ({error})") from error
+        raise AddressError(f"{name}: not a URL ({error})") from error
     if parsed.userinfo:
-        raise ConfigError(
+        raise ExposedSecret(
             f"{name}: a URL with credentials in it",
             hint="Give them in the environment (RELEASEKIT_…_TOKEN), never in a URL.",
         )
     if not is_safe(parsed):
         shown = clip(visible(bare_urls(url)), 200)
-        raise ConfigError(f"{name} = {shown}: must be https:// (http:// only for localhost)")
+        raise AddressError(f"{name} = {shown}: must be https:// (http:// only for localhost)")
     return parsed
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.causes.refusals import InsideWorkspace
 from releasekit.config.choice import concerns
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
@@ -30,7 +31,7 @@ def refuse_member(
     for name, ecosystem in ecosystems.items():
         root = _workspace_of(config.root, levels, ecosystem) if concerns(config, name) else None
         if root is not None:
-            raise ConfigError(
+            raise InsideWorkspace(
                 f"{config.root} is a member of the {name} workspace {root}",
                 hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
                 "if not all of them are meant.",

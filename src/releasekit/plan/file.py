@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from releasekit.causes.refusals import NotAsPlanned, NothingMatches, PlanFileError, ShardError
 from releasekit.config.choice import chosen
-from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import read_file
 from releasekit.model import (
     Action,
@@ -48,14 +48,14 @@ class PlanFile:
         try:
             document = parse_json(data, max_bytes=None)
             if document["schema"] != PLAN_SCHEMA:
-                raise ConfigError(
+                raise PlanFileError(
                     f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",
                     hint=hint,
                 )
             packages = tuple(_planned(row, path.parent) for row in document["packages"])
             return cls(path, str(document["commit"]), str(document["digest"]), packages)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ConfigError(f"{path}: is not a plan file", hint=hint) from error
+            raise PlanFileError(f"{path}: is not a plan file", hint=hint) from error
 
     def narrowed(self, config: Config) -> Config:
         """`config` with these packages, so far as it chooses them, as the only ones to publish."""
@@ -67,14 +67,14 @@ class PlanFile:
         ]
         if ours and not found:
             known = {f"{planned.package.id.ecosystem} {planned.shard}" for planned in ours}
-            raise ConfigError(
+            raise ShardError(
                 f"{self.path}: has no part {config.shard}",
                 hint=f"Its parts: {few(sorted(known), 10)}."
                 if any(planned.shard for planned in ours)
                 else "It was not split: plan with `shards`.",
             )
         if not found:
-            raise ConfigError(
+            raise NothingMatches(
                 f"{self.path}: none of its packages is chosen by `ecosystem`, `packages` and "
                 "`exclude-packages`",
                 hint="Leave these out to publish all of the plan.",
@@ -85,7 +85,7 @@ class PlanFile:
         """Raises PlanError when `plan` would publish anything else."""
         hint = "Check out what was planned, or plan again."
         if plan.commit != self.commit:
-            raise PlanError(
+            raise NotAsPlanned(
                 f"{self.path}: was planned at {self.commit or 'no commit'}, the sources are at "
                 f"{plan.commit or 'no commit'}",
                 hint=hint,
@@ -93,7 +93,7 @@ class PlanFile:
         fingerprints = {planned.package.id: planned.fingerprint for planned in self.packages}
         for planned in plan.packages:
             if fingerprints[planned.package.id] != planned.fingerprint:
-                raise PlanError(
+                raise NotAsPlanned(
                     f"{self.path}: {planned.package.id} is not what was planned: its version, "
                     "dependencies, manifest, files from `dist` or registry differ",
                     hint=hint,
@@ -101,7 +101,7 @@ class PlanFile:
 
         for package in plan.foreign:
             if package.id not in fingerprints:
-                raise PlanError(
+                raise NotAsPlanned(
                     f"{self.path}: {package.id} would be waited for, and is not part of this plan",
                     hint=f"Publish {package.id.name} first, or plan again with it.",
                 )

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
+from releasekit.causes.refusals import AllAtOnce, NeedsLeftOut, NeedsPrivate, NoPackages, SameName
 from releasekit.config.choice import concerns, select, with_extra
-from releasekit.errors import ConfigError, Cycle, PlanError
+from releasekit.errors import Cycle
 from releasekit.graph import DependencyGraph, levels_above
 from releasekit.model import (
     Action,
@@ -159,13 +160,13 @@ def packages_of(
     packages = [package for target in targets.values() for package in target.workspace.packages]
     public = [p for p in packages if concerns(config, p.id.ecosystem) and not p.unpublishable]
     if missed and not public:
-        raise ConfigError(
+        raise NoPackages(
             f"{config.root}: there is no package to publish here: {'; '.join(missed)}",
             hint="Or name the directory of what is meant as `working-directory`, and let what is "
             "never published say so in its manifest.",
         )
     if not packages:
-        raise ConfigError(
+        raise NoPackages(
             f"{config.root}: there is no package here ({', '.join(sorted(targets))})",
             hint="Name the repository's root: `releasekit plan PATH`, or `working-directory`.",
         )
@@ -174,7 +175,7 @@ def packages_of(
     for package in sorted(packages, key=lambda each: bool(each.unpublishable)):
         first = seen.setdefault(package.id, package)
         if first is not package and not package.unpublishable:
-            raise ConfigError(
+            raise SameName(
                 f"{package.manifest}: the name {package.id.name!r} is taken by {first.manifest}",
                 hint="Names are compared in their canonical form; rename one of the two.",
             )
@@ -193,7 +194,7 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
             kept.append(dependency)
         elif dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
             name = named(dependency.on, beside=package.id)
-            raise PlanError(
+            raise NeedsPrivate(
                 f"{package.manifest}: {package.id.name} needs {name} "
                 f"({dependency.kind}), which is never published: {reason}",
                 hint=f"Publish {name} too, drop the dependency, or leave "
@@ -234,7 +235,7 @@ def refuse_left_out(
                     foreign.add(dependency.on)
                     continue
                 name = named(dependency.on, beside=package.id)
-                raise PlanError(
+                raise NeedsLeftOut(
                     f"{package.id} needs {name}, which is left out and not published yet",
                     hint=way_out(dependency.on, name, config),
                 )
@@ -376,7 +377,7 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
     try:
         DependencyGraph.from_edges(edges)
     except Cycle as cycle:
-        raise PlanError(
+        raise AllAtOnce(
             str(cycle),
             hint="The registry takes all packages of that ecosystem at once. Publish in two runs "
             "with `packages`, first what the others wait for, or drop a dependency.",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ShardError
 from releasekit.graph import DependencyGraph, rings
 from releasekit.model import Action
 from releasekit.report.text import packages
@@ -54,7 +54,7 @@ def with_shards(
         if wanted > 1 and targets[name].single_upload:
             reason = "its registry takes all packages of a release at once"
             if name in config.shards.of:
-                raise ConfigError(
+                raise ShardError(
                     f"shards: {name} cannot be split: {reason}", hint=f"Leave out `{name}=`."
                 )
             notes.append(f"{name}: one job, since {reason}")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.errors import PlanError
+from releasekit.causes.refusals import WarningsAreErrors
 from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.plan.changes import Revision, changes, tag_of, tags_of
 from releasekit.plan.decision import is_clean
@@ -66,7 +66,7 @@ def refuse_errors(plan: Plan) -> None:
         for planned in plan.packages
     ]
     if lines := warning_lines(errors):
-        raise PlanError("; ".join(lines), hint=WAY_OUT)
+        raise WarningsAreErrors("; ".join(lines), hint=WAY_OUT)
 
 
 def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarning]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.errors import PackageError, StageOnly
+from releasekit.causes.failures import HeldBack
+from releasekit.errors import StageOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -61,4 +62,4 @@ def hold_back(runs: Sequence[PackageRun], needs: Iterable[PackageRun], *, mode: 
         run.stages = run.stages or bool(waiting)
     if apart:
         names = ", ".join(map(str, sorted(apart)))
-        raise PackageError(f"needs {names}, which waits for approval; nothing of it was sent")
+        raise HeldBack(f"needs {names}, which waits for approval; nothing of it was sent")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.aio import growing_pauses
+from releasekit.causes.failures import NotPublishedElsewhere
 from releasekit.errors import PackageError
 from releasekit.graph import reachable
 from releasekit.model import Action, PlannedPackage
@@ -148,7 +149,7 @@ class Foreign:
                 for dependent in needing:
                     self._runs[dependent].lacks[package] = missing
                 self.lost(package)
-            raise PackageError(missing)
+            raise NotPublishedElsewhere(missing)
 
     async def _until_shown(self, each: _Awaited) -> str:
         """Why it is not there in the end."""

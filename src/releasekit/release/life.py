@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
-from releasekit.errors import BuildFailed, DigestMismatch, PackageError, ReleasekitError
+from releasekit.causes.failures import GoesTogether
+from releasekit.errors import BuildFailed, DigestMismatch, PackageError, ReleasekitError, Undecided
 from releasekit.graph import reachable
 from releasekit.model import (
     Action,
@@ -20,6 +21,7 @@ from releasekit.model import (
     Span,
     Staged,
 )
+from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.report.verdict import awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
@@ -148,7 +150,7 @@ def loss(first: PackageRun, runs: Iterable[PackageRun]) -> PackageError | None:
     """Why `first` would be of no use: what it needs goes out after it, and cannot any more."""
     for other in inseparable(first, runs):
         if other.error is not None or other.planned.action is Action.REFUSE:
-            return PackageError(
+            return GoesTogether(
                 f"it needs {other.id}, which failed; nothing of it was sent",
                 hint=f"Fix {other.id.name}, then run the same command again.",
             )
@@ -162,7 +164,7 @@ def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitE
     assert failed.error is not None  # noqa: S101 (why we are here)
     for run in runs:
         if run.error is None:
-            run.error = PackageError(
+            run.error = GoesTogether(
                 f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
                 hint=f"Fix {failed.id.name}, or leave it out with `exclude-packages`.",
             )
@@ -267,11 +269,23 @@ def results_of(
             )
     waiting = awaiting_approval(tuple(ended.values()), edges)
     return tuple(
-        replace(result, hint=_APPROVE if package in waiting else _OTHER_JOB)
+        replace(result, **_way_out(waits=package in waiting))
         if result.outcome is Outcome.BLOCKED and (package in waiting or runs[package].lacks)
         else result
         for package, result in ended.items()
     )
+
+
+class _WayOut(TypedDict):
+    hint: str
+    problem: Problem
+
+
+def _way_out(*, waits: bool) -> _WayOut:
+    """Of a package that neither its own failure nor one of this run keeps back."""
+    if waits:
+        return {"hint": _APPROVE, "problem": Problem.WAITS_FOR_APPROVAL}
+    return {"hint": _OTHER_JOB, "problem": Problem.OTHER_JOB}
 
 
 def _how(result: Result, causes: Iterable[PackageId]) -> str:
@@ -292,6 +306,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         outcome=outcome,
         reason=reason,
         hint=error.hint if error else _HINTS.get(outcome, ""),
+        problem=_problem(outcome, error),
         log=error.log if isinstance(error, BuildFailed) else (),
         attempts=run.attempts - run.rests,
         duration_s=busy(run.spans),
@@ -308,6 +323,20 @@ _HINTS = {
     Outcome.BLOCKED: "Fix what it needs, then run the same command again.",
     Outcome.CANCELLED: "Run the same command again to finish.",
 }
+
+
+_PROBLEMS = {
+    Outcome.UNKNOWN: Problem.UNDECIDED,
+    Outcome.BLOCKED: Problem.BLOCKED,
+    Outcome.CANCELLED: Problem.CANCELLED,
+}
+
+
+def _problem(outcome: Outcome, error: ReleasekitError | None) -> Problem | None:
+    # Where nobody knows how an upload ended, it matters little how that came about.
+    if error is None or (outcome is Outcome.UNKNOWN and not isinstance(error, Undecided)):
+        return _PROBLEMS.get(outcome)
+    return error.problem
 
 
 def busy(spans: Sequence[Span]) -> float:

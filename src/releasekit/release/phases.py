@@ -8,6 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
+from releasekit.causes.failures import (
+    BuildTimedOut,
+    ChangedMeanwhile,
+    FollowUpFailed,
+    HoldsState,
+    NoPlaceToBuild,
+    NotSentInTime,
+    WarnedBuild,
+)
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import KEPT_THERE
 from releasekit.errors import (
@@ -25,6 +34,7 @@ from releasekit.model import Outcome
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import read_manifest
 from releasekit.plan.warnings import WAY_OUT
+from releasekit.problems import Problem
 from releasekit.release.delivery import deliver
 from releasekit.release.life import CUT_OFF, fail_together, inseparable, loss, outcome_of
 from releasekit.release.polling import BY_HAND, missing_artifacts
@@ -142,7 +152,7 @@ class Phases:
         # The plan has told those of files from elsewhere already.
         run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.applied(found)]))
         errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
-        return BuildFailed("; ".join(errors), hint=WAY_OUT) if errors else None
+        return WarnedBuild("; ".join(errors), hint=WAY_OUT) if errors else None
 
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
@@ -156,7 +166,7 @@ class Phases:
             ):
                 return await workspace.build(packages, into)
         except TimeoutError:
-            error = BuildFailed(
+            error = BuildTimedOut(
                 f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
             )
             return {package.id: error for package in packages}
@@ -164,8 +174,8 @@ class Phases:
             return {package.id: failed for package in packages}
         except OSError as trouble:
             # A disk that is full, or a link in the way of what is built.
-            error = BuildFailed(f"{trouble.filename}: {trouble.strerror}", hint=KEPT_THERE)
-            return {package.id: error for package in packages}
+            no_place = NoPlaceToBuild(f"{trouble.filename}: {trouble.strerror}", hint=KEPT_THERE)
+            return {package.id: no_place for package in packages}
 
     async def upload(
         self,
@@ -217,7 +227,7 @@ class Phases:
         change = await self._sources.change(run.planned.package)
         # What an earlier run had begun to send may have arrived since.
         if change and not (run.planned.begun and await self._lookups.is_published(run)):
-            run.error = PackageError(
+            run.error = ChangedMeanwhile(
                 f"{change}; nothing of it was sent",
                 hint="Make sure that no build commits or changes a manifest, and run again: "
                 "it plans anew.",
@@ -305,7 +315,7 @@ class Phases:
                 return await deliver(target, release, sending)
         except TimeoutError as error:
             names = ", ".join(str(package.id) for package in release)
-            raise Transient(
+            raise NotSentInTime(
                 f"{target.registry.url} did not take {names} within {limit_s:g} s", ambiguous=True
             ) from error
 
@@ -321,12 +331,12 @@ class Phases:
                     await target.follow_up.follow_up(run.planned.package)
         except TimeoutError:
             due = target.follow_up.due(run.planned.package)
-            run.pending_follow_up = BuildFailed(
+            run.pending_follow_up = FollowUpFailed(
                 f"{due} did not end within {limit_s:g} s", hint=BY_HAND
             )
         except BuildFailed as error:
             error.hint = f"{BY_HAND} {error.hint}".rstrip()
-            run.pending_follow_up = error
+            run.pending_follow_up = error.known_as(Problem.FOLLOW_UP)
         else:
             run.pending_follow_up = None
 
@@ -355,10 +365,10 @@ def without_state(package: Package, built: Built, state_directory: Path) -> Buil
         try:
             names = member_names(artifact.path)
         except OSError as error:
-            return BuildFailed(f"{error.filename}: {error.strerror}", hint=KEPT_THERE)
+            return NoPlaceToBuild(f"{error.filename}: {error.strerror}", hint=KEPT_THERE)
         found = first_leaked(names, package, state_directory)
         if found:
-            return BuildFailed(
+            return HoldsState(
                 f"{package.id}: {artifact.filename} holds {found}, which is state of a run",
                 hint="Delete that directory where an earlier run has left it in the sources; else "
                 "leave it out of what is packed, or name another `state-directory`.",

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from releasekit.aio import gather_all
+from releasekit.causes.failures import NotAsBegun
 from releasekit.errors import PackageError
 from releasekit.model import Action, Event, Node, Outcome, PackageId, Phase
 from releasekit.release.batches import batches_of, expect_nothing
@@ -215,7 +216,7 @@ class ReleaseRun:
     async def _upload(self, node: Node, runs: Sequence[PackageRun]) -> None:
         for run in runs:
             if run.planned.action is Action.REFUSE:
-                run.error = PackageError(run.planned.reason)
+                run.error = NotAsBegun(run.planned.reason)
             elif not (run.attempts or run.planned.begun):
                 run.error = run.error or loss(run, self._runs.values())
         needs = [self._runs[on] for run in runs for on in self._edges[run.id]]

@@ -8,8 +8,9 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ResultsError
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
+from releasekit.problems import Problem
 from releasekit.spent import added
 
 if TYPE_CHECKING:
@@ -68,18 +69,18 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
 
 def _check_same_release(reports: Sequence[Report]) -> None:
     if not reports:
-        raise ConfigError(
+        raise ResultsError(
             "no results file to join",
             hint="Download the results.json artifacts of the publish jobs first.",
         )
     hint = "Join only the results.json files of the jobs of one workflow run."
     commits = sorted({report.commit for report in reports})
     if len(commits) > 1:
-        raise ConfigError(
+        raise ResultsError(
             f"the results files are of different commits: {', '.join(commits)}", hint=hint
         )
     if len({report.dry_run for report in reports}) > 1:
-        raise ConfigError("some of the results files are of a dry run, some are not", hint=hint)
+        raise ResultsError("some of the results files are of a dry run, some are not", hint=hint)
 
 
 def _plan_digest(reports: Sequence[Report], plan: Plan | None) -> str:
@@ -152,6 +153,7 @@ def _unreported(name: PackageId, planned: PlannedPackage | None) -> Result:
         outcome=Outcome.UNKNOWN,
         reason="no results file accounts for it: its job did not run, or its results were lost",
         hint="Run the publish job of this package again; it asks the registry first.",
+        problem=Problem.NOT_REPORTED,
     )
 
 
@@ -162,7 +164,7 @@ def publish_order(edges: Mapping[PackageId, frozenset[PackageId]], where: str) -
         sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(map(str, error.args[1]))
-        raise ConfigError(f"{where}: a dependency cycle: {cycle}") from error
+        raise ResultsError(f"{where}: a dependency cycle: {cycle}") from error
     order: list[PackageId] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

@@ -10,7 +10,7 @@ from releasekit.text.escape import clip, code, markdown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from releasekit.model import Package
+    from releasekit.model import Package, Result
 
 # A summary over 1 MiB is dropped whole, so stay below with room for what other tools add:
 # https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands#step-isolation-and-limits
@@ -21,6 +21,13 @@ _NAME: Final = 100
 
 def package_cells(package: Package) -> tuple[str, str]:
     return code(clip(str(package.id), _NAME)), code(clip(package.version, _NAME))
+
+
+def what_to_do(result: Result, chars: int) -> str:
+    """Its hint, and the page on which it says more."""
+    hint = markdown(clip(result.hint, chars))
+    page = f"[{result.problem}]({result.problem.url})" if result.problem else ""
+    return f"{hint} {page}".strip()
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

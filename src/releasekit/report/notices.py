@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from releasekit.model import Outcome
+from releasekit.problems import mark
 from releasekit.report.text import few, packages
 from releasekit.report.warnings import warning_annotations
 
@@ -33,4 +34,7 @@ def notices(
 
 
 def _each(results: Iterable[Result]) -> list[Annotation]:
-    return [(f"{result.package} {result.outcome}", result.reason) for result in results]
+    return [
+        (f"{result.package} {result.outcome}{mark(result.problem)}", result.reason)
+        for result in results
+    ]

@@ -82,6 +82,7 @@ def _row(result: Result, *, brief: bool) -> dict[str, object]:
         "reason": clip(visible(result.reason), 500),
         "attempts": result.attempts,
         "duration_s": round(result.duration_s, 3),
+        **({"problem": result.problem} if result.problem else {}),
         **({"url": result.staged.url, "stage-id": result.staged.id} if result.staged else {}),
     }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, Self, TypeVar, cast
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ResultsError
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ class Record:
     @classmethod
     def parse(cls, text: str, where: str) -> Self:
         if len(text) > _MAX_CHARACTERS:
-            raise ConfigError(f"{where}: larger than {_MAX_CHARACTERS} characters")
+            raise ResultsError(f"{where}: larger than {_MAX_CHARACTERS} characters")
         try:
             values: object = parse_json(text, max_bytes=None)
         except ValueError as error:
-            raise ConfigError(f"{where}: not valid JSON: {error}") from error
+            raise ResultsError(f"{where}: not valid JSON: {error}") from error
         return cls._of(values, where)
 
     @classmethod
     def _of(cls, values: object, where: str) -> Self:
         if not isinstance(values, dict):
-            raise ConfigError(f"{where}: must be an object, not {_shown(values)}")
+            raise ResultsError(f"{where}: must be an object, not {_shown(values)}")
         return cls(where, cast("dict[str, object]", values))
 
     def text(self, key: str) -> str:
@@ -95,11 +95,11 @@ class Record:
 
     def _get(self, key: str) -> object:
         if key not in self.values:
-            raise ConfigError(f"{self.where}: {key!r} is missing")
+            raise ResultsError(f"{self.where}: {key!r} is missing")
         return self.values[key]
 
     def _wrong(self, key: str, expected: str) -> NoReturn:
-        raise ConfigError(
+        raise ResultsError(
             f"{self.where}: {key!r} must be {expected}, not {_shown(self.values[key])}"
         )
 

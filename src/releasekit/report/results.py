@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, get_args
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ResultsError
 from releasekit.model import (
     Artifact,
     Outcome,
@@ -26,6 +26,7 @@ from releasekit.model import (
     Staged,
     WarningName,
 )
+from releasekit.problems import Problem
 from releasekit.report.record import Record
 from releasekit.report.spent_rows import package_row, package_spent, run_row, run_spent
 from releasekit.report.verdict import verdict_of
@@ -76,6 +77,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
         "outcome": result.outcome,
         "reason": result.reason,
         "hint": result.hint,
+        "problem": result.problem or "",
         "attempts": result.attempts,
         "duration_s": round(result.duration_s, 3),
         "url": result.url,
@@ -102,7 +104,7 @@ def load_results(text: str, where: str = "results.json") -> Report:
     """
     record = Record.parse(text, where)
     if record.count("schema") != SCHEMA:
-        raise ConfigError(
+        raise ResultsError(
             f"{where}: schema {record.count('schema')} is not known here, only {SCHEMA}",
             hint="Let the report job use the version of the action the publish jobs used.",
         )
@@ -110,7 +112,7 @@ def load_results(text: str, where: str = "results.json") -> Report:
     results = tuple(_result(row) for row in rows)
     twice = [name for name, count in Counter(r.package.id for r in results).items() if count > 1]
     if twice:
-        raise ConfigError(f"{where}: {twice[0]} is listed more than once")
+        raise ResultsError(f"{where}: {twice[0]} is listed more than once")
     return Report(
         run_id=record.text("run_id"),
         plan_digest=record.text("plan_digest"),
@@ -138,7 +140,7 @@ def _moment(record: Record, key: str) -> str:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise ConfigError(
+        raise ResultsError(
             f"{record.where}: {key!r} must be an ISO 8601 time in UTC, not {text[:60]!r}"
         )
     return text
@@ -160,6 +162,7 @@ def _result(row: Record) -> Result:
         outcome=row.choice("outcome", Outcome),
         reason=row.text("reason"),
         hint=row.text("hint"),
+        problem=_problem(row),
         log=row.texts("log"),
         attempts=row.count("attempts"),
         duration_s=row.seconds("duration_s"),
@@ -189,6 +192,12 @@ def _result(row: Record) -> Result:
     )
 
 
+def _problem(row: Record) -> Problem | None:
+    """Earlier versions tell none, and later ones may know more."""
+    told = row.text("problem") if "problem" in row.values else ""
+    return next((problem for problem in Problem if problem == told), None)
+
+
 def _staged(row: Record) -> Staged | None:
     """None in results of an earlier version, too."""
     if row.values.get("staged") is None:
@@ -200,5 +209,5 @@ def _staged(row: Record) -> Staged | None:
 def _phase(span: Record) -> Phase:
     phase = span.text("phase")
     if phase not in get_args(Phase):
-        raise ConfigError(f"{span.where}: 'phase' must be one of {', '.join(get_args(Phase))}")
+        raise ResultsError(f"{span.where}: 'phase' must be one of {', '.join(get_args(Phase))}")
     return cast("Phase", phase)

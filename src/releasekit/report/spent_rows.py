@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ResultsError
 from releasekit.spent import WAITS, WORK, RunSpent, Spent, Step
 
 if TYPE_CHECKING:
@@ -89,4 +89,4 @@ def _what(step: Record) -> Work | Wait:
     for known in (*WORK, *WAITS):
         if known == what:
             return known
-    raise ConfigError(f"{step.where}: 'what' must be one of {', '.join((*WORK, *WAITS))}")
+    raise ResultsError(f"{step.where}: 'what' must be one of {', '.join((*WORK, *WAITS))}")

@@ -14,6 +14,7 @@ from releasekit.report.markdown import (
     package_cells,
     private_section,
     table,
+    what_to_do,
 )
 from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.spent_words import spent_line, spent_section
@@ -168,7 +169,7 @@ def _told_section(results: Sequence[Result], detail: _Detail) -> list[str]:
             *package_cells(result.package),
             f"**{result.outcome}**",
             markdown(clip(result.reason, detail.chars)),
-            markdown(clip(result.hint, detail.chars)),
+            what_to_do(result, detail.chars),
         )
         for result in results[: detail.rows]
     ]
@@ -279,7 +280,7 @@ def remarks(report: Report) -> list[str]:
         for artifact in result.artifacts
         if report.dry_run and not result.outcome.done
     ]
-    hints = hint_lines((str(each.package.id), each.hint) for each in ordered(report) if each.hint)
+    hints = hint_lines((str(each.package.id), each.hint, each.problem) for each in ordered(report))
     staged = any(result.outcome is Outcome.STAGED for result in report.results)
     return [
         *warning_table(_warned(report)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from releasekit.problems import mark
 from releasekit.report.markdown import table
 from releasekit.report.text import few
 from releasekit.text.escape import clip, code, log_line, markdown
@@ -28,7 +29,10 @@ def grouped(warned: Warned) -> dict[PackageWarning, list[Package]]:
 def warning_lines(warned: Warned) -> list[str]:
     """`new-name: pypi:acme: …`, for a log."""
     return [
-        log_line(f"{warning.name}: {few([str(p.id) for p in packages])}: {warning.message}")
+        log_line(
+            f"{warning.name}: {few([str(p.id) for p in packages])}: {warning.message}"
+            f"{mark(warning.name.problem)}"
+        )
         for warning, packages in grouped(warned).items()
     ]
 
@@ -46,7 +50,7 @@ def warning_section(warned: Warned, rows: int) -> list[str]:
         return []
     cells = [
         (
-            code(warning.name),
+            f"[{code(warning.name)}]({warning.name.problem.url}) {warning.name.problem}",
             markdown(clip(few([str(package.id) for package in packages]), 500)),
             markdown(clip(warning.message, 500)),
         )
@@ -59,7 +63,13 @@ def warning_section(warned: Warned, rows: int) -> list[str]:
 def warning_annotations(warned: Warned) -> list[tuple[str, str]]:
     """Title and message of each."""
     return [
-        (f"{warning.name}: {few([str(package.id) for package in packages])}", warning.message)
+        (
+            (
+                f"{warning.name}: {few([str(package.id) for package in packages])}"
+                f"{mark(warning.name.problem)}"
+            ),
+            warning.message,
+        )
         for warning, packages in grouped(_no_errors(warned)).items()
     ]
 
@@ -73,6 +83,11 @@ def _no_errors(warned: Warned) -> Warned:
 def warning_rows(warnings: Sequence[PackageWarning]) -> list[dict[str, object]]:
     """As JSON has them."""
     return [
-        {"name": warning.name, "message": warning.message, "error": warning.error}
+        {
+            "name": warning.name,
+            "problem": warning.name.problem,
+            "message": warning.message,
+            "error": warning.error,
+        }
         for warning in warnings
     ]

@@ -7,8 +7,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from releasekit.causes.failures import NotSentInTime
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from releasekit.errors import Transient
 
 
 class Deadlines:
@@ -39,6 +43,10 @@ class Deadlines:
     def expired(self, name: Hashable) -> bool:
         """Since its last `start`."""
         return name in self._expired
+
+    def passed(self) -> Transient:
+        """What ends an attempt whose time is over."""
+        return NotSentInTime(f"not finished within {self.limit_s:g} s", ambiguous=True)
 
     def close(self) -> None:
         if self._timer is not None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Group
-from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
+from releasekit.errors import LeftAlone, PackageError, PlanError
 from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
@@ -298,7 +298,7 @@ class Scheduler(Generic[K]):
                 raise
             error = cancelled
             if deadlines.expired(name):
-                error = Transient(f"not finished within {deadlines.limit_s:g} s", ambiguous=True)
+                error = deadlines.passed()
         except Exception as failure:
             if not (self._policy.any_error or isinstance(failure, PackageError)):
                 raise

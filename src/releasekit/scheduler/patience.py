@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
 from releasekit.errors import Transient
+from releasekit.problems import Problem
 
 # Whoever asks for more than a century is told this much. https://www.rfc-editor.org/rfc/rfc9110
 # sets no limit to Retry-After, and a calendar has one.
@@ -58,6 +59,7 @@ class Patience:
             "does not wait)"
         )
         error.args = (f"{error}; {error.come_back}",)
+        error.problem = Problem.RATE_LIMITED
         error.hint = f"Run the same command again then, or raise `{name}`. {error.hint}".rstrip()
 
     def _exceeded_by(self, error: BaseException) -> str:

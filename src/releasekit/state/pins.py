@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from releasekit.aio import uncancellable
+from releasekit.causes.refusals import PinConflict
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.state import lock_order
@@ -153,7 +154,7 @@ def recover(
         for unfinished in _files(backup_directory(state_directory, ecosystem), ".tmp"):
             durable.remove(unfinished)
     if problems:
-        raise StateError("; ".join(map(str, problems)), hint=problems[0].hint)
+        raise PinConflict("; ".join(map(str, problems)), hint=problems[0].hint)
     return tuple(recovered)
 
 
@@ -181,7 +182,7 @@ def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Pa
     wanted = originals if vouched else ()
     edited = [str(original.path) for original in wanted if not _restore(original)]
     if edited:
-        raise StateError(
+        raise PinConflict(
             f"{', '.join(edited)}: changed since it was pinned for a build, so it was left alone",
             hint=f"The original is in {backup}. Put the file right, then delete that backup.",
         )
@@ -199,7 +200,7 @@ def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
     """Raises StateError where one of them would have to change; on another machine none has to."""
     changed = [str(each.path) for each in originals if state_of(each) != "original"]
     if changed:
-        raise StateError(
+        raise PinConflict(
             f"{', '.join(changed)}: not as in {backup}, and nothing vouches for what is there",
             hint="If a run was killed here, restore the manifests from version control. Then "
             "delete that file.",
@@ -222,7 +223,7 @@ def load(backup: Path, root: Path) -> tuple[Original, ...]:
 
 
 def _unusable(backup: Path, reason: str | None) -> StateError:
-    return StateError(
+    return PinConflict(
         f"{backup}: unusable, so no manifest is restored from it: {reason}",
         hint="Restore the manifests from version control, then delete that file.",
     )
@@ -264,10 +265,10 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
     paths = {original.path for original in originals}
     for other in _files(directory, ".json"):
         if twice := paths.intersection(original.path for original in _still_in(other, root)):
-            raise StateError(f"{min(twice)}: is pinned already, by {other}")
+            raise PinConflict(f"{min(twice)}: is pinned already, by {other}")
     # Another set may have been given back since they were read.
     if changed := [original.path for original in originals if state_of(original) != "original"]:
-        raise StateError(
+        raise PinConflict(
             f"{changed[0]}: changed while it was being pinned for a build",
             hint="Let nothing change the manifests during a run, and run again.",
         )

@@ -58,7 +58,7 @@ class Log:
             f"{message}: {cause}" if cause and cause not in message else message,
             log=own or last_lines(self.path),
             hint=error.hint or self.hint,
-        )
+        ).known_as(error.problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import UnusableSecret
 from releasekit.host.folder import Folder
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal 
     """
     if given:
         if len(given) < MIN_CHARS:
-            raise ConfigError(
+            raise UnusableSecret(
                 f"{NAME}: it has {len(given)} characters, and needs {MIN_CHARS} at least",
                 hint="`openssl rand -hex 32` makes one; keep it as a secret of the repository.",
             )

@@ -13,7 +13,7 @@ from typing import Any
 
 import tomlkit
 
-from releasekit.errors import PlanError
+from releasekit.causes.refusals import CannotPin
 from releasekit.text import bounds
 from releasekit.text.splice import spliced
 
@@ -50,7 +50,7 @@ def changed(
     except ValueError:
         said = {}
     if said != wanted:
-        raise PlanError(
+        raise CannotPin(
             f"{of}: its dependencies cannot be pinned the way they are written",
             hint="Write them in plain form, or write their versions by hand.",
         )

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import fakes
+from releasekit.causes.failures import TagRefused
 from releasekit.ecosystems.go.remote import Remote, explain
-from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.errors import CommandFailed, Denied, PackageError, Transient
 from releasekit.host.process import Completed
 from releasekit.host.sandbox import UNCONFINED
 
@@ -31,14 +32,14 @@ from releasekit.host.sandbox import UNCONFINED
         ("ssh: connect to host h port 22: Connection refused", Transient, False, "refused"),
         ("fatal: unable to access: Could not resolve host: h", Transient, False, "resolve"),
         ("! 1:refs/tags/v1 [rejected] (already exists)", Transient, True, "already exists"),
-        ("fatal: 'origin' does not appear to be a git repository", Rejected, False, "appear"),
+        ("fatal: 'origin' does not appear to be a git repository", TagRefused, False, "appear"),
         (
             "remote: \nremote: only robots\n! 1:refs/tags/v1 [remote rejected] (hook declined)",
-            Rejected,
+            TagRefused,
             False,
             "only robots; [remote rejected] (hook declined)",
         ),
-        ("", Rejected, False, "`git push` ended with 1"),
+        ("", TagRefused, False, "`git push` ended with 1"),
     ],
 )
 def test_what_git_says_is_told_apart(

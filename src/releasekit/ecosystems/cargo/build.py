@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import BuildToolMissing, NotPublishable
 from releasekit.ecosystems.cargo import crate_file, lock_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
@@ -113,9 +114,9 @@ class Packager:
             for name in names:
                 if lacks := self.crates[name].lacks:
                     words = f"crates.io takes no crate without {' and '.join(lacks)}"
-                    batch.failed[name] = BuildFailed(f"cargo:{name}: {words}", hint=METADATA)
+                    batch.failed[name] = NotPublishable(f"cargo:{name}: {words}", hint=METADATA)
         if self.processes.which("cargo") is None:
-            error = BuildFailed("cargo is not on PATH", hint=INSTALL)
+            error = BuildToolMissing("cargo is not on PATH", hint=INSTALL)
             return {**dict.fromkeys(names, error), **batch.failed}
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):

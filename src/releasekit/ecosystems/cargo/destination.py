@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import RegistrySettings
 from releasekit.config.values import Directory, Name, Url
 from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO
-from releasekit.errors import ConfigError, did_you_mean
+from releasekit.errors import did_you_mean
 from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
@@ -91,12 +92,12 @@ def _named(cargo: CargoConfig, name: str) -> Destination:
         return _at("https://index.crates.io/", name)
     index = cargo.index_of(name)
     if not index:
-        raise ConfigError(
+        raise RegistrySettings(
             f"cargo: the registry {name!r} is not configured{did_you_mean(name, cargo.registries)}",
             hint=f'Write into .cargo/config.toml: [registries.{name}] index = "sparse+https://…".',
         )
     if not index.startswith(_SPARSE):
-        raise ConfigError(
+        raise RegistrySettings(
             f"cargo: the index of the registry {name!r} is a git repository",
             hint="Use its sparse index (sparse+https://…), which every current server has.",
         )

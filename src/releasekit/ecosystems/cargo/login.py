@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
+from releasekit.causes.failures import NotTrusted
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, PackageError
@@ -80,7 +81,9 @@ class CratesIoExchange(login.Exchange):
         if not 400 <= response.status_code < 404:
             return None
         words = one_line(self._credentials.redact(said(response)))
-        return Denied(f"{self.what} is refused: {words or response.status_code}", hint=_REGISTER)
+        return NotTrusted(
+            f"{self.what} is refused: {words or response.status_code}", hint=_REGISTER
+        )
 
     def lifetime_s(self, _response: httpx.Response) -> float:
         return LIFETIME_S

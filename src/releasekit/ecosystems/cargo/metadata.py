@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.causes.refusals import ToolMissing, Unreadable
+from releasekit.errors import CommandFailed
 from releasekit.http.client import one_line
 from releasekit.text.json_text import parse_json
 
@@ -69,17 +70,17 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
     Raises ConfigError with cargo's own words, and where there is no cargo.
     """
     if processes.which("cargo") is None:
-        raise ConfigError(f"{directory / 'Cargo.toml'}: cargo is not on PATH", hint=INSTALL)
+        raise ToolMissing(f"{directory / 'Cargo.toml'}: cargo is not on PATH", hint=INSTALL)
     # Neither the network nor a lock file: with --no-deps it only reads manifests.
     argv = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
     try:
         done = await processes.run(argv, cwd=directory, timeout_s=TIMEOUT_S)
     except CommandFailed as error:
-        raise ConfigError(
+        raise Unreadable(
             f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
         ) from error
     if "\\u0000" in done.stdout:
-        raise ConfigError(f"{directory / 'Cargo.toml'}: holds a NUL character")
+        raise Unreadable(f"{directory / 'Cargo.toml'}: holds a NUL character")
     return await asyncio.to_thread(parse_metadata, done.stdout)
 
 

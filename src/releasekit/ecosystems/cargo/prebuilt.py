@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.cargo.crate_file import read_crate
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.requirement import Requirement
@@ -43,12 +44,12 @@ class Crates:
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         match = _NAME.fullmatch(path.name)
         if match is None:
-            raise PackageError(f"{path}: a crate is named NAME-VERSION.crate")
+            raise NotAPackage(f"{path}: a crate is named NAME-VERSION.crate")
         name, version = match["name"], match["version"]
         try:
             manifest = read_crate(file, name, version).manifest
         except PackageError as error:
-            raise PackageError(f"{path}: {error}") from error
+            raise NotAPackage(f"{path}: {error}") from error
         return Contained(
             name=name, version=version, dependencies=tuple(self._needs(name, manifest))
         )

@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from releasekit.causes.failures import GoSumMissing, NotCommitted
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.ecosystems.shared.artifacts import staged, write_new
@@ -101,7 +102,7 @@ class Batch:
         }
         manifests = {name: data for name, data in found.items() if data is not None}
         if "go.mod" not in manifests:
-            raise BuildFailed(
+            raise NotCommitted(
                 f"go:{module.path}: HEAD has no {where / 'go.mod'}",
                 hint="Commit it: a Go module is published from a commit.",
             )
@@ -181,7 +182,7 @@ class Batch:
         try:
             published = await self.lookup(package)
         except PackageError as error:
-            raise BuildFailed(
+            raise GoSumMissing(
                 f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
             ) from error
         if stored is not None and stored.is_what(published):
@@ -189,7 +190,7 @@ class Batch:
         _, _, mod, zipped = release.filenames(package.version)
         files = published.files if published else {}
         if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
-            raise BuildFailed(
+            raise GoSumMissing(
                 f"go:{module.path} needs the hashes of {path} {package.version}, and neither its "
                 "go.sum nor a proxy has them",
                 hint=f"Run `go get {path}@{package.version}` in {self.sources.path_of(module)}, "
@@ -215,7 +216,7 @@ class Batch:
         for name in self.sources.changed:
             path = self.sources.top / name
             if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
-                raise BuildFailed(
+                raise NotCommitted(
                     f"go:{module.path}: {name} is not committed as it is",
                     hint="Commit or drop the change: a tag names what is committed.",
                 )

@@ -9,9 +9,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import GoReplaced, ManifestError, MembersError
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
-from releasekit.errors import ConfigError, PlanError
+from releasekit.errors import ConfigError
 from releasekit.graph import rings
 from releasekit.host.files import inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
@@ -123,7 +124,7 @@ def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replac
         if unused or (other is not None and at == other.directory):
             local.append(replace)
         elif other is not None or is_directory:
-            raise PlanError(
+            raise GoReplaced(
                 f"{module.manifest} replaces {replace.path} by {replace.target}, which nobody who "
                 f"requires {module.path} would get",
                 hint=f"Drop it: `go mod edit -dropreplace={replace.path}`; to work on both, list "
@@ -224,7 +225,7 @@ def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
 def _used(root: Path, work: Path, use: str) -> Path:
     directory = inside(root, root / use, where=f"{work}: use {use}")
     if not is_file(directory / "go.mod"):
-        raise ConfigError(
+        raise MembersError(
             f"{work}: use {use}: there is no go.mod", hint=f"go work edit -dropuse={use}"
         )
     return directory
@@ -233,7 +234,7 @@ def _used(root: Path, work: Path, use: str) -> Path:
 def _nested(root: Path) -> Iterator[Path]:
     for visited, (where, directories, files) in enumerate(os.walk(root)):
         if visited > MAX_DIRECTORIES:
-            raise ConfigError(
+            raise MembersError(
                 f"{root}: more than {MAX_DIRECTORIES} directories to look for go.mod in",
                 hint="List the modules in a go.work.",
             )
@@ -265,7 +266,7 @@ def _module(root: Path, directory: Path, options: Options) -> Module:
         )
     trouble = "" if reason else paths.trouble_with_version(mod.module, version)
     if trouble:
-        raise ConfigError(f"{manifest}: {trouble}")
+        raise ManifestError(f"{manifest}: {trouble}")
     return Module(mod=mod, directory=directory, version=version, unpublishable=reason)
 
 

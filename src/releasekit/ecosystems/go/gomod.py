@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ManifestError, Unreadable
 from releasekit.host import files
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def parse_mod(text: str, where: str) -> GoMod:
     lines = tuple(_lines(text, where))
     modules = [line.words[0] for line in lines if line.verb == "module" and line.words]
     if len(modules) != 1:
-        raise ConfigError(f"{where}: has {len(modules) or 'no'} module directives; write one")
+        raise ManifestError(f"{where}: has {len(modules) or 'no'} module directives; write one")
     return GoMod(
         text=text,
         module=modules[0],
@@ -142,7 +142,9 @@ def is_directory(target: str) -> bool:
 
 def _require(line: Line, text: str, where: str) -> Require:
     if len(line.words) != 2:
-        raise ConfigError(f"{where}: `require {' '.join(line.words)}`; write a path and a version")
+        raise ManifestError(
+            f"{where}: `require {' '.join(line.words)}`; write a path and a version"
+        )
     version = line.arguments[1]
     comment = text[version.end : line.end].rstrip()
     indirect = _INDIRECT.match(comment) is not None
@@ -153,13 +155,13 @@ def _replace(line: Line, where: str) -> Replace:
     words = line.words
     arrow = words.index("=>") if "=>" in words else 0
     if arrow not in {1, 2} or len(words) - arrow not in {2, 3}:
-        raise ConfigError(f"{where}: `replace {' '.join(words)}`; write `replace OLD => NEW`")
+        raise ManifestError(f"{where}: `replace {' '.join(words)}`; write `replace OLD => NEW`")
     return Replace(path=words[0], target=words[arrow + 1], line=line)
 
 
 def _lines(text: str, where: str) -> list[Line]:
     if "\0" in text:
-        raise ConfigError(f"{where}: holds a NUL character")
+        raise Unreadable(f"{where}: holds a NUL character")
     found: list[Line] = []
     verb, opened = "", 0
     inside: list[Line] = []
@@ -175,7 +177,7 @@ def _lines(text: str, where: str) -> list[Line]:
             found += [replace(line, block=(opened, end)) for line in inside]
             verb = ""
         elif len(found) + len(inside) >= MAX_DIRECTIVES:
-            raise ConfigError(f"{where}: has more than {MAX_DIRECTIVES} directives")
+            raise Unreadable(f"{where}: has more than {MAX_DIRECTIVES} directives")
         elif verb:
             inside.append(Line(verb=verb, arguments=tuple(tokens), start=start, end=end))
         elif words[1:] == ["("]:
@@ -184,7 +186,7 @@ def _lines(text: str, where: str) -> list[Line]:
             rest = tuple(tokens[1:])
             found.append(Line(verb=words[0], arguments=rest, start=start, end=end))
     if verb:
-        raise ConfigError(f"{where}: `{verb} (` has no closing parenthesis")
+        raise Unreadable(f"{where}: `{verb} (` has no closing parenthesis")
     return found
 
 
@@ -193,16 +195,16 @@ def _tokens(physical: str, start: int, where: str) -> list[Token]:
     position = 0
     line = physical.rstrip("\n")
     if len(line) > MAX_LINE_CHARS:
-        raise ConfigError(f"{where}: has a line of more than {MAX_LINE_CHARS} characters")
+        raise Unreadable(f"{where}: has a line of more than {MAX_LINE_CHARS} characters")
     while position < len(line):
         match = _TOKEN.match(line, position)
         if match is None:
-            raise ConfigError(f"{where}: {line[position:].strip()!r} is not understood")
+            raise Unreadable(f"{where}: {line[position:].strip()!r} is not understood")
         position = match.end()
         if match["space"] is None and not match[0].startswith("//"):
             text = match["quoted"] if match["quoted"] is not None else match["raw"]
             shown = match[0] if text is None else text
             if len(tokens) == MAX_WORDS:
-                raise ConfigError(f"{where}: has more than {MAX_WORDS} words in one line")
+                raise Unreadable(f"{where}: has more than {MAX_WORDS} words in one line")
             tokens.append(Token(shown, start + match.start(), start + match.end()))
     return tokens

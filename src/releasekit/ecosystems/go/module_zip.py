@@ -15,9 +15,9 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import NotPublishable
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.shared.archives import BAD_ZIP
-from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     troubles += _size_troubles({name: files[name].size for name in chosen})
     if troubles:
         more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
-        raise BuildFailed(
+        raise NotPublishable(
             f"go:{module} cannot be published: {'; '.join(troubles[:_SHOWN])}{more}",
             hint="Go refuses a module with such files; rename, move or remove them.",
         )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
+from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.go import edit, module_zip, paths, release
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
-from releasekit.errors import Rejected, Transient
+from releasekit.errors import Rejected
 from releasekit.http.client import MAX_RESPONSE_BYTES
 from releasekit.http.origins import require_safe
 
@@ -80,7 +81,7 @@ class Proxy:
         text = answer.content.decode("utf-8", "replace") if answer is not None else ""
         known = edit.known_sums(text).get((package.id.name, version))
         if known and not all(map(_HASH.fullmatch, (known.zip, known.mod))):
-            raise Transient(f"{package}: {url}: not the hashes of a module")
+            raise Garbled(f"{package}: {url}: not the hashes of a module")
         _, _, mod, zipped = release.filenames(version)
         return {mod: known.mod, zipped: known.zip} if known else {}
 
@@ -98,4 +99,4 @@ def _version_in(answer: httpx.Response, package: Package) -> str:
     try:
         return release.version_in(answer.content)
     except ValueError as error:
-        raise Transient(f"{package}: {answer.url}: not what a module proxy says") from error
+        raise Garbled(f"{package}: {answer.url}: not what a module proxy says") from error

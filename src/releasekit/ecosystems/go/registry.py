@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
+from releasekit.causes.failures import TagRefused
 from releasekit.ecosystems.go import objects, paths
 from releasekit.ecosystems.go.objects import Bundle
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
@@ -14,7 +15,7 @@ from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
-from releasekit.errors import MissingCredentials, PackageError, Rejected
+from releasekit.errors import MissingCredentials, PackageError
 from releasekit.host import contents
 from releasekit.host.files import repository_of
 from releasekit.model import Published
@@ -91,7 +92,7 @@ class TagRegistry(Resource):
         there = await self._remote.tags() if bundles else {}
         moved = [tag.name for tag in bundles if there.get(tag.name, tag.tag) != tag.tag]
         if moved and len(release) > 1:
-            raise Rejected(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
+            raise TagRefused(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
         # Of one that goes alone, the caller compares.
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
@@ -109,11 +110,11 @@ class TagRegistry(Resource):
         """Raises Rejected for one that the go command would not find."""
         bundle = await asyncio.to_thread(_read, artifact, package)
         if bundle.name != self._tag(package):
-            raise Rejected(
+            raise TagRefused(
                 f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}"
             )
         if not paths.is_at(package.id.name, self._where(package)):
-            raise Rejected(
+            raise TagRefused(
                 f"{package.id}: the go command would not look for it in {self._where(package)}",
                 hint="A module path ends with the module's directory, from the repository's root: "
                 "https://go.dev/ref/mod#vcs-find",
@@ -132,7 +133,7 @@ class TagRegistry(Resource):
 
     def _where(self, package: Package) -> PurePosixPath:
         if self._top is None:
-            raise Rejected(
+            raise TagRefused(
                 f"{package}: {package.directory} is in no git repository, and "
                 "a Go module is published by a tag"
             )
@@ -151,4 +152,4 @@ def _read(artifact: Artifact, package: Package) -> Bundle:
     try:
         return Bundle.from_bytes(data)
     except ValueError as error:
-        raise Rejected(f"{package}: {artifact.path}: {error}") from error
+        raise TagRefused(f"{package}: {artifact.path}: {error}") from error

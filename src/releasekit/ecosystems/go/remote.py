@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.causes.failures import TagRefused
+from releasekit.errors import CommandFailed, Denied, PackageError, Transient
 from releasekit.http.client import one_line
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         # If an answer is lost, curl may repeat the request; so a tag that exists by now may be
         # ours.
         return Transient(message, ambiguous=writing and "error: 429" not in text)
-    return Rejected(message)
+    return TagRefused(message)
 
 
 def _telling(log: Sequence[str]) -> list[str]:

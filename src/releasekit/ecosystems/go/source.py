@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import BuildToolMissing, NotCommitted, NotPublishable
 from releasekit.ecosystems.go.module_zip import File
 from releasekit.ecosystems.go.objects import Signature, TreeEntry, tree_object
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.errors import CommandFailed
 from releasekit.host.files import repository_of
 
 if TYPE_CHECKING:
@@ -74,10 +75,10 @@ async def opened_sources(
     is committed: a tag would have nothing to point to.
     """
     if processes.which("git") is None:
-        raise BuildFailed("git is not installed; Go modules are published from a commit")
+        raise BuildToolMissing("git is not installed; Go modules are published from a commit")
     top = repository_of(root)
     if top is None:
-        raise BuildFailed(
+        raise NotCommitted(
             f"{root} is in no git repository, and a Go module is published from a commit",
             hint="Run `git init`, and commit what you want to publish.",
         )
@@ -134,12 +135,12 @@ async def _head(git: _Git) -> Head:
         shown = await git("log", "-1", "--no-show-signature", form)
         objects = await git("rev-parse", "--git-path", "objects")
     except CommandFailed as error:
-        raise BuildFailed(
+        raise NotCommitted(
             f"{top}: git tells no commit to publish from: {error}", log=error.log
         ) from error
     commit, tree, name, email, time_s = shown.strip("\n").split("\0")
     if len(commit) != 40:
-        raise BuildFailed(f"{top} names objects by SHA-256, which the go command cannot fetch")
+        raise NotCommitted(f"{top} names objects by SHA-256, which the go command cannot fetch")
     by = Signature(name, email, int(time_s))
     directory = (top / objects.rstrip("\n")).resolve()
     return Head(commit=commit, tree=tree, by=by, objects=directory)
@@ -171,7 +172,9 @@ async def _trees(
     for level, entries in trees.items():
         above = trees[level.parent].get(level.name)
         if tree_object(entries).id != (above.id if above else head.tree):
-            raise BuildFailed(f"{git.directory / level}: a file name there is not UTF-8; rename it")
+            raise NotPublishable(
+                f"{git.directory / level}: a file name there is not UTF-8; rename it"
+            )
     return trees
 
 

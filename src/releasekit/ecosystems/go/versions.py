@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import ManifestError, UnknownName
 from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def refuse_unknown(options: Options, known: set[str]) -> None:
     """
     for key in options.versions:
         if key not in known:
-            raise ConfigError(
+            raise UnknownName(
                 f"{options.where()} versions names {key!r}, which is no module here",
                 hint='Write its directory, "." for the root, or its module path.',
             )
@@ -73,7 +73,7 @@ def read_version(path: Path) -> str:
         return text
     match = _ASSIGNED.search(text)
     if match is None:
-        raise ConfigError(
+        raise ManifestError(
             f"{path} holds no version",
             hint='Write one line like 1.2.3, or an assignment like `const Version = "1.2.3"`.',
         )

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
+from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.maven import Inputs, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.login import pair
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
-from releasekit.errors import MissingCredentials, Transient
+from releasekit.errors import MissingCredentials
 from releasekit.host import durable
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -181,7 +182,7 @@ class Reader:
                 try:
                     return f"sha1:{layout.parse_checksum(page)}"
                 except ValueError as error:
-                    raise Transient(
+                    raise Garbled(
                         f"{package}: {name}.sha1 on {self._server.url} is {error}"
                     ) from error
         data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None

@@ -11,6 +11,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final, Never
 
+from releasekit.causes.failures import CannotApprove, ResultsUnfit
 from releasekit.ecosystems.approval import Contents, Waiting
 from releasekit.ecosystems.maven import layout, metadata, versions
 from releasekit.ecosystems.maven.access import ANSWERS, Reader
@@ -71,7 +72,7 @@ class PortalApproval:
         package = _checked(recorded.package)
         identifier = recorded.staged.id if recorded.staged is not None else ""
         if not is_id(identifier):
-            raise Rejected(
+            raise ResultsUnfit(
                 f"{package}: {identifier[:60]!r} is not the id of a deployment",
                 hint="Take results.json as the run that staged the release has written it.",
             )
@@ -82,7 +83,7 @@ class PortalApproval:
             raise self._failed(identifier, status)
         held = status.components
         if held and (package.id.name, package.version) not in held:
-            raise Rejected(f"{package}: deployment {identifier} holds {_listed(held)} instead")
+            raise CannotApprove(f"{package}: deployment {identifier} holds {_listed(held)} instead")
         return Waiting(id=identifier, name=package.id.name, version=package.version)
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
@@ -154,7 +155,7 @@ class PortalApproval:
             return
         unseen = status.components - self._same.get(waiting.id, set())
         if unseen:
-            raise Rejected(
+            raise CannotApprove(
                 f"deployment {waiting.id} also holds {_listed(unseen)}, which is not what was "
                 "staged: nothing of it was published",
                 hint=f"Drop it on {self._deployments.page}, or with `releasekit reject`, and "
@@ -167,7 +168,7 @@ class PortalApproval:
         if status is None:
             return
         if status.state in {"PUBLISHING", "PUBLISHED"}:
-            raise Rejected(
+            raise CannotApprove(
                 f"deployment {waiting.id} is {status.state.lower()}: it cannot be taken back",
                 hint="What is on Maven Central stays there. Publish a version without the fault.",
             )
@@ -182,14 +183,14 @@ class PortalApproval:
     async def _known(self, waiting: Waiting) -> Status:
         status = await self._deployments.status(waiting.id)
         if status is None:
-            raise Rejected(f"deployment {waiting.id} is not there any more: it was dropped")
+            raise CannotApprove(f"deployment {waiting.id} is not there any more: it was dropped")
         if status.state == "FAILED":
             raise self._failed(waiting.id, status)
         self._require_checked(waiting, status)
         return status
 
     def _failed(self, identifier: str, status: Status) -> Rejected:
-        return Rejected(
+        return CannotApprove(
             f"deployment {identifier} has failed: {status.words or 'the portal gives no reason'}",
             hint=f"Nothing can come of it. {self._deployments.page} tells more.",
         )
@@ -213,7 +214,7 @@ class PortalApproval:
 def _checked(package: Package) -> Package:
     """What goes into addresses; raises Rejected for names of which Maven has none."""
     if not _NAME.fullmatch(package.id.name) or not _VERSION.fullmatch(package.version):
-        raise Rejected(
+        raise ResultsUnfit(
             f"{one_line(str(package), 200)}: not a group:artifact and a version of Maven"
         )
     return package

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
+from releasekit.causes.failures import BuildToolMissing, BuiltOtherwise
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata, pin
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged, write_new
@@ -138,7 +139,7 @@ class Builder:
             return str(copy / command)
         found = self.services.processes.which(command)
         if found is None:
-            raise BuildFailed(
+            raise BuildToolMissing(
                 f"{package.id}: {command} is not installed",
                 hint="Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or "
                 'name the wrapper in releasekit.toml: [maven] command = "./mvnw".',
@@ -229,7 +230,7 @@ def _pom_first(package: Package, into: Path, names: Sequence[str]) -> tuple[Arti
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
     """Why a package was not deployed, from the last lines of mvn."""
     if failure is None:
-        return BuildFailed(
+        return BuiltOtherwise(
             f"{package.id}: the build deployed no {layout.pom_name(package)}",
             hint=f"A profile or a plugin may skip its deployment. {log.hint}",
         )
@@ -241,7 +242,8 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
         text = f"was not built: {', '.join(sorted(reasons))} failed before it"
     else:
         text = f"could not be built: {failure}"
-    return BuildFailed(f"{package.id}: {text}", log=failure.log, hint=log.hint)
+    failed = BuildFailed(f"{package.id}: {text}", log=failure.log, hint=log.hint)
+    return failed.known_as(failure.problem)
 
 
 def _reasons(lines: Sequence[str]) -> dict[str, str]:

@@ -12,9 +12,10 @@ from urllib.parse import unquote
 
 import httpx
 
+from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.maven.access import ANSWERS, login_for
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import Rejected, Transient
+from releasekit.errors import Rejected
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 
@@ -78,7 +79,7 @@ class Deployments:
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.content[:1000].decode("utf-8", "replace").strip()
         if not is_id(identifier):
-            raise Transient(f"{what}: {self.url} gave it no usable id", ambiguous=True)
+            raise Garbled(f"{what}: {self.url} gave it no usable id", ambiguous=True)
         return identifier
 
     async def status(self, identifier: str) -> Status | None:
@@ -103,7 +104,7 @@ class Deployments:
                 )
             case _:
                 shown = one_line(str(state), 100)
-                raise Transient(f"{self.url}: deployment {identifier} is in state {shown!r}")
+                raise Garbled(f"{self.url}: deployment {identifier} is in state {shown!r}")
 
     async def publish(self, identifier: str) -> None:
         """Ask for that once; it may be published when it is VALIDATED."""

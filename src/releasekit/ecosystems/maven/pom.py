@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.maven.document import read_document
-from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,7 +86,7 @@ def read_pom(path: Path) -> Pom:
 def parse_pom(root: Element, path: Path) -> Pom:
     """The POM in the XML of a file."""
     if root.tag != "project":
-        raise ConfigError(f"{path}: not a POM: its root is <{root.tag}>, not <project>")
+        raise ManifestError(f"{path}: not a POM: its root is <{root.tag}>, not <project>")
     artifact = root.value("artifactId")
     parent = _parent(root)
     for tag, value in (
@@ -95,7 +95,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
         ("version", root.value("version") or (parent and parent.version)),
     ):
         if not value:
-            raise ConfigError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
+            raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
     skip, inherited = _skip(root)
     return Pom(
         path=path,

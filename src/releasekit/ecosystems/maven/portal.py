@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import growing_pauses, uncancellable
+from releasekit.causes.failures import TooLarge
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.access import ANSWERS, Reader
 from releasekit.ecosystems.maven.deployment_record import Deployment, DeploymentRecord
@@ -194,7 +195,7 @@ def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]])
     """
     size = sum(artifact.size for _, artifact in _files(release))
     if size > MAX_BYTES:
-        raise PackageError(
+        raise TooLarge(
             f"maven: the release has {size} bytes, and a bundle takes {MAX_BYTES}",
             hint="Publish it in parts, with `packages`.",
         )

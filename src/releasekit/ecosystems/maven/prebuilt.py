@@ -8,13 +8,14 @@ from __future__ import annotations
 import zipfile
 from typing import IO, TYPE_CHECKING, Final
 
+from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.maven import layout, versions
 from releasekit.ecosystems.maven.discover import ECOSYSTEM
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.shared.archives import BAD_ZIP
-from releasekit.errors import ConfigError, PackageError
+from releasekit.errors import ConfigError
 from releasekit.model import Dependency, PackageId
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class MavenFiles:
             try:
                 inside = list(_coordinates(file))
             except BAD_ZIP as error:
-                raise PackageError(f"{path}: not a readable archive ({error})") from error
+                raise NotAPackage(f"{path}: not a readable archive ({error})") from error
         # A jar may hold others', so the name decides which of them it is.
         for name, version in inside:
             if path.name.startswith(f"{name.partition(':')[2]}-{version}"):
@@ -69,18 +70,18 @@ class MavenFiles:
         try:
             pom = parse_pom(parse_document(file.read(MAX_BYTES + 1)), path)
         except (ValueError, ConfigError) as error:
-            raise PackageError(f"{path}: it is no POM ({error})") from error
+            raise NotAPackage(f"{path}: it is no POM ({error})") from error
         above = pom.parent
         group, version = pom.group, pom.version
         if above is not None:
             group, version = group or above.group, version or above.version
         if "${" in f"{group}:{pom.artifact}:{version}":
-            raise PackageError(
+            raise NotAPackage(
                 f"{path}: its coordinates are {group}:{pom.artifact}:{version}, with expressions",
                 hint="Take it out of `dist`: one that users can read is made of the sources.",
             )
         if path.name != f"{pom.artifact}-{version}.pom":
-            raise PackageError(
+            raise NotAPackage(
                 f"{path} is {group}:{pom.artifact} {version}, which is published as "
                 f"{pom.artifact}-{version}.pom"
             )
@@ -108,7 +109,7 @@ class MavenFiles:
             where = path.parent.as_posix()
             fitting = [p for p in fitting if where.endswith(str(layout.version_directory(p)))]
         if len(fitting) != 1:
-            raise PackageError(
+            raise NotAPackage(
                 f"{path}: neither its name nor a pom.properties in it says which package of this "
                 "workspace it is of",
                 hint="Name it ARTIFACT-VERSION, as Maven does; where groups share it, put it into "

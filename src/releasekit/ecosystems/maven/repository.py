@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import StrangeAnswer
 from releasekit.ecosystems.maven import PROOF, layout, metadata
 from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.maven.collections import make_collections
@@ -114,7 +115,7 @@ class Repository:
                 metadata.merged_page, listed.page, package, now=datetime.now(UTC)
             )
         except ValueError as error:
-            raise Rejected(
+            raise StrangeAnswer(
                 f"{package}: {self.url}{listed.path} is no metadata of Maven ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
             ) from error

@@ -9,9 +9,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
+from releasekit.causes.failures import BuildToolMissing, SigningFailed
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.shared.artifacts import digested, write_new
-from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.errors import CommandFailed
 from releasekit.host.sandbox import UNCONFINED
 
 if TYPE_CHECKING:
@@ -41,14 +42,14 @@ class Signer:
         ]
         gpg = self._processes.which("gpg")
         if gpg is None:
-            raise BuildFailed(
+            raise BuildToolMissing(
                 f"{package.id}: [maven] sign is set, and gpg is not installed",
                 hint="Install GnuPG (https://gnupg.org), or do without signatures.",
             )
         try:
             made = await gather_all(self._sign(gpg, path) for path in unsigned)
         except CommandFailed as error:
-            raise BuildFailed(
+            raise SigningFailed(
                 f"{package.id}: gpg did not sign: {error.log[-1] if error.log else error}",
                 log=error.log,
                 hint="The key has to be in the keyring of this user (or in GNUPGHOME), and its "

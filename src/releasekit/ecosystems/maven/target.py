@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from releasekit.causes.refusals import RegistrySettings
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven.directory_layout import MavenDirectory
 from releasekit.ecosystems.maven.ecosystem import Maven
@@ -12,7 +13,6 @@ from releasekit.ecosystems.maven.portal import CENTRAL, Portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.staging import PortalStaging
-from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -41,7 +41,7 @@ def target(
             ecosystem, portal, partial(_joined, deployment=portal, staging=staging)
         )
     if options.stage == "always":
-        raise ConfigError(
+        raise RegistrySettings(
             f'releasekit.toml: [maven] stage = "always": {url} shows at once what it accepts',
             hint='Leave it out; or write api = "portal", if that is the address of one.',
         )

@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import ManifestError, MembersError
 from releasekit.ecosystems.maven import settings
 from releasekit.ecosystems.maven.pom import read_pom
-from releasekit.errors import ConfigError
 from releasekit.host.files import inside, is_file
 from releasekit.text.escape import clip
 
@@ -85,7 +85,7 @@ class PomProject:
                 return text
             if len(text) > MAX_VALUE_CHARS:
                 break
-        raise ConfigError(f"{self.pom.path}: {text[:60]!r} never comes to an end")
+        raise ManifestError(f"{self.pom.path}: {text[:60]!r} never comes to an end")
 
     def _value(self, name: str) -> str | None:
         if name in self.overrides:
@@ -137,7 +137,7 @@ def _tops(root: Path, options: Options) -> list[Path]:
         top = root / name / "pom.xml"
         where = f"{options.where()} reactors: {name!r}"
         if not is_file(top):
-            raise ConfigError(f"{where} has no pom.xml", hint="Name the directory that has one.")
+            raise MembersError(f"{where} has no pom.xml", hint="Name the directory that has one.")
         tops.append(inside(root, top, where=where).parent)
     return tops
 
@@ -162,7 +162,7 @@ class _Reactor:
                 listed[path] = self._read(path)
                 pending += self._modules(listed[path])
             if len(listed) > MAX_PROJECTS:
-                raise ConfigError(f"{self._top}: more than {MAX_PROJECTS} modules")
+                raise MembersError(f"{self._top}: more than {MAX_PROJECTS} modules")
         self._by_key = {pom.key: path for path, pom in listed.items()}
         return [self._project(path, 0) for path in listed]
 
@@ -179,12 +179,12 @@ class _Reactor:
             where = f"{pom.path}: module {clip(module, 200)!r}"
             path = pom_at(pom.path.parent / module)
             if path is None:
-                raise ConfigError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
+                raise MembersError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
 
     def _project(self, path: Path, depth: int) -> PomProject:
         if depth > MAX_PARENTS:
-            raise ConfigError(f"{path}: its parents never come to an end")
+            raise ManifestError(f"{path}: its parents never come to an end")
         if path not in self._projects:
             pom = self._read(path)
             project = PomProject(pom=pom, top=self._top, overrides=self._overrides)
@@ -222,13 +222,13 @@ class _Reactor:
         for tag in ("groupId", "artifactId", "version"):
             value = model[tag] = project.resolve(model[tag])
             if len(value) > MAX_COORDINATE_CHARS:
-                raise ConfigError(
+                raise ManifestError(
                     f"{project.pom.path}: its <{tag}> is longer than {MAX_COORDINATE_CHARS} "
                     f"characters: {value[:60]!r}",
                     hint="Write a shorter one: it becomes part of file names.",
                 )
             if not _COORDINATE.fullmatch(value) or ".." in value:
-                raise ConfigError(
+                raise ManifestError(
                     f"{project.pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
                     hint="What the files of the workspace do not define can be set in "
                     'releasekit.toml: [maven] properties = { name = "value" }.'

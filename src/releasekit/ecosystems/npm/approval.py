@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from releasekit import __version__
+from releasekit.causes.failures import Garbled, ResultsUnfit, StrangeAnswer
+from releasekit.causes.refusals import RegistrySettings
 from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
 from releasekit.ecosystems.npm.answers import ANSWERS
@@ -24,14 +26,7 @@ from releasekit.ecosystems.npm.waiting import DECIDED, listed
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
-from releasekit.errors import (
-    CodeWanted,
-    ConfigError,
-    PackageError,
-    Rejected,
-    Transient,
-    UnderReview,
-)
+from releasekit.errors import CodeWanted, PackageError, UnderReview
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.text.json_text import parse_json
@@ -70,7 +65,7 @@ _MAX_PAGE_CHARS: Final = 2_000
 def approval(config: Config, _options: OptionTable, services: Services) -> NpmApproval:
     """Raises ConfigError for a registry that holds nothing back."""
     if isinstance(config.registries.get("npm"), Directory):
-        raise ConfigError("npm-registry: a directory holds nothing back; name a registry")
+        raise RegistrySettings("npm-registry: a directory holds nothing back; name a registry")
     return NpmApproval(config, services)
 
 
@@ -92,7 +87,7 @@ class NpmApproval:
         _require_usual(recorded)
         wanted = recorded.staged.id if recorded.staged else ""
         if wanted and not _ID.fullmatch(wanted):
-            raise Rejected(f"{recorded.package}: {wanted[:80]!r} is no id that npm gives")
+            raise ResultsUnfit(f"{recorded.package}: {wanted[:80]!r} is no id that npm gives")
         if wanted:
             response = await self._ask(self._server.at(f"-/stage/{wanted}"))
             if response.status_code != httpx.codes.NOT_FOUND:
@@ -133,7 +128,7 @@ class NpmApproval:
         what = f"{waiting.name} {waiting.version}"
         if response.is_success:
             if "html" in response.headers.get("Content-Type", ""):
-                raise Transient(f"{what}: {self.url} answers with a page for people")
+                raise Garbled(f"{what}: {self.url} answers with a page for people")
             return
         words = self._server.words(response)
         # Whoever is let look with this token is known: what is missing is the proof that somebody
@@ -182,7 +177,7 @@ class NpmApproval:
         answer = await self._server.document(response, "signing in on the web")
         token = text_in(answer, "token")
         if not token or not token.isascii() or not token.isprintable():
-            raise Rejected("signing in on the web: npm's answer has no code")
+            raise StrangeAnswer("signing in on the web: npm's answer has no code")
         self._adopt(token)
         return token
 
@@ -211,7 +206,7 @@ def _require_usual(recorded: Result) -> None:
     except ValueError:
         usual = None
     if not usual:
-        raise Rejected(
+        raise ResultsUnfit(
             f"{package}: not a name, a version and one tarball of npm's",
             hint="Take results.json as the run that staged the release has written it.",
         )
@@ -233,7 +228,7 @@ def _waiting(item: object) -> Waiting | None:
         return None
     found = text_in(item, "id")
     if not _ID.fullmatch(found):
-        raise Rejected(f"npm shows something that waits, without an id: {found[:80]!r}")
+        raise StrangeAnswer(f"npm shows something that waits, without an id: {found[:80]!r}")
     return Waiting(
         id=found,
         name=text_in(item, "packageName"),

@@ -12,10 +12,10 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.npm.reference import is_range
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import ConfigError
 from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def checked_tag(tag: str, *, where: str) -> str:
     https://docs.npmjs.com/cli/commands/npm-dist-tag#caveats
     """
     if tag and (is_range(tag) or any(not (letter.isalnum() or letter in "-._") for letter in tag)):
-        raise ConfigError(
+        raise ManifestError(
             f"{where} = {tag!r} is no dist-tag", hint='Write a word that is no range: "next".'
         )
     return tag

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
+from releasekit.causes.failures import BuiltOtherwise
+from releasekit.causes.refusals import RegistrySettings
 from releasekit.config.choice import will_build
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
-from releasekit.errors import BuildFailed, ConfigError, PlanError
+from releasekit.errors import BuildFailed, PlanError
 from releasekit.model import Action
 from releasekit.report.text import few
 
@@ -159,7 +161,8 @@ class NpmWorkspace:
         except (BuildFailed, PlanError) as error:
             message = f"{package.id}: it could not be packed: {error}"
             if log is None:
-                return BuildFailed(message, log=getattr(error, "log", ()), hint=error.hint)
+                failed = BuildFailed(message, log=getattr(error, "log", ()), hint=error.hint)
+                return failed.known_as(error.problem)
             return log.failure(message, error)
         return (await asyncio.to_thread(digested, into / filename(package), *DIGESTS),)
 
@@ -199,7 +202,7 @@ def filename_of(name: str, version: str) -> str:
 
 def _check(packed: tuple[str, str], package: Package) -> None:
     if packed != (package.id.name, package.version):
-        raise BuildFailed(
+        raise BuiltOtherwise(
             f"its scripts made it {'@'.join(packed)}, but {package.version} was planned"
         )
 
@@ -207,7 +210,7 @@ def _check(packed: tuple[str, str], package: Package) -> None:
 def _refuse_other_registry(package: NpmPackage) -> None:
     registry = package.publish_config.get("registry")
     if isinstance(registry, str) and "registry.npmjs.org" not in registry:
-        raise ConfigError(
+        raise RegistrySettings(
             f"{package.manifest}: publishConfig.registry is {registry!r}, and everything goes to "
             "registry.npmjs.org here",
             hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry is left "

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import NotTrusted
 from releasekit.ecosystems.shared import login
-from releasekit.errors import Denied
 from releasekit.http.client import message_of
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
+    from releasekit.errors import Denied
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
@@ -83,7 +84,7 @@ class PackageExchange(login.Exchange):
         if response.status_code not in {400, 401, 403, 404, 422}:
             return None
         words = message_of(response, redact=self._credentials.redact)
-        return Denied(
+        return NotTrusted(
             f"{self.what}: HTTP {response.status_code} {words}",
             hint=_REGISTER.format(name=self._package.id.name),
         )

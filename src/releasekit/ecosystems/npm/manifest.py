@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
 from releasekit.text.json_text import parse_json
 
@@ -91,7 +91,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
     if name is None or name == "":
         return None
     if not isinstance(name, str) or len(name) > 214 or not _NAME.fullmatch(name):
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
         )
     unpublishable = _unpublishable(document)
@@ -115,11 +115,11 @@ def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]
     for key in FIELDS:
         for name, spec in checked_table(document, key, path=path).items():
             if not isinstance(spec, str):
-                raise ConfigError(
+                raise ManifestError(
                     f"{path}: {key}.{name} is {spec!r}", hint='Write a range like "^1.2.0".'
                 )
             if len(spec) > MAX_SPEC_CHARS:
-                raise ConfigError(
+                raise ManifestError(
                     f"{path}: {key}.{name} is longer than {MAX_SPEC_CHARS} characters"
                 )
             found.append(Declared(key, name, spec))
@@ -145,7 +145,7 @@ def _version(document: Mapping[str, object], path: Path, *, required: bool) -> s
             return str(version)
     if not required:
         return ""
-    raise ConfigError(
+    raise ManifestError(
         f"{path}: version is {version!r}",
         hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
         "metadata (+…).",

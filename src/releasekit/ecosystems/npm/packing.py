@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed
+from releasekit.causes.failures import BuildToolMissing
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
 from releasekit.errors import BuildFailed, CommandFailed
 
@@ -89,7 +90,7 @@ class Packer:
             if self._process is None or self._process.ended:
                 node, npm = (self._processes.which(tool) or "" for tool in ("node", "npm"))
                 if not node or not npm:
-                    raise BuildFailed(
+                    raise BuildToolMissing(
                         f"{'node' if not node else 'npm'} is not on PATH",
                         hint="npm packages are packed by npm's own rules: install Node.js with "
                         "npm, with actions/setup-node for instance.",

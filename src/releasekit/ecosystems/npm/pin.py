@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import NoSuchDependency
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import package_needed, takes_ours
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import PlanError
 from releasekit.host.files import exists
 from releasekit.text.splice import spliced
 
@@ -67,7 +67,7 @@ class Pins:
         if reference.kind == "catalog":
             spec = self.found.catalogs(project).spec(reference)
             if not spec:
-                raise PlanError(
+                raise NoSuchDependency(
                     f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "
                     "has no such entry",
                     hint="Add it to the catalog, or write a range.",
@@ -75,7 +75,7 @@ class Pins:
             reference = Reference.parse(declared.key, spec)
         needed = package_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
-            raise PlanError(
+            raise NoSuchDependency(
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
                 f"workspace is named {reference.name!r}",
                 hint="List it in the workspace, correct the name, or write a range.",
@@ -117,7 +117,7 @@ class Pins:
 
 def _refuse_nowhere(project: NpmPackage, declared: Declared, reference: Reference) -> None:
     if not exists(project.directory / reference.wanted):
-        raise PlanError(
+        raise NoSuchDependency(
             f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
             hint="Correct the path, or write a range.",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import IO, TYPE_CHECKING, Final
 
+from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.npm.discover import ECOSYSTEM
 from releasekit.ecosystems.npm.ecosystem import DIGESTS, filename_of
@@ -13,7 +14,6 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import PackageError
 from releasekit.model import Dependency, DependencyKind, PackageId
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Tarballs:
         document = read_tarball(file, str(path)).manifest
         name, version = str(document.get("name", "")), str(document.get("version", ""))
         if path.name != filename_of(name, version):
-            raise PackageError(
+            raise NotAPackage(
                 f"{path} is npm:{name} {version}, which is published as "
                 f"{filename_of(name, version)}",
                 hint="Name it so, as `npm pack` does.",
@@ -67,7 +67,7 @@ class Tarballs:
             if entry.field == "devDependencies":
                 continue
             if reference.kind in {"workspace", "catalog", "path"}:
-                raise PackageError(
+                raise NotAPackage(
                     f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which nobody can "
                     "install",
                     hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "

@@ -13,8 +13,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.npm import manifest
-from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,13 +44,13 @@ def packed_directory(config: Mapping[str, object], path: Path, tool: Tool) -> st
     if tool != "pnpm":
         return ""
     if "name" in config:
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: publishConfig.name is {config['name']!r}, and a package has one name here",
             hint="Name the package as it is published, or leave it out with `exclude-packages`.",
         )
     given = config.get("directory", "")
     if not isinstance(given, str) or given.startswith("/") or ".." in given.split("/"):
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: publishConfig.directory is {given!r}, which is not inside the package",
             hint='Write a path relative to the package, without "..": "dist".',
         )

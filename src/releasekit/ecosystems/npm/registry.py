@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from releasekit.causes.failures import Garbled, StrangeAnswer
 from releasekit.ecosystems.npm import Inputs, document, submission
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
@@ -101,7 +102,7 @@ class NpmRegistry:
             return None
         digest = document.digest_of(table_in(entry, "dist"))
         if not digest:
-            raise Rejected(
+            raise StrangeAnswer(
                 f"{package}: {self.url} shows it without a digest, so nobody can tell which "
                 "bytes it holds"
             )
@@ -254,7 +255,7 @@ class NpmRegistry:
             try:
                 found = await asyncio.to_thread(parse)
             except ValueError as error:
-                raise Transient(f"{what}: not a packument ({error})") from error
+                raise Garbled(f"{what}: not a packument ({error})") from error
         self._asked[package.id.name] = found
         return found
 

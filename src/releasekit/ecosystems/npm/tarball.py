@@ -9,10 +9,10 @@ import tarfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, opened_archive
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.errors import PackageError
 from releasekit.host import durable
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
                 elif not readme and _README.fullmatch(name):
                     readme, readme_filename = member.read(_MAX_README_BYTES), name
         if text is None:
-            raise PackageError(f"{what}: there is no package.json in it")
+            raise NotAPackage(f"{what}: there is no package.json in it")
         document = manifest.parse_manifest(_decoded(text))
     except (ValueError, RecursionError) as error:
-        raise PackageError(f"{what}: it is no tarball of an npm package ({error})") from error
+        raise NotAPackage(f"{what}: it is no tarball of an npm package ({error})") from error
     normalized = _normalized(document, {name for name in names if "/" not in name})
     return Contained(normalized, _decoded(readme), readme_filename, frozenset(names))
 

@@ -10,9 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import Garbled, VersionGone
 from releasekit.ecosystems.npm.submission import escaped
 from releasekit.ecosystems.shared.documents import known_digest, text_in
-from releasekit.errors import DigestMismatch, Rejected, Transient
+from releasekit.errors import DigestMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -56,7 +57,7 @@ class Waiting:
     def refuse_dropped(self, package: Package, url: str) -> None:
         """Raises Rejected."""
         if self.is_dropped:
-            raise Rejected(
+            raise VersionGone(
                 f"{package}: {url} has this version, and it is {self.status}: "
                 f"{_DROPPED[self.status]}",
                 hint="Bump the version: the registry takes none twice.",
@@ -102,7 +103,7 @@ async def listed(
         document = await server.document(await ask(asked), what)
         items, total = document.get("items"), document.get("total")
         if not isinstance(items, list):
-            raise Transient(f"{what}: not a list of what is staged")
+            raise Garbled(f"{what}: not a list of what is staged")
         for item in items:
             if not isinstance(item, dict) or text_in(item, "status") in DECIDED:
                 continue
@@ -112,7 +113,7 @@ async def listed(
         # Pages may be shorter than asked for.
         if not items or (len(items) < _PER_PAGE and not (type(total) is int and seen < total)):
             return None
-    raise Transient(f"{what} lists more than {_MAX_PAGES} pages")
+    raise Garbled(f"{what} lists more than {_MAX_PAGES} pages")
 
 
 async def _unlisted(server: Server, headers: Mapping[str, str], package: Package) -> Waiting | None:

@@ -11,10 +11,10 @@ import reprlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit.causes.refusals import ManifestError, MembersError
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.globs import Glob
-from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
 from releasekit.state.directory import NAME
 
@@ -113,7 +113,7 @@ def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
         isinstance(pattern, str) and pattern for pattern in patterns
     ):
         # Not in full: with YAML's aliases a small file stands for any amount of text.
-        raise ConfigError(f"{where} is {reprlib.repr(patterns)}", hint="Write a list of globs.")
+        raise ManifestError(f"{where} is {reprlib.repr(patterns)}", hint="Write a list of globs.")
     return tuple(parse_globs(patterns, where=where))
 
 
@@ -128,7 +128,7 @@ def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[s
         if not isinstance(entries, dict) or any(
             isinstance(spec, list | dict) for spec in entries.values()
         ):
-            raise ConfigError(
+            raise ManifestError(
                 f"{path}: catalog {name!r} is {reprlib.repr(entries)}, not a table of ranges"
             )
         found[str(name)] = {str(key): str(spec) for key, spec in entries.items()}
@@ -138,7 +138,9 @@ def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[s
 def _read_yaml(path: Path) -> dict[str, object]:
     document = read_parsed(path, _parse_yaml, complaint="is not valid YAML", max_bytes=_MAX_BYTES)
     if not isinstance(document, dict | None):
-        raise ConfigError(f"{path} is a {type(document).__name__}, not a table of keys and values")
+        raise ManifestError(
+            f"{path} is a {type(document).__name__}, not a table of keys and values"
+        )
     return {str(key): value for key, value in (document or {}).items()}
 
 
@@ -185,6 +187,6 @@ def _without_braces(patterns: Iterable[str], *, where: str) -> list[str]:
         choices = found[1].split(",")
         globs.refuse_too_many(choices, where=where)
         if len(choices) * len(pattern) > _MAX_EXPANDED_CHARS:
-            raise ConfigError(f"{where} holds more than {_MAX_EXPANDED_CHARS} characters of globs")
+            raise MembersError(f"{where} holds more than {_MAX_EXPANDED_CHARS} characters of globs")
         pending += [f"{before}{text}{after}" for text in reversed(choices)]
     return plain

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from packaging.tags import sys_tags
 
+from releasekit.causes.failures import BuiltOtherwise, NotPublishable, RequirementsUnavailable
 from releasekit.ecosystems.pypi.discover import build_closure
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
@@ -143,17 +144,19 @@ class Builder:
                 installed += tuple(map(str, answer["requires"]))
         except BuildFailed as error:
             raise log.failure(f"{what} could not be built: {error}", error) from error
-        raise BuildFailed(f"{what} needs ever more build requirements: {', '.join(installed)}")
+        raise RequirementsUnavailable(
+            f"{what} needs ever more build requirements: {', '.join(installed)}"
+        )
 
 
 def _check(filename: str, kind: str, project: PyProject) -> None:
     release = release_of(filename)
     if release is None or release[2] != kind:
         what = "a wheel" if kind == "bdist_wheel" else "a source distribution"
-        raise BuildFailed(f"pypi:{project.name}: {filename!r} is not the name of {what}")
+        raise NotPublishable(f"pypi:{project.name}: {filename!r} is not the name of {what}")
     name, version, _ = release
     if (name, str(version)) != (project.name, project.version or str(version)):
-        raise BuildFailed(
+        raise BuiltOtherwise(
             f"pypi:{project.name}: the build made {filename}, but {project.name} "
             f"{project.version} was planned",
             hint="A dynamic version has to stay the same from plan to build: commit first, and "
@@ -164,7 +167,7 @@ def _check(filename: str, kind: str, project: PyProject) -> None:
 def _check_made(path: Path, project: PyProject) -> None:
     """A backend names a file, and leaves there what it likes: to open a pipe waits for ever."""
     if not (path.is_file() and not path.is_symlink()):
-        raise BuildFailed(
+        raise BuiltOtherwise(
             f"pypi:{project.name}: the build said that it had made {path.name}, and there is no "
             "such file"
         )

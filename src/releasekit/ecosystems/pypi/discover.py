@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import BuildCycle, ManifestError, MembersError
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.ecosystems.shared import globs
@@ -16,7 +17,6 @@ from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.globs import Glob
 from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
-from releasekit.errors import ConfigError, PlanError
 from releasekit.graph import reachable
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
@@ -57,7 +57,7 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
             continue
         if "project" not in document:
-            raise ConfigError(
+            raise ManifestError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
         if home not in shared:
@@ -171,7 +171,7 @@ def membership(top: Path, patterns: Sequence[str], exclude: Sequence[str]) -> Me
 def _exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
     for pattern in patterns:
         if len(pattern) > globs.MAX_CHARS:
-            raise ConfigError(f"exclude holds a glob of more than {globs.MAX_CHARS} characters")
+            raise MembersError(f"exclude holds a glob of more than {globs.MAX_CHARS} characters")
     # uv matches `exclude` against the whole path, where a `*` also matches a slash.
     # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
     return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]
@@ -186,7 +186,7 @@ def _check_literal(directory: Path, excluded: bool, where: str) -> None:
     if directory.is_dir() and (excluded or (directory / MANIFEST).is_file()):
         return
     what = "has no pyproject.toml" if directory.is_dir() else "is not a directory"
-    raise ConfigError(f"{where} {what}", hint="Remove the entry, or correct the path.")
+    raise MembersError(f"{where} {what}", hint="Remove the entry, or correct the path.")
 
 
 def check_build_order(by_name: Mapping[str, PyProject]) -> None:
@@ -203,7 +203,7 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         order.prepare()
     except CycleError as error:
         cycle = " -> ".join(error.args[1])
-        raise PlanError(
+        raise BuildCycle(
             f"build-system.requires form a cycle: {cycle}",
             hint="Build one of them with a backend of its own source tree (backend-path).",
         ) from error

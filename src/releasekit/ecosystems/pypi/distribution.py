@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from packaging.metadata import RawMetadata, parse_email
 from packaging.version import InvalidVersion, Version
 
+from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared.archives import (
     BAD_ZIP,
@@ -18,11 +19,11 @@ from releasekit.ecosystems.shared.archives import (
     BadArchive,
     opened_archive,
 )
-from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from releasekit.errors import PackageError
     from releasekit.host.contents import Contents
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
@@ -50,14 +51,14 @@ def form_of(contents: Contents) -> Form:
     filename = contents.artifact.filename
     release = release_of(filename)
     if release is None:
-        raise PackageError(f"{filename}: neither a wheel nor a source distribution (.tar.gz)")
+        raise NotAPackage(f"{filename}: neither a wheel nor a source distribution (.tar.gz)")
     filetype = release[2]
     blake2 = contents.digest("blake2_256")
     with contents.raw() as file:
         text = metadata_of(file, filename)
     raw, _ = parse_email(text)
     if not (raw.get("metadata_version") and raw.get("name") and raw.get("version")):
-        raise PackageError(f"{filename}: its metadata has no Metadata-Version, Name or Version")
+        raise NotAPackage(f"{filename}: its metadata has no Metadata-Version, Name or Version")
     return {
         ":action": "file_upload",
         "protocol_version": "1",
@@ -79,7 +80,7 @@ def names_in(file: IO[bytes], filename: str) -> list[str]:
 
 
 def unreadable(filename: str, error: Exception) -> PackageError:
-    return PackageError(f"{filename}: not a readable archive ({error})")
+    return NotAPackage(f"{filename}: not a readable archive ({error})")
 
 
 def metadata_of(file: IO[bytes], filename: str) -> bytes:
@@ -92,9 +93,9 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
     except _UNREADABLE as error:
         raise unreadable(filename, error) from error
     if text is None:
-        raise PackageError(f"{filename}: an archive without core metadata")
+        raise NotAPackage(f"{filename}: an archive without core metadata")
     if len(text) > MAX_METADATA_BYTES:
-        raise PackageError(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
+        raise NotAPackage(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
     return text
 
 

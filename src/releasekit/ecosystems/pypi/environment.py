@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.aio import Resource
+from releasekit.causes.failures import RequirementsUnavailable
 from releasekit.ecosystems.pypi import worker
 from releasekit.ecosystems.pypi.pips import python_with_pip
 from releasekit.ecosystems.shared.jsonlines import conversation
@@ -114,7 +115,7 @@ def _normalised(text: str) -> str:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        raise BuildFailed(f"the build backend asks for {text!r}: {error}") from error
+        raise RequirementsUnavailable(f"the build backend asks for {text!r}: {error}") from error
     if requirement.marker is not None and not requirement.marker.evaluate():
         return ""
     requirement.marker = None
@@ -145,7 +146,7 @@ class Environments(Resource):
         key = wanted.key()
         async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
             if known := self._broken.get(key):
-                raise BuildFailed(str(known), log=known.log, hint=known.hint)
+                raise RequirementsUnavailable(str(known), log=known.log, hint=known.hint)
             directory = self._scratch / f"environment-{key}"
             if key not in self._workers:
                 try:
@@ -194,7 +195,7 @@ class Environments(Resource):
 
 
 def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:
-    return BuildFailed(
+    return RequirementsUnavailable(
         f"the build requirements {', '.join(wanted.lines())} cannot be installed: {error}",
         log=error.log,
         hint="Check their names and versions, and that the index can be reached.",

@@ -9,6 +9,7 @@ import binascii
 import time
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import Garbled, NotTrusted
 from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
@@ -80,14 +81,14 @@ class IndexExchange(login.Exchange):
             self._http, self._http.build_request("GET", self._at("/_/oidc/audience"))
         )
         if response.status_code in {403, 404}:
-            raise Denied(
+            raise NotTrusted(
                 f"{self._url.host} offers no trusted publishing",
                 hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`).",
             )
         check(response, self.what, redact=self._credentials.redact)
         audience = text_of(response, "audience")
         if audience is None:
-            raise Transient(f"{self.what}: no audience")
+            raise Garbled(f"{self.what}: no audience")
         return audience
 
     def request(self, token: Secret) -> httpx.Request:
@@ -120,8 +121,8 @@ class IndexExchange(login.Exchange):
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:
             claims = _claims(token)
-            return Denied(f"{what} [{_named(claims)}]", hint=self._advice(claims))
-        return Denied(what, hint="https://docs.pypi.org/trusted-publishers/troubleshooting/")
+            return NotTrusted(f"{what} [{_named(claims)}]", hint=self._advice(claims))
+        return NotTrusted(what, hint="https://docs.pypi.org/trusted-publishers/troubleshooting/")
 
     def _advice(self, claims: Mapping[str, str]) -> str:
         caller = _workflow(claims.get("workflow_ref", ""))

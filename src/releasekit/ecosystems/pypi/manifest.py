@@ -11,8 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.shared.documents import checked_table
-from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
 from releasekit.text.bounds import parse_toml
@@ -104,7 +104,7 @@ def read_pyproject(path: Path) -> dict[str, object]:
 def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -> tuple[str, ...]:
     value = parent.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{path}: {where} is {value!r}", hint="Write a list of strings.")
+        raise ManifestError(f"{path}: {where} is {value!r}", hint="Write a list of strings.")
     return tuple(value)
 
 
@@ -162,9 +162,9 @@ def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
     given = checked_table(document, "build-system", path=path)
     backend = given.get("build-backend", LEGACY_BACKEND)
     if not isinstance(backend, str) or not backend:
-        raise ConfigError(f"{path}: build-system.build-backend is {backend!r}, not a string")
+        raise ManifestError(f"{path}: build-system.build-backend is {backend!r}, not a string")
     if "requires" not in given:
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: build-system.requires is missing", hint="Name the build backend's package."
         )
     requires = strings(given, "requires", path=path, where="build-system.requires")
@@ -187,23 +187,23 @@ def is_requirement(text: str) -> bool:
 
 def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
     if len(text) > MAX_REQUIREMENT_CHARS:
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: {where} holds one of more than {MAX_REQUIREMENT_CHARS} characters"
         )
     try:
         return Requirement(text)
     except RecursionError as error:
-        raise ConfigError(f"{path}: {where} holds {text!r}: it is nested too deeply") from error
+        raise ManifestError(f"{path}: {where} holds {text!r}: it is nested too deeply") from error
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{path}: {where} holds {text!r}: {reason}") from error
+        raise ManifestError(f"{path}: {where} holds {text!r}: {reason}") from error
 
 
 def canonical_version(text: str, *, path: Path) -> str:
     try:
         return str(Version(text if len(text) <= MAX_NAME_CHARS else ""))
     except InvalidVersion as error:
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: project.version is {text!r}",
             hint='Write a version as PEP 440 has it: version = "1.2.3".',
         ) from error
@@ -212,11 +212,11 @@ def canonical_version(text: str, *, path: Path) -> str:
 def _name(metadata: Mapping[str, object], path: Path) -> str:
     name = metadata.get("name")
     if not isinstance(name, str):
-        raise ConfigError(f"{path}: project.name is missing", hint='Write name = "…".')
+        raise ManifestError(f"{path}: project.name is missing", hint='Write name = "…".')
     try:
         return canonicalize_name(name if len(name) <= MAX_NAME_CHARS else "", validate=True)
     except InvalidName as error:
-        raise ConfigError(
+        raise ManifestError(
             f"{path}: project.name is {name!r}",
             hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
         ) from error
@@ -230,7 +230,7 @@ def _version(
         return canonical_version(version, path=path)
     if version is None and ("version" in dynamic or not required):
         return ""
-    raise ConfigError(
+    raise ManifestError(
         f"{path}: project.version is {'missing' if version is None else repr(version)}",
         hint='Write version = "1.2.3", or list it in project.dynamic.',
     )
@@ -264,7 +264,7 @@ def _requirements(
         if not lenient or is_requirement(text)
     )
     if len(requirements) > MAX_REQUIREMENTS:
-        raise ConfigError(f"{path} has more than {MAX_REQUIREMENTS} requirements")
+        raise ManifestError(f"{path} has more than {MAX_REQUIREMENTS} requirements")
     return requirements
 
 

@@ -14,13 +14,14 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.pypi.build import DIGESTS
 from releasekit.ecosystems.pypi.discover import ECOSYSTEM
 from releasekit.ecosystems.pypi.distribution import metadata_of
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared.artifacts import copied
-from releasekit.errors import BuildFailed, PackageError
+from releasekit.errors import BuildFailed
 from releasekit.model import Dependency, DependencyKind, PackageId
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class PythonFiles:
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         release = release_of(path.name)
         if release is None:
-            raise PackageError(f"{path}: this is not the name of a wheel or an sdist")
+            raise NotAPackage(f"{path}: this is not the name of a wheel or an sdist")
         try:
             raw, _ = parse_email(metadata_of(file, str(path)))
             name, version = canonicalize_name(raw.get("name", "")), Version(raw.get("version", ""))
@@ -51,9 +52,9 @@ class PythonFiles:
         except (InvalidVersion, InvalidRequirement) as error:
             # A requirement's says in two more lines where it is wrong.
             reason = str(error).splitlines()[0]
-            raise PackageError(f"{path}: its metadata cannot be used: {reason}") from error
+            raise NotAPackage(f"{path}: its metadata cannot be used: {reason}") from error
         if (name, version) != release[:2]:
-            raise PackageError(
+            raise NotAPackage(
                 f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}"
             )
         return Contained(name=name, version=self._spelled(name, version), dependencies=needs)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
+from releasekit.causes.failures import Garbled
+from releasekit.causes.refusals import NeverTaken
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_side
 from releasekit.ecosystems.shared.login import pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
-from releasekit.errors import PlanError, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
@@ -109,7 +110,7 @@ class PackageIndex:
         for planned in packages:
             package = planned.package
             if planned.action is not Action.KEEP and "+" in package.version:
-                raise PlanError(
+                raise NeverTaken(
                     f"{package.manifest}: {package.id.name} {package.version} has a local version, "
                     f"{package.version.partition('+')[2]!r}, which {self.url} never takes",
                     hint="Release from a tagged commit without changes, or have the tool that "
@@ -138,7 +139,7 @@ class PackageIndex:
                 _published, response, package, url=self._project_url(package)
             )
         except ValueError as error:
-            raise Transient(f"{what}: not a page of a simple index ({error})") from error
+            raise Garbled(f"{what}: not a page of a simple index ({error})") from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         token = await self._login.get(package)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
+from releasekit.causes.failures import WrongAddress
 from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http.client import check, is_crowded, message_of, one_line
 from releasekit.text.json_text import parse_json
@@ -48,7 +49,7 @@ class Answers:
             return False
         if response.has_redirect_location:
             target = one_line(redact(response.headers["Location"]))
-            raise Rejected(
+            raise WrongAddress(
                 f"{what}: redirected to {target}; an upload follows no redirect",
                 hint=self.moved and f"Give the address it leads to as {self.moved}.",
             )
@@ -145,4 +146,4 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
         hint=transient[0].hint,
     )
     one.limited = any(error.limited for error in transient)
-    return one
+    return one.known_as(transient[0].problem)

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.errors import BuildFailed, ConfigError, PackageError
+from releasekit.causes.failures import InputChanged, NoPlaceToBuild
+from releasekit.causes.refusals import PathError
+from releasekit.errors import BuildFailed, PackageError
 from releasekit.host import contents, durable
 from releasekit.host.folder import Folder
 from releasekit.model import Artifact
@@ -43,7 +45,7 @@ def _new_directory(where: str | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
     except OSError as error:
         place = f"RUNNER_TEMP: {where}" if where else "TMPDIR"
-        raise ConfigError(
+        raise PathError(
             f"{place}: no directory can be made there: {error.strerror}",
             hint="Name a directory in which files can be written.",
         ) from error
@@ -92,7 +94,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BuildFailed(
+        raise NoPlaceToBuild(
             f"{error.filename}: {error.strerror}",
             hint=KEPT_THERE,
         ) from error
@@ -128,7 +130,7 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
         except BuildFailed:
             raise
         except PackageError as error:
-            raise BuildFailed(
+            raise InputChanged(
                 f"{artifact.path}: it is not what it was when it was planned",
                 hint="Let nothing change the files of `dist` during a run, and run again.",
             ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,7 +42,7 @@ def checked_table(document: Mapping[str, object], *keys: str, path: Path) -> Map
         value = document.get(key, {})
         if not isinstance(value, dict):
             where = ".".join(keys[:depth])
-            raise ConfigError(f"{path}: {where} is {value!r}, not a table of keys and values")
+            raise ManifestError(f"{path}: {where} is {value!r}, not a table of keys and values")
         document = value
     return document
 

@@ -9,7 +9,7 @@ from fnmatch import translate
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import MembersError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -33,12 +33,12 @@ class Glob:
         """Raises ConfigError for one that leads out; `where` is the key it stands in."""
         path = PurePosixPath(pattern)
         if path.is_absolute() or ".." in path.parts:
-            raise ConfigError(
+            raise MembersError(
                 f"{where}: {pattern!r} leaves the workspace",
                 hint="Write a path relative to the workspace's root, without '..'.",
             )
         if len(pattern) > MAX_CHARS or len(path.parts) > MAX_DEPTH:
-            raise ConfigError(
+            raise MembersError(
                 f"{where}: {pattern[:MAX_CHARS]!r} is deeper than {MAX_DEPTH} directories, or "
                 f"longer than {MAX_CHARS} characters"
             )
@@ -80,7 +80,7 @@ class Glob:
 
 def refuse_too_many(patterns: Collection[str], *, where: str) -> None:
     if len(patterns) > MAX_GLOBS:
-        raise ConfigError(f"{where} holds more than {MAX_GLOBS} globs")
+        raise MembersError(f"{where} holds more than {MAX_GLOBS} globs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +98,14 @@ class Search:
         found = []
         for visited, (directory, is_named) in enumerate(self._walk(root, globs)):
             if visited > MAX_VISITED:
-                raise ConfigError(
+                raise MembersError(
                     f"{where} searches more than {MAX_VISITED} directories",
                     hint="Name them more closely; '**' also searches what was installed there.",
                 )
             if is_named and os.path.lexists(directory / self.marker):
                 found.append(directory)
             if len(found) > MAX_MEMBERS:
-                raise ConfigError(f"{where} names more than {MAX_MEMBERS} packages")
+                raise MembersError(f"{where} names more than {MAX_MEMBERS} packages")
         return sorted(found)
 
     def _walk(self, root: Path, globs: Sequence[Glob]) -> Iterator[tuple[Path, bool]]:

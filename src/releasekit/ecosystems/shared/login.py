@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.failures import Garbled
 from releasekit.errors import MissingCredentials, Transient
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
@@ -96,7 +97,7 @@ class Exchange(ABC):
         check(response, self.what, redact=self._credentials.redact)
         minted = text_of(response, "token")
         if minted is None:
-            raise Transient(f"{self.what}: an answer without a token")
+            raise Garbled(f"{self.what}: an answer without a token")
         return Minted(self._credentials.adopt(minted), self.lifetime_s(response))
 
 

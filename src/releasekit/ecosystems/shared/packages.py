@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from releasekit.errors import ConfigError, PlanError
+from releasekit.causes.refusals import ExcludesVersion, SameName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.errors import PlanError
     from releasekit.model import Dependency, Package
 
 
@@ -45,7 +46,7 @@ def unique_by_name(
             twins.append(first)
             packages[package.name] = package
         else:
-            raise ConfigError(
+            raise SameName(
                 f"{package.manifest} and {first.manifest} are both named {package.name!r}",
                 hint=f"Rename one of them, or {cure}.",
             )
@@ -93,7 +94,7 @@ def conflict(owner: str, requirement: str, name: str, version: str) -> PlanError
     """Of `owner`, ECOSYSTEM:NAME, which can only be built with the `name` of the workspace, and
     requires another version.
     """
-    return PlanError(
+    return ExcludesVersion(
         f"{owner} requires {requirement}, but the workspace has {name} {version}",
         hint=f"Widen the requirement so that it holds {version}, or leave the package out: "
         f"`exclude-packages: {owner}`.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.errors import ConfigError
+from releasekit.causes.refusals import MembersError
 from releasekit.host.files import inside, is_file
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def named_roots(
     for name in names:
         directory = inside(root, root / name, where=f"{where}: {name!r}")
         if not any(is_file(directory / manifest) for manifest in manifests):
-            raise ConfigError(
+            raise MembersError(
                 f"{where}: {name!r} has no {' or '.join(manifests)}",
                 hint="Remove the entry, or correct the path.",
             )

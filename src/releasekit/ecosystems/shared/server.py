@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
+from releasekit.causes.failures import Garbled
 from releasekit.errors import Rejected, Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
@@ -110,9 +111,9 @@ class Server:
         try:
             found = await asyncio.to_thread(parse_json, response.content, max_bytes=MAX_ENTRY_BYTES)
         except ValueError as error:
-            raise Transient(f"{what}: not JSON ({error})") from error
+            raise Garbled(f"{what}: not JSON ({error})") from error
         if not isinstance(found, dict):
-            raise Transient(f"{what}: not a JSON object")
+            raise Garbled(f"{what}: not a JSON object")
         return found
 
 

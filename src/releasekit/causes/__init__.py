@@ -1,0 +1,1 @@
+"""Finer classes of error, one for each cause that users look up."""
