@@ -14,7 +14,8 @@ from rich.console import Console
 
 from releasekit.model import Event, Outcome, PackageId, Phase
 from releasekit.report.live import LiveProgress
-from releasekit.report.progress import LogProgress, choose_progress
+from releasekit.report.log import LogProgress
+from releasekit.report.progress import choose_progress
 from sample_runs import hostile_text, mixed_plan, outcomes, partial_report, plan, report, result
 
 if TYPE_CHECKING:
