@@ -252,7 +252,7 @@ class _Run:
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
     ) -> int:
-        self.book.began_s, started_at = asyncio.get_running_loop().time(), _now()
+        began, started_at = asyncio.get_running_loop().time(), _now()
         environment = self.session.credentials.environment
         redacted = self.session.redacted
         progress = choose_progress(
@@ -292,7 +292,7 @@ class _Run:
                 plan_digest=self.plan.digest,
                 commit=self.plan.commit,
                 started_at=started_at,
-                duration_s=asyncio.get_running_loop().time() - self.book.began_s,
+                duration_s=asyncio.get_running_loop().time() - began,
                 dry_run=self.config.dry_run,
                 builds=self.sandbox.words,
                 results=self.sandbox.explained(release.results()),

@@ -37,9 +37,10 @@ NEVER_SENT: Final = (
 # Whoever pauses before another attempt says so when it begins.
 _TOLD_BEFORE: Final = frozenset({"rate-limit", "retry"})
 # What begins so soon has only waited for its turn in the event loop.
-_NOTICEABLE_S: Final = 0.01
-# Another attempt may follow, as one follows 5xx.
+_NOTICEABLE_S: Final = 0.05
+# Another attempt at a read may follow, as one follows 5xx. Uploads are numbered by the scheduler.
 _PASSING: Final = frozenset({408, 425, 429})
+_READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class Book:
     packages: dict[PackageId, Account] = field(default_factory=dict)
     watch: Watch | None = None
     began_s: float = 0.0
-    # How often in a row a request was without success: of package, method and URL.
+    # How often in a row a read was without success: of package, method and URL.
     failures: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
 
@@ -93,6 +94,14 @@ def counted(watch: Watch | None = None) -> Iterator[Book]:
     finally:
         _account.reset(payer)
         _book.reset(before)
+
+
+def restarted() -> float:
+    """From now on, whoever watches is told times since now, which is returned."""
+    now_s = asyncio.get_running_loop().time()
+    if (book := _book.get()) is not None:
+        book.began_s = now_s
+    return now_s
 
 
 @contextlib.contextmanager
@@ -226,7 +235,10 @@ class _Seen:
 
     def until_closed(self, response: httpx.Response) -> httpx.Response:
         """`response`, which tells of itself when it is closed."""
-        if self._book is not None:
+        if response.is_closed:  # there is nothing more to come
+            self.received_bytes = len(response.content)
+            self.ended(response.status_code)
+        elif self._book is not None:
             body = cast("httpx.AsyncByteStream", response.stream)
             response.stream = _SeenStream(body, self, response.status_code)
         return response
@@ -238,7 +250,8 @@ class _Seen:
         request = self._request
         key = (self._about, request.method, str(request.url))
         attempt = book.failures.pop(key, 0) + 1
-        if trouble or status in _PASSING or status >= 500:
+        failed = trouble or status in _PASSING or status >= 500
+        if failed and request.method in _READS:
             book.failures[key] = attempt
         now_s = asyncio.get_running_loop().time()
         book.watch(

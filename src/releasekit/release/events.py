@@ -7,7 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from releasekit.errors import LeftAlone
-from releasekit.http.traffic import Pause, billed_to, pauses_in
+from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
 from releasekit.model import Event, Node, Span
 from releasekit.release.timesheet import Moment
 from releasekit.release.waits import Waits
@@ -35,7 +35,7 @@ class Events:
         self._journal = journal
         self._watch = watch
         self._ended: set[PackageId] = set()
-        self._began = asyncio.get_running_loop().time()
+        self._began = restarted()
         self.moments: list[Moment] = []
         self.waits = Waits()
         self._why: dict[Node, str] = {}

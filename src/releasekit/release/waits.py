@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from releasekit.scheduler import Task
 
 # What begins so soon has waited for no slot, only for its turn in the event loop.
-_AT_ONCE_S: Final = 0.01
+_AT_ONCE_S: Final = 0.05
 
 
 class Waits:

@@ -92,6 +92,7 @@ class LogProgress:
         self._busy: dict[PackageId, float] = {}
         self._failed: set[PackageId] = set()
         self._at_work: dict[PackageId, _Work] = {}
+        self._last = ""
         self._silence = _Silence(self._still_at_work)
 
     def begin(self, plan: Plan) -> None:
@@ -118,6 +119,7 @@ class LogProgress:
 
     def end(self, report: Report) -> None:
         self.close()
+        self._leave_a_line()
         self._show_logs(report)
         self._print(results_table(report))
 
@@ -163,7 +165,7 @@ class LogProgress:
             return
         missing = sorted(self._needs.get(event.package, frozenset()) - self._there)
         if missing:
-            self._say(event, "waits", f"for {few([str(each) for each in missing])}")
+            self._say(event, f"waits for {log_line(few([str(each) for each in missing]))}")
 
     def _retrying(self, event: Event) -> None:
         pause = f"again in {seconds(event.delay_s)}"
@@ -193,7 +195,7 @@ class LogProgress:
         self._say(event, f"{outcome}{took}{tries}", why, mark=_MARKS[outcome])
 
     def _show_logs(self, report: Report) -> None:
-        """In the open, as a runner shows folded sections folded; each log once, though several
+        """In the open, since a runner shows of a group its title; each log once, though several
         packages may have failed in one build.
         """
         logs: dict[tuple[str, ...], list[str]] = {}
@@ -223,17 +225,24 @@ class LogProgress:
     def _say(self, event: Event, what: str, why: str = "", *, mark: str = " ") -> None:
         version = self._versions.get(event.package, "")
         name = log_line(f"{event.package} {version}".rstrip())
+        why = why.removeprefix(f"{event.package}: ")
         reason = f": {log_line(clip(why, _MAX_DETAIL_CHARS))}" if why else ""
         self._print(f"{event.at_s:8.1f} s  {mark} {name}  {what}{reason}")
         self._silence.broken()
 
+    def _leave_a_line(self) -> None:
+        if self._last:
+            self._print("")
+
     def _print(self, text: str) -> None:
+        self._last = text
         print(text, file=self._stream, flush=True)
 
     @contextmanager
     def _titled(self, title: str) -> Iterator[None]:
         self._print(title)
         yield
+        self._leave_a_line()
 
 
 class _Silence:
@@ -271,7 +280,10 @@ class _Silence:
             self._since = now
             if self._tell(now - self._began):
                 self._patience_s = min(2 * self._patience_s, _LONGEST_SILENCE_S)
-        self._timer = self._loop.call_at(self._since + self._patience_s, self._due)
+        # Whoever speaks meanwhile makes the next silence a short one.
+        self._timer = self._loop.call_at(
+            min(self._since + self._patience_s, now + SILENCE_S), self._due
+        )
 
 
 def _number(event: Event) -> str:
