@@ -34,6 +34,7 @@ REPORT = (
         "results",
         "joined",
         "live",
+        "silence",
         "log",
         "progress",
         "traffic_line",
