@@ -18,7 +18,7 @@ from releasekit.report.markdown import (
 )
 from releasekit.report.mermaid import drawable, flowchart
 from releasekit.report.spent_words import spent_line, spent_section
-from releasekit.report.text import columns, seconds
+from releasekit.report.text import columns, few, seconds
 from releasekit.report.timeline import timeline
 from releasekit.report.verdict import headline, verdict_of
 from releasekit.report.warnings import warning_section, warning_table
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Package, PackageWarning, Report, Result
 
+_FEW: Final = 3
 _ORDER: Final = (
     Outcome.FAILED,
     Outcome.UNKNOWN,
@@ -261,13 +262,23 @@ def _signature(report: Report) -> str:
 
 
 def results_table(report: Report) -> str:
-    """Plain text, for a log."""
+    """Plain text, for a log. Of packages that were there already there may be a thousand: more than
+    a few are one line.
+    """
+    kept = [str(result.package.id) for result in report.results if _needs_no_row(result)]
     rows = [
         (str(result.package.id), result.package.version, result.outcome.value, result.reason)
         for result in failures_last(report)
+        if len(kept) <= _FEW or not _needs_no_row(result)
     ]
-    lines = [*columns([("package", "version", "outcome", "why"), *rows]), ""] if rows else []
-    return "\n".join([*lines, *remarks(report), headline(report)])
+    lines = columns([("package", "version", "outcome", "why"), *rows]) if rows else []
+    if len(kept) > _FEW:
+        lines.append(log_line(f"already published ({len(kept)}): {few(kept, _FEW)}"))
+    return "\n".join([*lines, *([""] if lines else []), *remarks(report), headline(report)])
+
+
+def _needs_no_row(result: Result) -> bool:
+    return result.outcome is Outcome.ALREADY_PUBLISHED and not result.hint
 
 
 def remarks(report: Report) -> list[str]:
