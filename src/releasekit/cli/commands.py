@@ -36,7 +36,7 @@ from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
 from releasekit.report.text import few
-from releasekit.scheduler.controls import listening
+from releasekit.scheduler.controls import keys_are_read, listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
@@ -258,6 +258,7 @@ class _Run:
             self.session.out,
             environment,
             group=self.session.actions.group if on_actions(environment) else None,
+            keys=keys_are_read(),
         )
         release = ReleaseRun(
             self.plan,
@@ -267,6 +268,7 @@ class _Run:
             watch=lambda event: progress.on_event(redacted.event(event)),
             sources=sources,
             patience=self.patience,
+            on_course=progress.on_course,
         )
         self.journal.run_started(
             plan_digest=self.plan.digest,
@@ -277,10 +279,9 @@ class _Run:
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)
-        engine = release.scheduler
         try:
             progress.begin(self.plan)
-            with listening(pause=engine.pause, resume=engine.resume, cancel=interruption.by_key):
+            with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
                 await release.run()
         finally:
             # Even if a bug ends the run, what has happened until then is put on record.

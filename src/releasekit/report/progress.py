@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from releasekit.report import plan_headline, plan_table, results_table
+from releasekit.report.course import course_line
 from releasekit.report.text import seconds
 from releasekit.text.escape import clip, log_line
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
-    from releasekit.model import Event, Plan, Report
+    from releasekit.model import Course, Event, Plan, Report
 
     # Opens a folded section of a log under a title, and closes it.
     Group: TypeAlias = Callable[[str], AbstractContextManager[None]]
@@ -31,6 +32,8 @@ class Progress(Protocol):
 
     def on_event(self, event: Event) -> None: ...
 
+    def on_course(self, course: Course) -> None: ...
+
     def end(self, report: Report) -> None: ...
 
     def close(self) -> None:
@@ -39,18 +42,23 @@ class Progress(Protocol):
 
 
 def choose_progress(
-    stream: TextIO, environment: Mapping[str, str], *, group: Group | None = None
+    stream: TextIO,
+    environment: Mapping[str, str],
+    *,
+    group: Group | None = None,
+    keys: bool = False,
 ) -> Progress:
     """The live table on a terminal that can move its cursor and does not belong to a CI job.
 
-    `group` folds sections of the log where the CI system can; without it they get a title.
+    `group` folds sections of the log where the CI system can; without it they get a title. `keys`
+    says whether somebody who presses one is heard.
     """
     if group or environment.get("CI") or environment.get("TERM") == "dumb" or not stream.isatty():
         return LogProgress(stream, group=group)
     # rich takes 60 ms to import, and a CI job never needs it.
     from releasekit.report.live import LiveProgress  # noqa: PLC0415
 
-    return LiveProgress(stream, environment)
+    return LiveProgress(stream, environment, keys=keys)
 
 
 class LogProgress:
@@ -66,6 +74,9 @@ class LogProgress:
 
     def on_event(self, event: Event) -> None:
         self._print(f"{event.at_s:8.1f} s  {log_line(str(event.package))}  {_told(event)}")
+
+    def on_course(self, course: Course) -> None:
+        self._print(f"{course.at_s:8.1f} s  {course_line(course)}")
 
     def end(self, report: Report) -> None:
         for result in report.results:
