@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _MAX_ROWS: Final = 12
 _MAX_CHARS: Final = 1_000
 _NARROW: Final = 60
+_LEAST_TABLE: Final = 80
 _LEAST_BAR: Final = 12
 _MOST_BAR: Final = 40
 # What ends a package before its turn is told once, at the end, with how many others it ends.
@@ -273,7 +274,7 @@ class LiveProgress:
                 return "keys: q again ends it at once"
 
     def _print_results(self, rows: list[Row]) -> None:
-        if self._console.width < _NARROW:
+        if self._console.width < _LEAST_TABLE:
             for row in rows:
                 line = Text(f"{self._glyphs.marks[row.outcome]} ", style=STYLES[row.outcome])
                 line = Text().append(line).append(f"{row.package} {row.version}".rstrip())
