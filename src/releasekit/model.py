@@ -325,6 +325,20 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What becomes of the run as a whole from `at_s` on, in seconds since the run started.
+
+    What is in flight goes on in any case: while "cancelling", to its end, or to `until_s`. `reason`
+    says who or what asked for it.
+    """
+
+    name: Literal["running", "paused", "cancelling"]
+    at_s: float = 0.0
+    reason: str = ""
+    until_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What became of one package. `problem` is why it was not published, as users look it up;
     `log` holds the last lines of a failed build, redacted; `staged` is where it waits for a

@@ -78,7 +78,7 @@ def _others() -> Iterator[Case]:
     for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
         for where in ("releasekit.cli.session:discover", "releasekit.release.phases:Phases.upload"):
             codes = {
-                signal.SIGHUP: {0, 130, -signal.SIGHUP},
+                signal.SIGHUP: {0, 130},
                 signal.SIGUSR1: {0, -signal.SIGUSR1},
                 signal.SIGUSR2: {0, -signal.SIGUSR2},
             }

@@ -179,6 +179,63 @@ def test_without_a_terminal_there_are_no_keys(
         assert controls._terminal() is None
 
 
+def test_keys_are_read_where_somebody_can_press_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch):
+        assert controls.keys_are_read()
+        assert not asyncio.run(asyncio.to_thread(controls.keys_are_read))
+        monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
+        assert not controls.keys_are_read()
+
+
+@pytest.mark.parametrize("call", ["tcgetattr", "tcsetattr"])
+def test_a_terminal_that_has_hung_up_ends_no_run(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise termios.error(5, "Input/output error")
+
+    async def main() -> str:
+        with listen(Calls()):
+            return "done"
+
+    with terminal(monkeypatch):
+        monkeypatch.setattr(termios, call, fail)
+        assert asyncio.run(main()) == "done"
+
+
+def test_what_went_to_the_background_leaves_the_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To read there, or to change its settings, would stop the process."""
+    changed: list[object] = []
+
+    async def main() -> None:
+        with listen(Calls()):
+            monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp() + 1)
+            monkeypatch.setattr(termios, "tcsetattr", lambda *how: changed.append(how))
+
+    with terminal(monkeypatch) as (keyboard, screen):
+        asyncio.run(main())
+        assert changed == []
+        monkeypatch.setattr(controls, "POLL_S", 0.0)
+        stopped = threading.Event()
+        looks: list[float] = []
+
+        def look(*_: object) -> tuple[list[int], list[int], list[int]]:
+            looks.append(0.0)
+            if len(looks) == 2:
+                stopped.set()
+            return [screen], [], []
+
+        os.write(keyboard, b"p\n")
+        monkeypatch.setattr("select.select", look)
+        loop = asyncio.new_event_loop()
+        controls._read_keys(screen, {}, loop, stopped)
+        loop.close()
+        monkeypatch.undo()
+        assert os.read(screen, 2) == b"p\n"
+
+
 def test_without_termios_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch):
         monkeypatch.setattr(controls, "termios", None)

@@ -141,3 +141,50 @@ def test_afterwards_signals_are_what_they_were() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     asyncio.run(command())
+
+
+def test_a_hang_up_is_a_first_signal_however_often_it_is_told() -> None:
+    """R28: the shell and the kernel each tell of it."""
+    release = FakeRelease()
+
+    async def command() -> None:
+        with Interruption() as interruption:
+            interruption.ends(cast("ReleaseRun", release))
+            for _ in range(2):
+                release.heard.clear()
+                os.kill(os.getpid(), signal.SIGHUP)
+                await release.heard.wait()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+    asyncio.run(command())
+    assert release.stops == [("cancelled by SIGHUP", CANCEL_GRACE_S)] * 2
+
+
+def test_a_hang_up_that_is_ignored_stays_so() -> None:
+    """As under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def command() -> None:
+        with Interruption() as interruption:
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0)
+            assert not interruption.happened
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+    asyncio.run(command())
+
+
+def test_before_there_is_a_release_a_second_hang_up_changes_nothing() -> None:
+    """What was cancelled is left in order; a second SIGTERM does not wait for that."""
+    argv = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGHUP)
+        assert process.stdout.readline() == b"cancelled\n"
+        process.send_signal(signal.SIGHUP)
+        process.stderr.close()  # as if it had hung up
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == INTERRUPTED

@@ -14,7 +14,8 @@ from hypothesis import given
 from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, plan, target
 from memory_log import MemoryLog
 from releasekit.errors import Transient
-from releasekit.model import Action, Event, Outcome, PackageId, Phase
+from releasekit.model import Action, Course, Event, Outcome, PackageId, Phase
+from releasekit.problems import Problem
 from releasekit.release.polling import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -138,7 +139,8 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
         "fake:held  1.0      blocked            needs fake:bad, which is failed",
         "fake:bad   1.0      failed             bad does not build",
         "",
-        "fake:held: Fix what it needs, then run the same command again.",
+        f"fake:bad: {Problem.BUILD_FAILED.url}",
+        f"fake:held: Fix what it needs, then run the same command again. {Problem.BLOCKED.url}",
         "",
         "2 of 5 packages published, 1 already there, 1 failed, 1 blocked",
     ]
@@ -383,3 +385,32 @@ def test_nothing_in_the_log_is_a_command_to_the_runner(verbose: bool, text: str)
         assert not line.lstrip().startswith("::")
         assert "##[" not in line
     assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("course", "line"),
+    [
+        (
+            Course(name="paused", at_s=1.25),
+            "paused: nothing new starts, what is in flight goes on; SIGUSR2 resumes it",
+        ),
+        (Course(name="running", at_s=1.25), "resumed"),
+        (
+            Course(name="cancelling", at_s=1.25, reason="cancelled by the key q"),
+            "cancelling, by the key q: nothing new starts, what is in flight is finished",
+        ),
+        (
+            Course(name="cancelling", at_s=1.25, reason="cancelled by SIGINT", until_s=7.25),
+            "cancelling, by SIGINT: builds are interrupted, uploads in flight have 6.0 s",
+        ),
+        (
+            Course(name="cancelling", at_s=1.25, reason="##[error]x failed", until_s=1.25),
+            "cancelling, # #[error]x failed: what is in flight is interrupted",
+        ),
+    ],
+)
+def test_the_log_has_a_line_for_a_pause_and_a_cancellation(course: Course, line: str) -> None:
+    """R10, R35"""
+    stream = StringIO()
+    LogProgress(stream).on_course(course)
+    assert stream.getvalue() == f"     1.2 s    {line}\n"

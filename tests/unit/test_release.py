@@ -22,6 +22,7 @@ from fakes import (
 from releasekit.errors import Denied, LeftAlone, Transient
 from releasekit.model import (
     Action,
+    Course,
     Dependency,
     DependencyKind,
     Event,
@@ -79,6 +80,7 @@ class Line:
     registry: FakeRegistry = field(default_factory=FakeRegistry)
     workspace: FakeWorkspace = field(default_factory=FakeWorkspace)
     events: list[Event] = field(default_factory=list)
+    courses: list[Course] = field(default_factory=list)
     during: Callable[[ReleaseRun], None] = lambda release: None
     polling: Polling = AT_ONCE
 
@@ -111,6 +113,7 @@ class Line:
             watch=self.events.append,
             sources=Sources(made, None),
             polling=self.polling,
+            on_course=self.courses.append,
         )
         self.during(release)
         await release.run()
@@ -756,3 +759,48 @@ def test_changed_sources_of_what_has_arrived_meanwhile_are_no_failure(
     (result,) = line.run(made).values()
     assert result.outcome is (Outcome.ALREADY_PUBLISHED if arrived else Outcome.FAILED)
     assert line.registry.uploads == []
+
+
+def test_a_pause_its_end_and_each_stricter_end_of_the_run_are_told(line: Line) -> None:
+    """R10: once each, and what would make it milder again is not."""
+
+    def turn(name: str) -> None:
+        (release,) = releases
+        release.resume()  # it is not paused
+        release.pause()
+        release.pause()
+        release.resume()
+        release.stop("core failed")
+        release.pause()  # would keep it from ending
+        release.resume()
+        release.stop("cancelled by SIGINT", grace_s=60.0)
+        release.stop("app failed")
+        release.stop("the deadline passed", grace_s=3_600.0)
+        release.stop("cancelled by SIGTERM", grace_s=0.0)
+
+    releases: list[ReleaseRun] = []
+    line.during = releases.append
+    line.registry.on_upload = turn
+    line.outcomes(CORE, APP)
+    assert [(each.name, each.reason) for each in line.courses] == [
+        ("paused", ""),
+        ("running", ""),
+        ("cancelling", "core failed"),
+        ("cancelling", "cancelled by SIGINT"),
+        ("cancelling", "cancelled by SIGTERM"),
+    ]
+    mild, strict, strictest = (each.until_s for each in line.courses[2:])
+    assert mild is None
+    assert strict is not None
+    assert strictest is not None
+    assert strict - line.courses[3].at_s == pytest.approx(60.0)
+    assert strictest == line.courses[4].at_s
+
+
+def test_a_failure_that_ends_the_run_is_told_as_such(line: Line) -> None:
+    """R10"""
+    line.registry.faults["core"] = [Denied("no")]
+    line.outcomes(CORE, LONE, failure_policy="stop", concurrency=1)
+    (course,) = line.courses
+    assert course.name == "cancelling"
+    assert "core failed, and `failure-policy` is `stop`" in course.reason

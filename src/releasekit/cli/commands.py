@@ -38,7 +38,7 @@ from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
 from releasekit.report.text import few
-from releasekit.scheduler.controls import listening
+from releasekit.scheduler.controls import keys_are_read, listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
@@ -262,6 +262,7 @@ class _Run:
             group=self.session.actions.group if on_actions(environment) else None,
             verbose=is_verbose(self.config, environment),
             dry_run=self.config.dry_run,
+            keys=keys_are_read(),
         )
         release = ReleaseRun(
             self.plan,
@@ -271,6 +272,7 @@ class _Run:
             watch=lambda event: progress.on_event(redacted.event(event)),
             sources=sources,
             patience=self.patience,
+            on_course=progress.on_course,
         )
         self.journal.run_started(
             plan_digest=self.plan.digest,
@@ -281,10 +283,9 @@ class _Run:
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)
-        engine = release.scheduler
         try:
             progress.begin(self.plan)
-            with listening(pause=engine.pause, resume=engine.resume, cancel=interruption.by_key):
+            with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
                 await release.run()
         finally:
             # Even if a bug ends the run, what has happened until then is put on record.

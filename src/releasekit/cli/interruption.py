@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and the key q: what ends a run, and how strictly."""
+"""SIGINT, SIGTERM, SIGHUP and the key q: what ends a run, and how strictly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from releasekit.release.release import ReleaseRun
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Windows has no terminal that hangs up.
+HANG_UP = getattr(signal, "SIGHUP", None)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *((HANG_UP,) if HANG_UP else ()))
 GRACES_S = (None, CANCEL_GRACE_S, 0.0)  # each stricter than the one before
 
 
@@ -32,7 +34,13 @@ class Interruption:
         self._task = asyncio.current_task()
         self._release: ReleaseRun | None = None
         self._strictness = -1  # the strictest end that was asked for, if any
-        self._before = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        # A hang-up that is ignored, as under nohup, stays so.
+        self._before = {
+            number: action
+            for number, action in before.items()
+            if number != HANG_UP or action is not signal.SIG_IGN
+        }
 
     @property
     def happened(self) -> bool:
@@ -48,8 +56,12 @@ class Interruption:
         self._interrupt("cancelled by the key q", self._strictness + 1)
 
     def _by_signal(self, number: signal.Signals) -> None:
-        """What is in flight gets a few seconds; the second time, none."""
-        self._interrupt(f"cancelled by {number.name}", max(self._strictness + 1, 1))
+        """What is in flight gets a few seconds; the second time, none.
+
+        When a terminal hangs up, the shell and the kernel each say so: that is one time.
+        """
+        stricter = self._strictness + (number != HANG_UP)
+        self._interrupt(f"cancelled by {number.name}", max(stricter, 1))
 
     def __enter__(self) -> Self:
         self._listen()
@@ -64,13 +76,13 @@ class Interruption:
         loop = asyncio.get_running_loop()
         # Windows has no handlers on the loop; there Ctrl-C cancels the task, as everywhere else.
         with contextlib.suppress(NotImplementedError):
-            for number in SIGNALS:
+            for number in self._before:
                 loop.add_signal_handler(number, self._by_signal, number)
 
     def _listen_no_more(self, instead: Mapping[signal.Signals, Any]) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError):
-            for number in SIGNALS:
+            for number in self._before:
                 loop.remove_signal_handler(number)
                 signal.signal(number, instead[number])
 
@@ -84,7 +96,10 @@ class Interruption:
             # the parser of a long manifest perhaps, which cannot be cancelled.
             self._listen_no_more(dict.fromkeys(SIGNALS, self._leave))
 
-    def _leave(self, *_: object) -> None:
+    def _leave(self, number: int, _: object) -> None:
         """At once: no release is under way."""
-        os.write(2, f"error: {self._leaving}\n".encode())
+        if number == HANG_UP:
+            return
+        with contextlib.suppress(OSError):  # a terminal that has hung up
+            os.write(2, f"error: {self._leaving}\n".encode())
         os._exit(INTERRUPTED)

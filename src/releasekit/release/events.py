@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.errors import LeftAlone
 from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
-from releasekit.model import Event, Node, Span
+from releasekit.model import Course, Event, Node, Span
 from releasekit.release.timesheet import Moment
 from releasekit.release.waits import Waits
 
@@ -25,15 +25,22 @@ class Events:
     """The events of one run, which starts now; times are in seconds since then. It also observes
     the scheduler.
 
-    `moments` is what that has told, `waits` says of each task why it has begun no sooner, and
-    `on_settled` is told of the ends of tasks too. A registry
-    has been `crowded` where it refused an upload beside others; `limits` has the words for what an
-    ecosystem's registry lets through in some time.
+    `on_course` is told what becomes of the run as a whole. `moments` is what the scheduler has
+    told, `waits` says of each task why it has begun no sooner, and `on_settled` is told of the ends
+    of tasks too. A registry has been `crowded` where it refused an upload beside others; `limits`
+    has the words for what an ecosystem's registry lets through in some time.
     """
 
-    def __init__(self, journal: Journal, watch: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        watch: Callable[[Event], None],
+        on_course: Callable[[Course], None] = lambda _: None,
+    ) -> None:
         self._journal = journal
         self._watch = watch
+        self._on_course = on_course
+        self._course = Course(name="running")
         self._ended: set[PackageId] = set()
         self._began = restarted()
         self.moments: list[Moment] = []
@@ -110,6 +117,29 @@ class Events:
                 detail=result.reason,
             )
         )
+
+    def paused(self) -> None:
+        self._take(Course(name="paused", at_s=self.now_s()))
+
+    def resumed(self) -> None:
+        self._take(Course(name="running", at_s=self.now_s()))
+
+    def stopping(self, reason: str, grace_s: float | None) -> None:
+        """Of several, the strictest holds."""
+        before, at_s = self._course, self.now_s()
+        until_s = None if grace_s is None else at_s + grace_s
+        if before.name == "cancelling" and (
+            until_s is None or (before.until_s is not None and before.until_s <= until_s)
+        ):
+            return
+        self._take(Course(name="cancelling", at_s=at_s, reason=reason, until_s=until_s))
+
+    def _take(self, course: Course) -> None:
+        """A run that is being cancelled does not go on."""
+        over = self._course.name == "cancelling"
+        if course.name == "cancelling" or (course.name != self._course.name and not over):
+            self._course = course
+            self._on_course(course)
 
     @contextlib.contextmanager
     def attempt(self, node: Node) -> Iterator[None]:

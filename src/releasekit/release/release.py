@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
     from releasekit.http.traffic import Book
-    from releasekit.model import Plan, Result
+    from releasekit.model import Course, Plan, Result
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
 
@@ -52,8 +52,8 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 class ReleaseRun:
     """One run of one plan, made inside the running event loop.
 
-    `watch` is told of everything that happens, as it happens. `patience` began with the command, if
-    this is not all that it does.
+    `watch` is told of everything that happens, as it happens, and `on_course` of a pause, its end
+    and a cancellation. `patience` began with the command, if this is not all that it does.
     """
 
     def __init__(  # noqa: PLR0913 - all that a release works with, by name
@@ -67,6 +67,7 @@ class ReleaseRun:
         sources: Sources,
         polling: Polling = POLLING,
         patience: Patience | None = None,
+        on_course: Callable[[Course], None] = lambda _: None,
     ) -> None:
         self._plan = plan
         self._targets = targets
@@ -77,13 +78,14 @@ class ReleaseRun:
         self._runs = {
             planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
         }
+        self._kept = {name for name, run in self._runs.items() if run.planned.action is Action.KEEP}
         for package, run in self._runs.items():
             run.stages = self._staging_mode(package) == "always"
         self._edges = {
             package: frozenset(on for on in needs if not self._together(package, on))
             for package, needs in plan.edges().items()
         }
-        self._events = Events(journal, watch)
+        self._events = Events(journal, watch, on_course)
         self._lookups = Lookups(
             targets, polling=polling, patience_s=config.task_timeout_s, events=self._events
         )
@@ -125,10 +127,15 @@ class ReleaseRun:
             observer=self._events,
         )
 
-    @property
-    def scheduler(self) -> Scheduler[Node]:
-        """For pausing and resuming."""
-        return self._scheduler
+    def pause(self) -> None:
+        """Nothing starts until `resume`; a run that is being stopped is not held up by that."""
+        if not self._ending:
+            self._scheduler.pause()
+            self._events.paused()
+
+    def resume(self) -> None:
+        self._scheduler.resume()
+        self._events.resumed()
 
     def stop(self, reason: str, *, grace_s: float | None = None) -> None:
         """Start nothing new: builds in progress are finished, and uploads in progress are finished
@@ -137,6 +144,7 @@ class ReleaseRun:
         May be called again: the stricter call holds.
         """
         self._ending = self._ending or reason
+        self._events.stopping(reason, grace_s)
         self._stopped.set()
         self._foreign.stop()
         lanes = None if grace_s is None else {"upload", "confirm"}
@@ -198,12 +206,8 @@ class ReleaseRun:
         # until the run has ended, an unconfirmed one may still be found.
         if run.unconfirmed:
             return
-        if all(self._runs[on].visible or self._kept(on) for on in self._edges[run.id]):
+        if all(self._runs[on].visible or on in self._kept for on in self._edges[run.id]):
             self._events.ended(result_of(run))
-
-    def _kept(self, package: PackageId) -> bool:
-        run = self._runs.get(package)
-        return run is not None and run.planned.action is Action.KEEP
 
     async def _build(
         self,
@@ -226,7 +230,7 @@ class ReleaseRun:
             hold_back(runs, needs, mode=self._staging_mode(node.package))
         await self._phases.upload(
             runs,
-            companions=self._companions,
+            companions=lambda run: companions(run, self._runs.values(), self._edges),
             may_retry=lambda error: not self._ending and self._scheduler.retries(node, error),
         )
 
@@ -280,7 +284,7 @@ class ReleaseRun:
                 # Nobody gets any of it before it is approved: it waits in no order.
                 needs = {on for on in needs if on.ecosystem != upload.package.ecosystem}
             waits = {
-                self._gate(on, upload.package, sent_by) for on in needs if not self._kept(on)
+                self._gate(on, upload.package, sent_by) for on in needs if on not in self._kept
             } | {built_by[package] for package in packages if package in built_by}
             group = upload.package.ecosystem
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
@@ -374,10 +378,6 @@ class ReleaseRun:
         if Action.AWAIT in {self._runs[one].planned.action, self._runs[other].planned.action}:
             return False
         return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].single_upload
-
-    def _companions(self, run: PackageRun) -> list[PackageRun]:
-        """The packages that go out with it, ahead of their own turn."""
-        return companions(run, self._runs.values(), self._edges)
 
     def _builds(self) -> list[Task[Node]]:
         """One node per batch, after those whose packages it needs to be built, and after what the

@@ -1,4 +1,6 @@
-"""The live table of a run on a terminal: what is running, how far it is, how long it may take."""
+"""What a run shows on a terminal: a line for each package that has ended, and below them what is
+running, how far it is, how long it may take, and which keys are heard.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +8,19 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from releasekit.model import Action, Outcome
+from releasekit.model import Course, Outcome
 from releasekit.report import headline, plan_headline
-from releasekit.report.summary import failures_last, remarks
+from releasekit.report.course import because
+from releasekit.report.glyphs import STYLES, glyphs_for
+from releasekit.report.grouped import rows_of, without_name
+from releasekit.report.region import Region, size_of
+from releasekit.report.summary import remarks
+from releasekit.report.tally import Tally
 from releasekit.report.text import seconds
 from releasekit.text.escape import clip, visible
 
@@ -32,40 +30,51 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from releasekit.model import Event, PackageId, Plan, Report
+    from releasekit.model import Event, Package, PackageId, Plan, Report
+    from releasekit.report.grouped import Row
+    from releasekit.report.region import Size
 
-_STYLES: Final = {
-    Outcome.PUBLISHED: "green",
-    Outcome.ALREADY_PUBLISHED: "dim",
-    Outcome.STAGED: "cyan",
-    Outcome.FAILED: "bold red",
-    Outcome.UNKNOWN: "bold yellow",
-    Outcome.BLOCKED: "yellow",
-    Outcome.REMOVED: "dim",
-    Outcome.WOULD_PUBLISH: "green",
-    Outcome.CANCELLED: "yellow",
-}
 _MAX_ROWS: Final = 12
+_MAX_CHARS: Final = 1_000
+_NARROW: Final = 60
+_LEAST_TABLE: Final = 80
+_LEAST_BAR: Final = 12
+_MOST_BAR: Final = 40
+# What ends a package before its turn is told once, at the end, with how many others it ends.
+_TOLD_AT_THE_END: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED})
+_PLAIN: Final = {
+    Outcome.ALREADY_PUBLISHED: "already there",
+    Outcome.STAGED: "staged, for a person to approve",
+    Outcome.WOULD_PUBLISH: "would be published",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    """`until_s` is when it goes on, where it waits."""
+
     what: str
     since_s: float
+    until_s: float | None = None
 
 
 class LiveProgress:
-    """Redraws eight times a second, from a thread that ends with `end` or `close`.
+    """Redrawn eight times a second, from a thread that ends with `end` or `close`.
 
     That thread reads what the events change, so values are replaced as a whole and never modified.
+    `keys` says whether somebody who presses one is heard. With `every_s` of 0 there is no such
+    thread, and only events draw.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a test or a picture sets, by name
         self,
         stream: TextIO,
         environment: Mapping[str, str],
         *,
+        keys: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        size: Size | None = None,
+        every_s: float = 0.125,
     ) -> None:
         self._console = Console(
             file=stream,
@@ -75,94 +84,208 @@ class LiveProgress:
             no_color=bool(environment.get("NO_COLOR")) or None,
             _environ=environment,
         )
+        self._glyphs = glyphs_for(self._console.encoding)
+        self._keys = keys
         self._clock = clock
+        self._began_s = clock()
         self._running: Mapping[PackageId, _Row] = {}
-        self._counted: frozenset[PackageId] = frozenset()
-        self._bar = Bar(*_columns(self._console.width), get_time=clock)
-        self._task = self._bar.add_task("packages", total=0)
-        self._live = Live(
-            get_renderable=self._drawn,
-            console=self._console,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        self._packages: Mapping[PackageId, Package] = {}
+        self._tally = Tally()
+        self._busy_s: dict[PackageId, float] = {}
+        self._course = Course(name="running")
+        self._turned_s = self._began_s
+        self._paused_s = 0.0
+        size = size or size_of(stream, environment)
+        self._region = Region(self._console, self._drawn, size, every_s=every_s)
 
     def begin(self, plan: Plan) -> None:
-        self._console.print(plan_headline(plan))
-        self._counted = frozenset(
-            planned.package.id for planned in plan.packages if planned.action is not Action.KEEP
-        )
-        self._bar.update(self._task, total=len(self._counted))
-        self._live.start()
+        self._packages = {planned.package.id: planned.package for planned in plan.packages}
+        self._tally.begin(plan)
+        self._began_s = self._turned_s = self._clock()
+        self._region.say(Text(plan_headline(plan)))
+        self._region.start()
 
     def on_event(self, event: Event) -> None:
         others = {name: row for name, row in self._running.items() if name != event.package}
-        if event.state == "started":
-            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-            others[event.package] = _Row(f"{event.phase}{again}", self._clock())
-        elif event.state == "retrying":
-            wait = f"{event.phase}: again in {seconds(event.delay_s)}"
-            others[event.package] = _Row(wait, self._clock())
-            self._say(event, wait)
-        elif event.state == "settled":
-            self._settled(event)
+        now_s = self._clock()
+        busy_s = self._busy_s.get(event.package, 0.0)
+        self._tally.on_event(event)
+        match event.state:
+            case "started":
+                again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+                others[event.package] = _Row(f"{event.phase}{again}", now_s)
+                self._busy_s[event.package] = busy_s - event.at_s
+            case "ended" if event.phase == "approval":  # a person's time
+                self._busy_s[event.package] = 0.0
+            case "ended":
+                self._busy_s[event.package] = busy_s + event.at_s
+            case "retrying":
+                row = _Row(f"{event.phase}: again in", now_s, now_s + event.delay_s)
+                others[event.package] = row
+                self._say(event, f"{row.what} {seconds(event.delay_s)}", style="yellow")
+            case "settled":
+                self._settled(event)
         self._running = others
+        self._region.changed()
+
+    def on_course(self, course: Course) -> None:
+        now_s = self._clock()
+        if self._course.name == "paused":
+            self._paused_s += now_s - self._turned_s
+            if course.name == "running":
+                stood = seconds(now_s - self._turned_s)
+                self._region.say(Text(f"Resumed after a pause of {stood}.", style="bold"))
+        self._course, self._turned_s = course, now_s
+        self._region.changed()
 
     def end(self, report: Report) -> None:
         self.close()
-        if report.results:
-            self._console.print(_results(report))
+        if rows := rows_of(report):
+            self._console.print()
+            self._print_results(rows)
+            self._console.print()
         for line in remarks(report):
             self._console.print(Text(visible(line)))
         self._console.print(Text(headline(report), style="bold"))
 
     def close(self) -> None:
-        self._live.stop()
+        self._region.stop()
 
     def _settled(self, event: Event) -> None:
-        if event.package in self._counted:
-            self._bar.advance(self._task)
-        if event.outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
-            self._say(event, event.outcome)
+        # What was there before needs no line of its own: there may be a thousand of it.
+        if event.outcome and event.outcome not in _TOLD_AT_THE_END and self._is_news(event):
+            self._say_end(event, event.outcome)
 
-    def _say(self, event: Event, what: str) -> None:
-        line = f"{event.package} {what}" + (f": {event.detail}" if event.detail else "")
-        style = _STYLES[event.outcome] if event.outcome else ""
-        self._console.print(Text(visible(clip(line, 1_000)), style=style))
+    def _is_news(self, event: Event) -> bool:
+        kept = event.outcome is Outcome.ALREADY_PUBLISHED
+        return not kept or event.package in self._tally.packages
 
-    def _drawn(self) -> RenderableType:
+    def _say_end(self, event: Event, outcome: Outcome) -> None:
+        busy_s = self._busy_s.get(event.package, 0.0)
+        took = seconds(busy_s) if busy_s > 0 else ""
+        if outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
+            self._say(event, outcome, style=STYLES[outcome], mark=self._glyphs.marks[outcome])
+            return
+        line = self._named(event, STYLES[outcome], self._glyphs.marks[outcome])
+        for word in (_PLAIN.get(outcome, ""), took):
+            line.append(f"  {word}" if word else "", style="dim")
+        self._region.say(line)
+
+    def _named(self, event: Event, style: str, mark: str) -> Text:
+        """A mark, the name and the version."""
+        package = self._packages.get(event.package)
+        version = f" {clip(package.version, 100)}" if package else ""
+        line = Text().append(f"{mark} ", style=style).append(visible(clip(str(event.package), 300)))
+        return line.append(visible(version), style="dim")
+
+    def _say(self, event: Event, what: str, *, style: str, mark: str = "~") -> None:
+        package = self._packages.get(event.package)
+        detail = without_name(event.detail, package) if package else event.detail
+        line = self._named(event, style, mark).append(f"  {what}", style=style)
+        self._region.say(line.append(visible(clip(f": {detail}" if detail else "", _MAX_CHARS))))
+
+    def _drawn(self, width: int, height: int) -> RenderableType:
+        below = [*self._bar(width), *self._state()]
+        if legend := self._legend(height):
+            below.append(Text(legend, style="dim", no_wrap=True, overflow="crop"))
         running = self._running
-        room = max(1, min(_MAX_ROWS, self._console.height - 4))
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=3)
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=2)
-        table.add_column(no_wrap=True, justify="right")
-        for name, row in list(running.items())[:room]:
-            elapsed = seconds(max(0.0, self._clock() - row.since_s))
-            table.add_row(Text(visible(str(name)), style="cyan"), Text(row.what), Text(elapsed))
-        more = [Text(f"and {len(running) - room} more", style="dim")] if len(running) > room else []
-        return Group(table, *more, self._bar)
+        taken = sum(-(-text.cell_len // max(1, width)) for text in below)
+        room = max(1, min(_MAX_ROWS, height - taken - 2))
+        rows = [(str(name), *self._told(row)) for name, row in list(running.items())[:room]]
+        least = max((len(what) + len(since) for _, what, since in rows), default=0)
+        names = max(6, width - least - 6)  # beside the gaps
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for justify in ("left", "left", "right"):
+            table.add_column(no_wrap=True, overflow="crop", justify=justify)
+        for name, what, since in rows:
+            shown = self._fitted(visible(name), names)
+            table.add_row(Text(f"  {shown}", style="cyan"), Text(what), Text(since))
+        more = [Text(f"  and {len(running) - room} more")] if len(running) > room else []
+        return Group(*([table] if running else []), *more, *below)
 
+    def _told(self, row: _Row) -> tuple[str, str]:
+        now_s = self._clock()
+        if row.until_s is None:
+            return row.what, seconds(max(0.0, now_s - row.since_s))
+        left = seconds(max(0.0, row.until_s - now_s))
+        return f"{row.what} {left}", ""
 
-def _columns(width: int) -> list[ProgressColumn]:
-    count = [MofNCompleteColumn(), TextColumn("packages")]
-    if width < 60:
-        return [*count, TimeElapsedColumn()]
-    left = [TextColumn("left"), TimeRemainingColumn()]
-    return [BarColumn(bar_width=None), *count, TimeElapsedColumn(), *left]
+    def _fitted(self, text: str, cells: int) -> str:
+        if cell_len(text) <= cells:
+            return text
+        more = self._glyphs.more
+        return set_cell_size(text, cells - len(more)) + more
 
+    def _bar(self, width: int) -> list[Text]:
+        """How far it is and for how long, in one row where there is room."""
+        elapsed_s = max(0.0, self._clock() - self._began_s)
+        goes_on = self._course.name == "running"
+        times = self._tally.times(elapsed_s, idle_s=self._paused_s, goes_on=goes_on)
+        counts = self._tally.counts()
+        one = f"{counts}, {times}"
+        if width >= _NARROW and cell_len(one) + 1 + _LEAST_BAR <= width:
+            return [self._drawn_bar(width - cell_len(one) - 1).append(f" {one}")]
+        if cell_len(counts) + 1 + _LEAST_BAR <= width:
+            return [self._drawn_bar(width - cell_len(counts) - 1).append(f" {counts}"), Text(times)]
+        return [Text(counts), Text(times)]
 
-def _results(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("package", "version", "outcome", "why"):
-        table.add_column(heading, overflow="fold")
-    for result in failures_last(report):
-        table.add_row(
-            Text(visible(str(result.package.id))),
-            Text(visible(result.package.version)),
-            Text(result.outcome, style=_STYLES[result.outcome]),
-            Text(visible(clip(result.reason, 1_000))),
-        )
-    return table
+    def _drawn_bar(self, cells: int) -> Text:
+        tally, cells = self._tally, min(cells, _MOST_BAR)
+        total = max(1, len(tally.packages))
+        done = cells * len(tally.ended) // total
+        begun = cells * (len(tally.ended) + len(tally.built)) // total - done
+        bar = Text().append(self._glyphs.done * done, style="green")
+        bar.append(self._glyphs.begun * begun, style="cyan")
+        return bar.append(self._glyphs.rest * (cells - done - begun), style="dim")
+
+    def _state(self) -> list[Text]:
+        in_flight = len(self._running)
+        what = f"{in_flight} in flight" if in_flight else "nothing in flight"
+        match self._course.name:
+            case "running":
+                return []
+            case "paused":
+                goes_on = " goes on" if in_flight == 1 else " go on" if in_flight else ""
+                return [Text(f"Paused: {what}{goes_on}, nothing new starts", style="bold yellow")]
+            case "cancelling":
+                why = clip(because(self._course), 100)
+                return [Text(f"Cancelling, {why}: {self._grace(what)}", style="bold yellow")]
+
+    def _grace(self, what: str) -> str:
+        if self._course.until_s is None:
+            return f"finishing what was begun, {what}"
+        left_s = self._turned_s + self._course.until_s - self._course.at_s - self._clock()
+        if left_s > 0:
+            return f"{round(left_s)} s left, {what}"
+        return f"interrupting, {what}"
+
+    def _legend(self, height: int) -> str:
+        """Only where keys are heard, and where there is room."""
+        if not self._keys or height < 6:
+            return ""
+        match self._course.name:
+            case "running":
+                return "keys: p pause, q cancel"
+            case "paused":
+                return "keys: r resume, q cancel"
+            case "cancelling" if self._course.until_s is None:
+                return "keys: q again stops builds, uploads get 6 s"
+            case "cancelling":
+                return "keys: q again ends it at once"
+
+    def _print_results(self, rows: list[Row]) -> None:
+        if self._console.width < _LEAST_TABLE:
+            for row in rows:
+                line = Text(f"{self._glyphs.marks[row.outcome]} ", style=STYLES[row.outcome])
+                line = Text().append(line).append(f"{row.package} {row.version}".rstrip())
+                line.append(f" {row.outcome}", style=STYLES[row.outcome])
+                self._console.print(line.append(f": {row.why}" if row.why else ""))
+            return
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for heading in ("package", "version", "outcome", "why"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            mark = self._glyphs.marks[row.outcome]
+            outcome = Text(f"{mark} {row.outcome}", style=STYLES[row.outcome])
+            table.add_row(Text(row.package), Text(row.version), outcome, Text(row.why))
+        self._console.print(table)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from releasekit.model import Action, Outcome
+from releasekit.report.course import course_line
+from releasekit.report.glyphs import glyphs_for
 from releasekit.report.plans import plan_headline, plan_table
 from releasekit.report.silence import Silence
 from releasekit.report.summary import results_table
@@ -21,22 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
-    from releasekit.model import Event, PackageId, Phase, Plan, Report
+    from releasekit.model import Course, Event, PackageId, Phase, Plan, Report
 
     # Opens a folded section of a log under a title, and closes it.
     Group: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
-_MARKS: Final[Mapping[Outcome, str]] = {
-    Outcome.PUBLISHED: "✓",
-    Outcome.ALREADY_PUBLISHED: "✓",
-    Outcome.WOULD_PUBLISH: "✓",
-    Outcome.STAGED: "…",
-    Outcome.FAILED: "✗",
-    Outcome.UNKNOWN: "?",
-    Outcome.BLOCKED: "-",
-    Outcome.CANCELLED: "-",
-    Outcome.REMOVED: "-",
-}
 # Of these, which come to their end with the run, only the table that follows has a row each.
 _NO_LINE: Final = frozenset(
     {Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED, Outcome.WOULD_PUBLISH}
@@ -88,6 +79,7 @@ class LogProgress:
         dry_run: bool = False,
     ) -> None:
         self._stream = stream
+        self._marks = glyphs_for(stream.encoding or "utf-8").marks
         self._group = group or self._titled
         self._verbose = verbose
         self._dry_run = dry_run
@@ -122,6 +114,10 @@ class LogProgress:
                 self._retrying(event)
             case "settled":
                 self._settled(event)
+
+    def on_course(self, course: Course) -> None:
+        self._print(f"{course.at_s:8.1f} s    {course_line(course)}")
+        self._silence.broken()
 
     def end(self, report: Report) -> None:
         self.close()
@@ -161,7 +157,9 @@ class LogProgress:
             self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
         elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
             self._failed.add(package)
-            self._say(event, f"{phase} failed {took}", event.detail, mark="✗")
+            self._say(
+                event, f"{phase} failed {took}", event.detail, mark=self._marks[Outcome.FAILED]
+            )
         elif phase == "build" and self._dry_run and not event.detail:
             # With or without a result: a dry run tries some builds too early.
             self._say(event, f"build ended {took}")
@@ -198,7 +196,7 @@ class LogProgress:
         took = "" if busy_s is None else f" in {seconds(busy_s)}"
         tries = f", {event.attempt} attempts" if event.attempt > 1 else ""
         why = "" if outcome.done else event.detail
-        self._say(event, f"{outcome}{took}{tries}", why, mark=_MARKS[outcome])
+        self._say(event, f"{outcome}{took}{tries}", why, mark=self._marks[outcome])
 
     def _show_logs(self, report: Report) -> None:
         """In the open, since a runner shows of a group its title; each log once, though several

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TextIO
 
-    from releasekit.model import Event, Plan, Report
+    from releasekit.model import Course, Event, Plan, Report
     from releasekit.report.log import Group
 
 
@@ -21,6 +21,8 @@ class Progress(Protocol):
 
     def on_event(self, event: Event) -> None: ...
 
+    def on_course(self, course: Course) -> None: ...
+
     def end(self, report: Report) -> None: ...
 
     def close(self) -> None:
@@ -28,25 +30,27 @@ class Progress(Protocol):
         ...
 
 
-def choose_progress(
+def choose_progress(  # noqa: PLR0913 - what a run is watched with, by name
     stream: TextIO,
     environment: Mapping[str, str],
     *,
     group: Group | None = None,
     verbose: bool = False,
     dry_run: bool = False,
+    keys: bool = False,
 ) -> Progress:
     """The live table on a terminal that can move its cursor and does not belong to a CI job, unless
     somebody asks for more lines than one screen has.
 
-    `group` folds sections of the log where the CI system can; without it they get a title.
+    `group` folds sections of the log where the CI system can; without it they get a title. `keys`
+    says whether somebody who presses one is heard.
     """
     if group or verbose or not has_screen(stream, environment):
         return LogProgress(stream, group=group, verbose=verbose, dry_run=dry_run)
     # rich takes 60 ms to import, and a CI job never needs it.
     from releasekit.report.live import LiveProgress  # noqa: PLC0415
 
-    return LiveProgress(stream, environment)
+    return LiveProgress(stream, environment, keys=keys)
 
 
 def has_screen(stream: TextIO, environment: Mapping[str, str]) -> bool:

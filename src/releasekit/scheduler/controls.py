@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 POLL_S = 0.5  # how long the key reader may outlive the run
 
 
+def keys_are_read() -> bool:
+    """Whether `listening` would hear a key that is pressed now."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return in_main_thread and _terminal() is not None
+
+
 @contextlib.contextmanager
 def listening(
     *, pause: Callable[[], None], resume: Callable[[], None], cancel: Callable[[], None]
@@ -62,10 +68,13 @@ def _signals(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
 @contextlib.contextmanager
 def _keys(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
     descriptor = _terminal()
-    if descriptor is None:
+    try:
+        saved = termios.tcgetattr(descriptor) if descriptor is not None else None
+    except termios.error:  # it hung up
+        saved = None
+    if descriptor is None or saved is None:
         yield
         return
-    saved = termios.tcgetattr(descriptor)
     stopped = threading.Event()
     reader = threading.Thread(
         target=_read_keys,
@@ -74,12 +83,16 @@ def _keys(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
         daemon=True,
     )
     try:
-        tty.setcbreak(descriptor)  # Ctrl-C stays a signal
+        with contextlib.suppress(termios.error):  # it hung up
+            tty.setcbreak(descriptor)  # Ctrl-C stays a signal
         reader.start()
         yield
     finally:
         stopped.set()
-        termios.tcsetattr(descriptor, termios.TCSANOW, saved)
+        # In the background that would stop the process, and a shell has set its own by then.
+        if _terminal() is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(descriptor, termios.TCSANOW, saved)
 
 
 def _terminal() -> int | None:
@@ -88,10 +101,13 @@ def _terminal() -> int | None:
         return None
     try:
         descriptor = sys.stdin.fileno()
-        in_foreground = os.tcgetpgrp(descriptor) == os.getpgrp()
+        return descriptor if _in_foreground(descriptor) else None
     except (AttributeError, OSError, ValueError):  # no stdin, no descriptor, no terminal
         return None
-    return descriptor if in_foreground else None
+
+
+def _in_foreground(descriptor: int) -> bool:
+    return os.tcgetpgrp(descriptor) == os.getpgrp()
 
 
 def _read_keys(
@@ -104,6 +120,9 @@ def _read_keys(
         try:
             readable, _, _ = select.select([descriptor], [], [], POLL_S)
             if not readable or stopped.is_set():
+                continue
+            if not _in_foreground(descriptor):  # to read there would stop the process
+                stopped.wait(POLL_S)
                 continue
             key = os.read(descriptor, 1).decode("ascii", "replace").lower()
         except (OSError, ValueError):  # standard input was closed, or its terminal hung up

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from releasekit.model import Outcome
+from releasekit.report.grouped import Row, rows_of, without_name
+from sample_runs import package, report, result
+
+
+def test_a_failure_of_two_hundred_fits_one_screen() -> None:
+    blocked = [f"b{number:03}" for number in range(158)]
+    done = [result(f"a{number:02}") for number in range(41)]
+    failed = result("core", Outcome.FAILED, reason="pypi:core 1.0.0: it did not build")
+    rest = [result(name, Outcome.BLOCKED, reason=f"needs {name[0]}") for name in blocked]
+    chain: dict[str, tuple[str, ...]] = {name: (on,) for on, name in pairwise(["core", *blocked])}
+    assert rows_of(report(*done, failed, *rest, edges=chain)) == [
+        Row(
+            "158 packages",
+            "",
+            Outcome.BLOCKED,
+            "wait for pypi:core, which failed: pypi:b000, pypi:b001, pypi:b002 and 155 more",
+        ),
+        Row(
+            "pypi:core",
+            "1.0.0",
+            Outcome.FAILED,
+            "it did not build; 158 packages wait for it",
+        ),
+    ]
+
+
+def test_a_few_have_rows_of_their_own_that_name_what_failed() -> None:
+    """Not what lies in between."""
+    made = report(
+        result("core", Outcome.UNKNOWN, reason="no answer"),
+        result("http", Outcome.BLOCKED, reason="needs pypi:core, which is unknown"),
+        result("app", Outcome.BLOCKED, reason="needs pypi:http, which is blocked by pypi:core"),
+        edges={"http": ("core",), "app": ("http",)},
+    )
+    assert [(row.package, row.why) for row in rows_of(made)] == [
+        ("pypi:http", "needs pypi:core, which is unknown"),
+        ("pypi:app", "needs pypi:core, which is unknown"),
+        ("pypi:core", "no answer; 2 packages wait for it"),
+    ]
+
+
+def test_what_is_done_has_a_row_only_with_something_to_do() -> None:
+    made = report(
+        result("core"),
+        result("kept", Outcome.ALREADY_PUBLISHED),
+        result("plan", Outcome.WOULD_PUBLISH),
+        result("http", reason="published; its script failed", hint="Run it by hand."),
+    )
+    assert [row.package for row in rows_of(made)] == ["pypi:http"]
+
+
+def test_the_same_failure_of_many_is_one_row() -> None:
+    many = [result(f"p{number}", Outcome.FAILED, reason="HTTP 401") for number in range(4)]
+    (row,) = rows_of(report(*many))
+    assert (row.package, row.why) == (
+        "4 packages",
+        "HTTP 401: pypi:p0, pypi:p1, pypi:p2 and 1 more",
+    )
+
+
+def test_what_is_blocked_by_nothing_in_the_plan_says_its_own_reason() -> None:
+    made = report(
+        result("app", Outcome.BLOCKED, reason="needs npm:other, which another job did not publish")
+    )
+    (row,) = rows_of(made)
+    assert row.why == "needs npm:other, which another job did not publish"
+
+
+def test_rows_hold_no_commands_to_the_terminal() -> None:
+    """R35"""
+    (row,) = rows_of(report(result("a\x1b[2J", Outcome.FAILED, reason="\x1b[2J")))
+    assert row.package.isprintable()
+    assert row.why.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("reason", "rest"),
+    [
+        ("pypi:core 1.0.0: no", "no"),
+        ("pypi:core: no", "no"),
+        ("pypi:core needs more", "needs more"),
+        ("pypi:core-http 1.0.0: no", "pypi:core-http 1.0.0: no"),
+        ("pypi:core", "pypi:core"),
+        ("", ""),
+    ],
+)
+def test_a_name_that_stands_beside_is_not_repeated(reason: str, rest: str) -> None:
+    assert without_name(reason, package("core")) == rest
