@@ -25,6 +25,7 @@ REPORT = (
     *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
     *(
         "warnings",
+        "waiting",
         "notices",
         "endings",
         "spent_words",
