@@ -25,6 +25,7 @@ REPORT = (
     *("text", "links", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
     *(
         "warnings",
+        "waiting",
         "notices",
         "endings",
         "spent_words",
