@@ -28,8 +28,9 @@ def title(sign: str, project: str, words: str) -> list[str]:
 
 
 def alert_box(alert: Alert, sentences: Sequence[str]) -> list[str]:
-    """`sentences` are markup, on a line each."""
-    return [f"> [!{alert}]", *(f"> {sentence}" for sentence in sentences), ""]
+    """`sentences` are markup, a paragraph each."""
+    first, *others = sentences
+    return [f"> [!{alert}]", f"> {first}", *(f">\n> {other}" for other in others), ""]
 
 
 def counted(counts: Sequence[tuple[Mark, int]]) -> list[str]:
