@@ -22,15 +22,18 @@ MODULES = {
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
-    *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
+    *("text", "links", "marks", "markdown", "layers", "mermaid", "verdict", "record", "outputs"),
     *(
         "warnings",
         "waiting",
         "notices",
         "endings",
         "spent_words",
-        "summary",
+        "gantt",
+        "remedy",
+        "results_table",
         "plans",
+        "summary",
         "spent_rows",
         "results",
         "joined",
@@ -52,7 +55,7 @@ HOST = (
     *("folder", "durable", "flock", "contents", "files", "outlet"),
     *("spellings", "scrub", "streams", "log_pipe", "launcher", "sandbox", "refusal"),
     *("git_settings", "process"),
-    *("reexec", "command_files", "runner"),
+    *("reexec", "command_files", "runner", "origin"),
 )
 STATE = (
     *(

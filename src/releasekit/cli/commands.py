@@ -121,7 +121,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
     for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
         session.actions.output(name, value)
     if config.summary:
-        session.actions.summary(report.plan_summary(made))
+        session.actions.summary(report.plan_summary(made, session.origin(config)))
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))
@@ -370,6 +370,7 @@ def _directories(config: Config) -> list[Path]:
 def tell(made: Report, config: Config, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
     actions = session.actions
+    made = session.placed(made, config)
     text = report.results_json(made)
     own = config.state_directory / RESULTS
     path = config.results_file or own
@@ -382,7 +383,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
     for name, value in report.outputs(made).items():
         actions.output(name, value)
     if config.summary:
-        actions.summary(report.summary(made, run_url=actions.run_url))
+        actions.summary(report.summary(made))
     if config.annotations:
         for level, notes in report.notices(made):
             actions.annotate(level, notes)

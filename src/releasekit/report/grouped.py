@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.report.summary import failures_last
+from releasekit.report.results_table import failures_last
 from releasekit.report.text import few, packages
 from releasekit.report.waiting import wait_for_it, waiting_for
 from releasekit.text.escape import clip, visible

@@ -19,7 +19,7 @@ from releasekit.report.course import because
 from releasekit.report.glyphs import STYLES, glyphs_for
 from releasekit.report.grouped import rows_of, without_name
 from releasekit.report.region import Region, size_of
-from releasekit.report.summary import remarks
+from releasekit.report.results_table import remarks
 from releasekit.report.tally import Tally
 from releasekit.report.text import seconds
 from releasekit.text.escape import clip, visible

@@ -14,8 +14,8 @@ from releasekit.model import Action, Outcome
 from releasekit.report.course import course_line
 from releasekit.report.glyphs import glyphs_for
 from releasekit.report.plans import plan_headline, plan_table
+from releasekit.report.results_table import results_table
 from releasekit.report.silence import Silence
-from releasekit.report.summary import results_table
 from releasekit.report.text import few, seconds
 from releasekit.text.escape import clip, log_line
 
