@@ -139,8 +139,11 @@ def staged_summary() -> str:
         results=tuple(results),
         edges={**edges, BEHIND: frozenset([named("server")])},
         registries={"npm": held.places[0]},
+        project="acme/monorepo",
+        repository="https://github.com/acme/monorepo",
+        run_url=RUN,
     )
-    return summary(report, run_url=RUN)
+    return summary(report)
 
 
 def _result(number: int, change: Change) -> Result:
