@@ -97,6 +97,9 @@ def release(packages: int, *, well: bool = False) -> Report:
             for name, url in REGISTRIES.items()
             if any(on.ecosystem == name for on in edges)
         },
+        project=PROJECT,
+        repository=REPOSITORY,
+        run_url=RUN_URL,
         spent=spent_by_all(sheet, spent, Limits(lanes=lanes, gate="visible", cpus=_CPUS)),
     )
 
