@@ -5,7 +5,7 @@ inputs of action.yml, the tables of README.md, and what `make demo` looks for.
 changes nothing and ends with status 1 when something would change.
 """
 
-# ruff: noqa: INP001, T201 (a script)
+# ruff: noqa: T201 (a script)
 
 from __future__ import annotations
 

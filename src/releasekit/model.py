@@ -339,12 +339,24 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a run takes place. `project` is what a heading calls what is released, `repository` the
+    page of its sources, and `run_url` that of the workflow run, empty where there is none.
+    """
+
+    project: str = ""
+    repository: str = ""
+    run_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A finished run; `results` holds every planned package once, in publish order.
 
     `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the
     packages that are never published. `registries` maps each ecosystem to the URL its packages go
-    to. What was `spent` is known of runs of this version.
+    to. What was `spent` is known of runs of this version. `project`, `repository` and `run_url` are
+    those of its `Origin`.
     """
 
     run_id: str
@@ -359,3 +371,6 @@ class Report:
     edges: Mapping[PackageId, frozenset[PackageId]] = field(default_factory=dict)
     registries: Mapping[str, str] = field(default_factory=dict)
     spent: RunSpent | None = None
+    project: str = ""
+    repository: str = ""
+    run_url: str = ""

@@ -22,7 +22,7 @@ MODULES = {
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
-    *("text", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
+    *("text", "links", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
     *(
         "warnings",
         "notices",
@@ -43,7 +43,7 @@ HOST = (
     *("folder", "durable", "flock", "contents", "files", "outlet"),
     *("spellings", "scrub", "streams", "log_pipe", "launcher", "sandbox", "refusal"),
     *("git_settings", "process"),
-    *("reexec", "command_files", "runner"),
+    *("reexec", "command_files", "runner", "origin"),
 )
 STATE = (
     *(

@@ -11,7 +11,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from releasekit.errors import ConfigError
-from releasekit.model import Action, Outcome, PackageId, Span
+from releasekit.model import Action, Origin, Outcome, PackageId, Span
 from releasekit.report import join, load_results, results_json, results_table, summary
 from releasekit.report.record import Record
 from sample_runs import (
@@ -267,6 +267,42 @@ def test_what_builds_were_kept_from_is_told_everywhere() -> None:
 
 def test_earlier_versions_did_not_tell_it() -> None:
     document = json.loads(results_json(outcomes(Outcome.PUBLISHED)))
-    del document["builds"], document["registries"], document["packages"][0]["staged"]
+    for key in ("builds", "registries", "project", "repository", "run_url"):
+        del document[key]
+    del document["packages"][0]["staged"]
     loaded = load_results(json.dumps(document))
     assert (loaded.builds, loaded.registries, loaded.results[0].staged) == ("", {}, None)
+    assert (loaded.project, loaded.repository, loaded.run_url) == ("", "", "")
+
+
+PLACE = Origin(
+    project="acme/widgets",
+    repository="https://github.com/acme/widgets",
+    run_url="https://github.com/acme/widgets/actions/runs/17",
+)
+
+
+def placed(run: Report) -> Report:
+    return replace(run, project=PLACE.project, repository=PLACE.repository, run_url=PLACE.run_url)
+
+
+def place(run: Report) -> Origin:
+    return Origin(project=run.project, repository=run.repository, run_url=run.run_url)
+
+
+def test_results_say_where_they_are_from() -> None:
+    text = results_json(placed(outcomes(Outcome.PUBLISHED)))
+    Draft202012Validator(SCHEMA).validate(json.loads(text))
+    assert place(load_results(text)) == PLACE
+
+
+def test_joined_results_are_of_the_place_that_all_share() -> None:
+    first = placed(report(result("core")))
+    assert place(join([first, report(result("http"))])) == PLACE
+    one, other = (
+        replace(first, project="acme/widgets/js"),
+        replace(first, project="acme/widgets/py"),
+    )
+    assert join([one, other]).project == "acme/widgets"
+    apart = join([first, replace(first, project="b", repository="b", run_url="b")])
+    assert place(apart) == Origin()

@@ -263,15 +263,3 @@ def test_what_others_write_after_the_last_look_is_left_to_them(runner: Runner) -
         file.write("theirs=1\n")
     assert runner.actions.restore_files() == []
     assert "theirs=1" in output.read_text()
-
-
-def test_the_page_of_a_run_is_known_where_there_is_one(runner: Runner) -> None:
-    assert runner.actions.run_url == ""
-    names = {
-        "GITHUB_SERVER_URL": "https://github.com",
-        "GITHUB_REPOSITORY": "acme/widgets",
-        "GITHUB_RUN_ID": "17",
-    }
-    actions = Actions({**runner.environment, **names}, runner.log)
-    assert actions.run_url == "https://github.com/acme/widgets/actions/runs/17"
-    assert Actions(names, runner.log).run_url == ""

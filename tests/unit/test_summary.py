@@ -102,14 +102,14 @@ def test_summary_of_a_finished_run_asks_for_nothing(run: Report) -> None:
 
 def test_what_waits_is_reviewed_by_one_command() -> None:
     run = "https://github.com/acme/widgets/actions/runs/17"
-    text = summary(staged_report(), run_url=run)
+    text = summary(replace(staged_report(), run_url=run))
     assert f"```\nreleasekit approve --run {run}\n```" in text
     assert '<a href="https://registry.example/staged/5f0c">review</a>' in text
     waits, _, told = text.partition("| What to do |")
     assert waits.count("http") > 0
     assert "needs pypi:http, which is staged" in told
     assert "releasekit approve results.json" in summary(staged_report())
-    assert "approval" not in summary(partial_report(), run_url=run)
+    assert "approval" not in summary(replace(partial_report(), run_url=run))
 
 
 def test_summary_without_commit_or_edges_is_plain() -> None:

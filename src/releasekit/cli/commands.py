@@ -363,6 +363,7 @@ def _directories(config: Config) -> list[Path]:
 def tell(made: Report, config: Config, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
     actions = session.actions
+    made = session.placed(made, config)
     text = report.results_json(made)
     own = config.state_directory / RESULTS
     path = config.results_file or own
@@ -375,7 +376,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
     for name, value in report.outputs(made).items():
         actions.output(name, value)
     if config.summary:
-        actions.summary(report.summary(made, run_url=actions.run_url))
+        actions.summary(report.summary(made))
     if config.annotations:
         for level, notes in report.notices(made):
             actions.annotate(level, notes)

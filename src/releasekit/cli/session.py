@@ -16,6 +16,7 @@ from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, DeadlinePassed
 from releasekit.host.files import repository_of
+from releasekit.host.origin import origin
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from releasekit.host.runner import Actions
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
-    from releasekit.model import Plan
+    from releasekit.model import Origin, Plan, Report
     from releasekit.state.history import History
     from releasekit.state.seals import Seal
 
@@ -63,6 +64,19 @@ class Session:
     @property
     def redacted(self) -> Redacted:
         return Redacted(self.credentials.redact)
+
+    def origin(self, config: Config) -> Origin:
+        return origin(self.credentials.environment, config.root)
+
+    def placed(self, made: Report, config: Config) -> Report:
+        """`made`, which may be that of other jobs, with where it took place."""
+        here = self.origin(config)
+        return replace(
+            made,
+            project=made.project or here.project,
+            repository=made.repository or here.repository,
+            run_url=made.run_url or here.run_url,
+        )
 
 
 @dataclass(frozen=True, slots=True)

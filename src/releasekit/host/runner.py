@@ -56,16 +56,6 @@ class Actions:
         self._files = CommandFiles({})
         self._restored: list[str] = []
 
-    @property
-    def run_url(self) -> str:
-        """The page of the workflow run; empty where this is none.
-
-        https://docs.github.com/en/actions/reference/workflows-and-actions/variables
-        """
-        names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
-        server, repository, run = (self._environment.get(name, "") for name in names)
-        return f"{server}/{repository}/actions/runs/{run}" if server and repository and run else ""
-
     def watch_files(self) -> None:
         """From now on nobody else is to write to the files that the runner obeys: `restore_files`.
 

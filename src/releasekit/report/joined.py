@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,23 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
         spent=_spent(runs),
+        project=_project(runs),
+        repository=_same(run.repository for run in runs),
+        run_url=_same(run.run_url for run in runs),
     )
+
+
+def _project(runs: Sequence[Report]) -> str:
+    """What the projects of all have in common: the repository, for workspaces of one."""
+    paths = [run.project.split("/") for run in runs if run.project]
+    levels = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return "/".join(parts[0] for parts in levels)
+
+
+def _same(values: Iterable[str]) -> str:
+    """What all say that say something; nothing where they differ."""
+    found = set(values) - {""}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _check_same_release(reports: Sequence[Report]) -> None:

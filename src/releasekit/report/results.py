@@ -48,6 +48,9 @@ def results_json(report: Report) -> str:
         "duration_s": round(report.duration_s, 3),
         "dry_run": report.dry_run,
         "builds": report.builds,
+        "project": report.project,
+        "repository": report.repository,
+        "run_url": report.run_url,
         "registries": dict(sorted(report.registries.items())),
         "result": verdict_of(report),
         "spent": run_row(report.spent),
@@ -118,8 +121,10 @@ def load_results(text: str, where: str = "results.json") -> Report:
         started_at=_moment(record, "started_at"),
         duration_s=record.seconds("duration_s"),
         dry_run=record.flag("dry_run"),
-        # Results of an earlier version do not say it.
-        builds=record.text("builds") if "builds" in record.values else "",
+        builds=_since(record, "builds"),
+        project=_since(record, "project"),
+        repository=_since(record, "repository"),
+        run_url=_since(record, "run_url"),
         registries=record.mapping("registries") if "registries" in record.values else {},
         results=results,
         private=tuple(_package(row, row.text("reason")) for row in record.records("private")),
@@ -129,6 +134,11 @@ def load_results(text: str, where: str = "results.json") -> Report:
         },
         spent=run_spent(record),
     )
+
+
+def _since(record: Record, key: str) -> str:
+    """What results of an earlier version do not say."""
+    return record.text(key) if key in record.values else ""
 
 
 def _moment(record: Record, key: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
 from releasekit.report.endings import hint_lines
+from releasekit.report.links import run_url
 from releasekit.report.markdown import (
     LIMIT_BYTES,
     details,
@@ -73,22 +74,20 @@ _DETAILS: Final = (
 )
 
 
-def summary(report: Report, *, run_url: str = "", limit_bytes: int = LIMIT_BYTES) -> str:
-    """Markdown; it leaves out whole sections rather than exceed the limit. `run_url` is where the
-    workflow run is that this is the summary of.
-    """
-    texts = (_summary(report, detail, run_url) for detail in _DETAILS)
+def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
+    """Markdown; it leaves out whole sections rather than exceed the limit."""
+    texts = (_summary(report, detail) for detail in _DETAILS)
     return first_fitting(texts, limit_bytes)
 
 
-def _summary(report: Report, detail: _Detail, run_url: str) -> str:
+def _summary(report: Report, detail: _Detail) -> str:
     waiting = [result for result in report.results if result.outcome is Outcome.STAGED]
     rest = [result for result in ordered(report) if result.outcome is not Outcome.STAGED]
     # A published package with a hint has left something else undone.
     told = [result for result in rest if not result.outcome.done or result.hint]
     done = [result for result in rest if result.outcome.done and not result.hint]
     lines = [f"## {headline(report)}", "", *_how_to_finish(report)]
-    lines += _waiting_section(waiting, detail, run_url)
+    lines += _waiting_section(waiting, detail, run_url(report))
     lines += _told_section(told, detail)
     lines += _logs(told, detail)
     lines += warning_section(_warned(report), detail.rows)
@@ -132,7 +131,7 @@ def _how_to_finish(report: Report) -> list[str]:
     return [f"{first} Then run it again to finish: {then}.", ""]
 
 
-def _waiting_section(results: Sequence[Result], detail: _Detail, run_url: str) -> list[str]:
+def _waiting_section(results: Sequence[Result], detail: _Detail, run: str) -> list[str]:
     if not results:
         return []
     rows = [
@@ -152,7 +151,7 @@ def _waiting_section(results: Sequence[Result], detail: _Detail, run_url: str) -
         "",
         "One review of all of them, as their maintainer:",
         "",
-        fence([f"releasekit approve {f'--run {run_url}' if run_url else 'results.json'}"]),
+        fence([f"releasekit approve {f'--run {run}' if run else 'results.json'}"]),
         "",
         *table(heading, rows),
         "",

@@ -1,0 +1,44 @@
+"""Where a run takes place: what people call the project, its page, and the page of the run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from releasekit.host.runner import on_actions
+from releasekit.model import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# An address that a page may link to; plain HTTP stays on this machine.
+_SERVER: Final = re.compile(
+    r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
+)
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
+
+
+def origin(environment: Mapping[str, str], root: Path) -> Origin:
+    """`root` is that of the workspace. Away from a runner there is no page, and the project is
+    called as its directory is.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/variables
+    """
+    names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_WORKSPACE")
+    server, repository, run, checkout = (environment.get(name, "") for name in names)
+    if not on_actions(environment) or not _REPOSITORY.fullmatch(repository):
+        return Origin(project=root.name)
+    project = "/".join((repository, *_below(root, checkout)))
+    page = f"{server}/{repository}" if _SERVER.fullmatch(server) else ""
+    shown = page and _NUMBER.fullmatch(run)
+    return Origin(
+        project=project, repository=page, run_url=f"{page}/actions/runs/{run}" if shown else ""
+    )
+
+
+def _below(root: Path, checkout: str) -> tuple[str, ...]:
+    """The parts of the path from one to the other; none where it leads elsewhere."""
+    top = Path(checkout).resolve() if checkout else root
+    return root.relative_to(top).parts if root.is_relative_to(top) else ()

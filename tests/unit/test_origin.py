@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.host.origin import origin
+from releasekit.model import Origin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REPOSITORY = "https://github.com/acme/widgets"
+
+
+def job(checkout: Path, **changes: str) -> dict[str, str]:
+    return {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_SERVER_URL": "https://github.com",
+        "GITHUB_REPOSITORY": "acme/widgets",
+        "GITHUB_RUN_ID": "17",
+        "GITHUB_WORKSPACE": str(checkout),
+        **changes,
+    }
+
+
+def test_a_job_is_of_a_repository_and_a_run(tmp_path: Path) -> None:
+    assert origin(job(tmp_path), tmp_path) == Origin(
+        project="acme/widgets", repository=REPOSITORY, run_url=f"{REPOSITORY}/actions/runs/17"
+    )
+
+
+def test_a_workspace_below_the_checkout_is_named_with_its_path(tmp_path: Path) -> None:
+    inner = tmp_path / "js" / "apps"
+    assert origin(job(tmp_path), inner).project == "acme/widgets/js/apps"
+    assert origin(job(inner), tmp_path).project == "acme/widgets"
+    assert origin(job(tmp_path, GITHUB_WORKSPACE=""), inner).project == "acme/widgets"
+
+
+def test_a_laptop_has_a_directory_only(tmp_path: Path) -> None:
+    there = job(tmp_path, GITHUB_ACTIONS="")
+    assert origin(there, tmp_path / "widgets") == Origin(project="widgets")
+
+
+@pytest.mark.parametrize(
+    ("changes", "repository", "run"),
+    [
+        ({"GITHUB_SERVER_URL": "javascript:alert(1)//"}, "", ""),
+        ({"GITHUB_SERVER_URL": "http://ghe.example"}, "", ""),
+        ({"GITHUB_SERVER_URL": "https://user@ghe.example"}, "", ""),
+        ({"GITHUB_SERVER_URL": ""}, "", ""),
+        ({"GITHUB_RUN_ID": "17/../.."}, REPOSITORY, ""),
+        ({"GITHUB_RUN_ID": ""}, REPOSITORY, ""),
+        (
+            {"GITHUB_SERVER_URL": "http://127.0.0.1:3000"},
+            "http://127.0.0.1:3000/acme/widgets",
+            "http://127.0.0.1:3000/acme/widgets/actions/runs/17",
+        ),
+    ],
+)
+def test_only_addresses_that_are_safe_to_follow_are_taken(
+    tmp_path: Path, changes: dict[str, str], repository: str, run: str
+) -> None:
+    found = origin(job(tmp_path, **changes), tmp_path)
+    assert (found.repository, found.run_url) == (repository, run)
+
+
+def test_a_name_that_is_none_of_a_repository_names_nothing(tmp_path: Path) -> None:
+    for name in ("", "acme", "acme/widgets/x", "a b/c", "acme/widgets\n"):
+        assert origin(job(tmp_path, GITHUB_REPOSITORY=name), tmp_path) == Origin(
+            project=tmp_path.name
+        )
