@@ -215,17 +215,15 @@ def hostile_report(text: str) -> Report:
     )
 
 
-HARMLESS = Page(report_page(hostile_report("harmless")))
-
-
 @settings(max_examples=60)
 @given(hostile_text | st.sampled_from(HOSTILE))
 def test_hostile_text_stays_text(text: str) -> None:
     """R35: elements and attributes are those of a harmless report, but for links to web pages."""
     page = Page(report_page(hostile_report(text)))
-    assert [tag for tag in page.tags if tag != "a"] == [tag for tag in HARMLESS.tags if tag != "a"]
+    harmless = Page(report_page(hostile_report("x" * len(text))))
+    assert [tag for tag in page.tags if tag != "a"] == [tag for tag in harmless.tags if tag != "a"]
     named = {(tag, name) for tag, name, _ in page.attributes}
-    assert named - {("a", "rel")} == {(tag, name) for tag, name, _ in HARMLESS.attributes}
+    assert named - {("a", "rel")} == {(tag, name) for tag, name, _ in harmless.attributes}
     links = [value or "" for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
     assert all(re.match(r"#(main|p\d+)$|https?://", link) for link in links)
     assert page.drawing["packages"][0]["outcome"] == "failed"
