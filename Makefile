@@ -54,6 +54,9 @@ lint: .venv ## ruff; linters of scripts, workflows and lock files
 types: .venv ## mypy
 	$(BIN)/mypy
 
+pictures: .venv ## draw docs/pictures anew; what needs a browser, too, where chromium and npm are
+	PYTHONPATH=docs $(BIN)/python -m make_pictures
+
 act: .venv ## run the action in a real workflow, and show its outputs and summary
 	$(BIN)/python -m pytest -sq tests/action/test_act.py -k says_so
 
@@ -115,4 +118,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 			$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION); }
 	touch $@
 
-.PHONY: help demo test lint types act proofs soak bench lock docs site .venv
+.PHONY: help demo test lint types pictures act proofs soak bench lock docs site .venv

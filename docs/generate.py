@@ -6,7 +6,7 @@ what `make demo` looks for.
 changes nothing and ends with status 1 when something would change.
 """
 
-# ruff: noqa: INP001, T201 (a script)
+# ruff: noqa: T201 (a script)
 
 from __future__ import annotations
 

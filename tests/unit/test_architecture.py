@@ -49,6 +49,7 @@ REPORT = (
         "traffic_line",
         "redacted",
         "review",
+        "page",
     ),
 )
 HOST = (
@@ -135,8 +136,8 @@ HOUSE = (
     ),
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
-        *("cli", "command_line", "interruption", "session", "recorded", "terminal", "telling"),
-        *("approve", "commands"),
+        *("cli", "command_line", "interruption", "session", "recorded", "left_behind"),
+        *("terminal", "telling", "approve", "commands"),
     ),
     ("__main__",),
     ("start",),

@@ -1,29 +1,18 @@
-"""Draws the review of a staged release as a terminal shows it, and writes its job summary.
-
-`python docs/pictures.py` rewrites docs/review-80.svg, docs/review-120.svg and
-docs/examples/staged-summary.md; with `--check` it changes nothing and ends with status 1 when
-something would change.
-"""
-
-# ruff: noqa: INP001, T201 (a script)
+"""The review of a staged release as a terminal shows it, and the job summary of its run."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import re
-import sys
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.text import Text
 
-from rich._export_format import CONSOLE_SVG_FORMAT  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.text import Text  # noqa: E402
-
-from releasekit.model import (  # noqa: E402
+from releasekit.model import (
     Artifact,
     Outcome,
     Package,
@@ -32,8 +21,8 @@ from releasekit.model import (  # noqa: E402
     Result,
     Staged,
 )
-from releasekit.report.review import Change, Review, show_review  # noqa: E402
-from releasekit.report.summary import summary  # noqa: E402
+from releasekit.report.review import Change, Review, show_review
+from releasekit.report.summary import summary
 
 WIDTHS: Final = (80, 120)
 RUN: Final = "https://github.com/acme/monorepo/actions/runs/1234567890"
@@ -66,6 +55,10 @@ def named(name: str) -> PackageId:
 
 def size(name: str) -> int:
     return 2_800 + 2_417 * sum(map(ord, name)) // 61
+
+
+def pictures() -> dict[str, str]:
+    return {f"review-{width}.svg": picture(width) for width in WIDTHS}
 
 
 def review() -> Review:
@@ -171,20 +164,3 @@ def _result(number: int, change: Change) -> Result:
 
 def _digest(filename: str) -> str:
     return hashlib.sha256(filename.encode()).hexdigest()
-
-
-def main() -> int:
-    files = {ROOT / "docs" / f"review-{width}.svg": picture(width) for width in WIDTHS}
-    files[ROOT / "docs" / "examples" / "staged-summary.md"] = staged_summary()
-    changed = [
-        path for path, text in files.items() if not path.exists() or path.read_text() != text
-    ]
-    for path in changed:
-        print(path.relative_to(ROOT))
-        if "--check" not in sys.argv:
-            path.write_text(files[path])
-    return 1 if changed and "--check" in sys.argv else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
