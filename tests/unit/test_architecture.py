@@ -94,7 +94,8 @@ HOUSE = (
     ("host", *HOST),
     ("report", *REPORT),
     (
-        *("http", "origins", "circuit", "traffic", "body", "pool", "client", "download"),
+        *("http", "origins", "remedies", "circuit", "traffic", "body", "pool", "client"),
+        "download",
         *("credentials", "identity"),
     ),
     ("state", *STATE),

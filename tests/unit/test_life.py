@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import artifact, package, package_id, plan
-from releasekit.errors import BuildFailed, Denied, DigestMismatch, Rejected, ReleasekitError
+from releasekit.errors import (
+    BuildFailed,
+    Denied,
+    DigestMismatch,
+    PackageError,
+    Rejected,
+    ReleasekitError,
+    Transient,
+)
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
 from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results_of
 
@@ -108,6 +116,13 @@ def test_a_failure_says_what_of_it_is_out_already() -> None:
     }
     said = result_of(run(known)).reason
     assert said == "app-1.0.whl: HTTP 400; app-1.0.tar.gz of it is on the registry"
+
+
+def test_no_failure_is_without_something_to_do() -> None:
+    """R47: even where whoever raised the error had nothing to add."""
+    for error in (PackageError("no"), BuildFailed("it broke"), Transient("no answer")):
+        assert result_of(run({"error": error})).hint
+        assert result_of(run({"error": error, "ambiguity": "cut off"})).hint
 
 
 def test_failure_keeps_hint_and_log() -> None:

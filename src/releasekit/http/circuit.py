@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from releasekit.errors import LeftAlone, Transient
+from releasekit.http.remedies import PASSING
 
 MAX_PAUSE_S: Final = 60.0
 # What has been down for longer may stay so: from then on, finding it down counts as an attempt.
@@ -38,9 +39,10 @@ class Circuit:
         if left_s > 0:
             kind = LeftAlone if now - self._down_since < PATIENCE_S else Transient
             error = kind(
-                f"{self._name} is down: {self._failures} requests in a row failed, the last with "
-                f"{self._last!r}; it is left alone for {left_s:.0f} s",
+                f"{self._name} is down: it has failed {self._failures} times in a row, the last "
+                f"time with {self._last!r}; asking again in {max(left_s, 1):.0f} s",
                 retry_after=left_s,
+                hint=PASSING,
             )
             error.asked_s, error.limited = 0.0, False
             raise error

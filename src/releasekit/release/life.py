@@ -291,7 +291,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         package=run.planned.package,
         outcome=outcome,
         reason=reason,
-        hint=error.hint if error else _HINTS.get(outcome, ""),
+        hint=(error.hint if error else "") or _HINTS.get(outcome, ""),
         log=error.log if isinstance(error, BuildFailed) else (),
         attempts=run.attempts - run.rests,
         duration_s=busy(run.spans),
@@ -304,6 +304,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
 
 
 _HINTS = {
+    Outcome.FAILED: "Fix what the reason names, then run the same command again.",
     Outcome.UNKNOWN: "Run the same command again: it asks the registry first.",
     Outcome.BLOCKED: "Fix what it needs, then run the same command again.",
     Outcome.CANCELLED: "Run the same command again to finish.",
