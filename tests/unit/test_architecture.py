@@ -77,7 +77,7 @@ HOUSE = (
     ("priority",),
     ("garbage",),
     ("graph",),
-    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text", "cause"),
+    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text", "cause", "commands"),
     (
         "scheduler",
         "task",

@@ -32,6 +32,7 @@ from releasekit.scheduler.patience import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
+from releasekit.text.commands import spelled
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
         raise DeadlinePassed(
             f"the deadline of {config.deadline_s:g} s passed while the plan was made; nothing was "
             "published",
-            hint="Raise `deadline`; see what took so long with `releasekit plan`.",
+            hint=f"Raise `deadline`; see what took so long with {spelled('plan')}.",
         ) from error
 
 

@@ -23,6 +23,7 @@ from releasekit.model import (
 from releasekit.report.text import few
 from releasekit.report.verdict import awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -176,11 +177,13 @@ CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 DRY_RUN: Ending = (Outcome.WOULD_PUBLISH, "built, and not uploaded: a dry run")
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
 _NOT_COMPARED: Final = (
-    "this identity cannot compare what waits there with what was built; `releasekit approve` "
+    f"this identity cannot compare what waits there with what was built; {spelled('approve')} "
     "compares it"
 )
 _WOULD_BE_STAGED: Final = "built; it would be staged, for a person to approve"
-_APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
+_APPROVE: Final = (
+    f"Approve what is staged, with {spelled('approve')}, then run the same command again."
+)
 _OTHER_JOB: Final = (
     "Look what became of the job that publishes it, run that again, then this one; or raise `wait`."
 )

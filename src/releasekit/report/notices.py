@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from releasekit.model import Outcome
 from releasekit.report.text import few, packages
 from releasekit.report.warnings import warning_annotations
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,7 +30,7 @@ def notices(
     if staged:
         verb = "waits" if len(staged) == 1 else "wait"
         title = f"{packages(len(staged))} {verb} for approval"
-        yield "notice", [(title, f"{few(staged)}: approve with `releasekit approve`")]
+        yield "notice", [(title, f"{few(staged)}: approve with {spelled('approve')}")]
 
 
 def _each(results: Iterable[Result]) -> list[Annotation]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.errors import Transient
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +53,8 @@ STAGES_ONLY: Final = (
     "trusted publishing publishes from a job without a person's approval."
 )
 WAITS: Final = (
-    "It is staged, and waits for a person's approval: `releasekit approve`, or the Staged Packages "
-    "of your account on npmjs.com."
+    f"It is staged, and waits for a person's approval: {spelled('approve')}, or the Staged "
+    "Packages of your account on npmjs.com."
 )
 _DUAL_USE: Final = (
     "What declares dual-use content is published from a job by staging only: set `stage: always`, "
