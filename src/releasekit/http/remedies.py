@@ -49,6 +49,8 @@ _BY_STATUS: Final = {
     507: "The registry has no room left: tell whoever runs it.",
     511: _PROXY,
 }
+# What no registry in particular is meant by.
+GENERAL: Final = frozenset({PASSING, _FINAL, *_BY_STATUS.values()})
 
 
 def remedy(status: int) -> str:

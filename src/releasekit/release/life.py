@@ -28,6 +28,7 @@ from releasekit.text.commands import spelled
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from releasekit.model import Package
 
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 
@@ -290,6 +291,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         reason = f"{reason}; {run.pending_follow_up}"
     if run.note:
         reason = f"{reason}; {run.note}"
+    reason = without_name(reason, run.planned.package)
     return Result(
         package=run.planned.package,
         outcome=outcome,
@@ -304,6 +306,14 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         warnings=run.warnings,
         staged=run.staged if outcome is Outcome.STAGED else None,
     )
+
+
+def without_name(text: str, package: Package) -> str:
+    """An error names its package; where it stands beside that package, nobody has to hear it."""
+    for name in (f"{package}: ", f"{package.id}: ", f"{package.id} "):
+        if text.startswith(name):
+            return text[len(name) :]
+    return text
 
 
 _HINTS = {
