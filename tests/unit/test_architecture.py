@@ -114,7 +114,7 @@ HOUSE = (
     (
         *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
         *("make", "file", "shards"),
-        *("changes", "warnings"),
+        *("changes", "warnings", "tools"),
     ),
     (
         *("release", "life", "delivery", "sources", "timesheet", "events", "lag", "polling"),

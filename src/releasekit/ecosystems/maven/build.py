@@ -17,6 +17,7 @@ from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata, pin
 from releasekit.ecosystems.maven.failures import not_built
+from releasekit.ecosystems.maven.tools import INSTALL
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged, write_new
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host import durable
@@ -131,11 +132,7 @@ class Builder:
             return str(copy / command)
         found = self.services.processes.which(command)
         if found is None:
-            raise BuildFailed(
-                f"{package.id}: {command} is not installed",
-                hint="Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or "
-                'name the wrapper in releasekit.toml: [maven] command = "./mvnw".',
-            )
+            raise BuildFailed(f"{package.id}: {command} is not installed", hint=INSTALL)
         return found
 
     def _arguments(self, packages: Sequence[Package]) -> list[str]:
