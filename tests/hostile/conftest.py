@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hostile.case import Case
     from hostile.run import Ended
 
-# What a run of ours says where it cannot even begin: no case is about that, unless the tool is here.
+# What a run says that cannot even begin. No case is about that, unless the tool is here.
 _MISSING = re.compile(r"\b(node|npm|cargo|mvn|java) is not on PATH")
 
 
