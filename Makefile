@@ -39,7 +39,8 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry") && \
 	echo && echo "Now install from it:" && \
 	echo "    python3 -m http.server --directory build/demo-registry/pypi 8000 &" && \
-	echo "    pip install --index-url http://127.0.0.1:8000/simple/ acme-cli"
+	echo "    python3 -m venv build/try && build/try/bin/pip install --index-url" \
+		"http://127.0.0.1:8000/simple/ acme-cli"
 
 # What tests ask for by `require_tool`, and Debian has in packages; in CI all of it has to be there.
 TOOLS := node npm cargo go mvn java gpg nginx strace
