@@ -16,6 +16,7 @@ import yaml
 
 from action.runner import OWN_NAME, PROJECT
 from fakes import DECLARED
+from integration.tools import require_tool
 from releasekit.report import outputs, plan_outputs
 from sample_runs import mixed_plan, partial_report
 
@@ -64,6 +65,7 @@ def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
     ids=lambda argv: " ".join(map(str, argv[:2])),
 )
 def test_it_is_clean(argv: list[str | Path]) -> None:
+    require_tool(str(argv[0]))
     done = run(argv)
     assert done.returncode == 0, done.stdout + done.stderr
 

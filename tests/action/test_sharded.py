@@ -44,7 +44,8 @@ def _polyglot(repository: Repository) -> Repository:
         f"registry = 'dir:{repository.beside}/registry'\n"
         '[dependencies]\n"npm:@acme/text" = ["pypi:acme-core"]\n'
     )
-    repository.add_programs(node=tools() / NODE / "bin" / "node", npm=require_tool("npm"))
+    npm = require_tool("npm")
+    repository.add_programs(node=tools() / NODE / "bin" / "node", npm=npm)
     return repository
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from hostile.judge import complaints
 from hostile.run import Template, carried_out
+from integration.tools import require_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hostile.case import Case
     from hostile.run import Ended
+
+# What a run says that cannot even begin. No case is about that, unless the tool is here.
+_MISSING = re.compile(r"\b(node|npm|cargo|mvn|java) is not on PATH")
 
 
 class Judge(Protocol):
@@ -33,6 +38,8 @@ def judge(template: Template) -> Judge:
     def judged(case: Case) -> Ended:
         with carried_out(case, template) as ended:
             found = complaints(case, ended)
+            if found and (lacking := _MISSING.search(ended.out + ended.err)):
+                require_tool(lacking[1])
             assert not found, "\n".join(
                 [*found, "--- out", ended.out[-2000:], "--- err", ended.err[-4000:]]
             )

@@ -71,6 +71,28 @@ def bare(directory: Path) -> Path:
     return directory
 
 
+def test_the_tests_say_first_what_they_do_without(tmp_path: Path) -> None:
+    """Who starts them on a bare machine hears how long it takes, what is fetched, what is left out.
+
+    In CI it is no matter of leaving out: there they fail.
+    """
+    path = str(bare(tmp_path / "bin"))
+    for in_ci, words in (("", "skips what needs these"), ("true", "tests fail for want of")):
+        done = subprocess.run(
+            [require_tool("make"), "--no-print-directory", "expect"],
+            cwd=PROJECT,
+            env={"PATH": path, "CI": in_ci},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        time, fetched, lacking = done.stdout.splitlines()
+        assert "minutes" in time
+        assert "MB" in fetched
+        assert words in lacking
+        assert {"npm", "cargo", "go", "mvn"} <= set(lacking.split())
+
+
 def test_the_demo_publishes_what_pip_installs(demo: Demo, tmp_path: Path) -> None:
     """R19, R25"""
     out = demo.run()
@@ -80,7 +102,7 @@ def test_the_demo_publishes_what_pip_installs(demo: Demo, tmp_path: Path) -> Non
     assert all(f"pypi:{name}" in out for name in names)
     for ecosystem in OTHERS:
         assert (demo.registry / ecosystem).is_dir() != (f"without {ecosystem}" in out)
-    assert out.endswith("pip install --index-url http://127.0.0.1:8000/simple/ acme-cli\n")
+    assert out.endswith("/bin/pip install --index-url http://127.0.0.1:8000/simple/ acme-cli\n")
     before = demo.files()
     assert "already published" in demo.run()
     assert demo.files() == before

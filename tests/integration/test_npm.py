@@ -48,6 +48,7 @@ def program(tmp_path: Path) -> Program:
     ids=["npm", "pnpm", "yarn 1", "yarn 4"],
 )
 def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    require_tool("npm")
     make: Callable[[Path], Path] = request.param
     return make(tmp_path / "a workspace")
 

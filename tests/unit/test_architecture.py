@@ -91,7 +91,7 @@ HOUSE = (
     ("priority",),
     ("garbage",),
     ("graph",),
-    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text", "cause"),
+    ("text", "escape", "json_text", "output", "splice", "bounds", "toml_text", "cause", "commands"),
     (
         "scheduler",
         "task",
@@ -108,7 +108,8 @@ HOUSE = (
     ("host", *HOST),
     ("report", *REPORT),
     (
-        *("http", "origins", "circuit", "traffic", "body", "pool", "client", "download"),
+        *("http", "origins", "remedies", "circuit", "traffic", "body", "pool", "client"),
+        "download",
         *("credentials", "identity"),
     ),
     ("state", *STATE),
@@ -127,7 +128,7 @@ HOUSE = (
     (
         *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
         *("make", "file", "shards"),
-        *("changes", "warnings"),
+        *("changes", "warnings", "tools"),
     ),
     (
         *("release", "life", "delivery", "sources", "timesheet", "waits", "events", "lag"),

@@ -55,6 +55,23 @@ UV = """\
         (GCC, "src/a.c:1:10: fatal error: nope.h: No such file or directory"),
         (TSC, TSC.splitlines()[2]),
         (NODE, "Error: Cannot find module './nope'"),
+        (
+            "src/a.ts:3:7 - error TS2322: Type 'string' is not assignable.\n\nFound 1 error.",
+            "src/a.ts:3:7 - error TS2322: Type 'string' is not assignable.",
+        ),
+        ("# acme/tool\n./main.go:4:2: undefined: run", "./main.go:4:2: undefined: run"),
+        ('✘ [ERROR] Could not resolve "./a"\n\n    src/i.js:1:7:', 'Could not resolve "./a"'),
+        (
+            "[!] RollupError: Could not resolve entry module.\n    at x (y.js:1:2)",
+            "RollupError: Could not resolve entry module.",
+        ),
+        ("ok 1 - a\nnot ok 2 - adds\n  error: |-\n  code: 'X'", "not ok 2 - adds"),
+        ("✔ a (1 ms)\n✖ adds (2 ms)\n✖ failing tests:\n", "✖ adds (2 ms)"),
+        ("  ● sums \u203a adds\n\n    expect(received)", "● sums \u203a adds"),
+        (" FAIL  a.test.ts > adds\nError: 1", "FAIL  a.test.ts > adds"),
+        ("> a@1.0.0 prepack\n> tsup\nsh: 1: tsup: not found", "tsup: not found"),
+        ("bash: line 1: tsup: command not found", "tsup: command not found"),
+        ('npm error code 1\nnpm error Missing script: "b"', 'Missing script: "b"'),
         (RUSTC, "error[E0425]: cannot find value `x` in this scope"),
         (UV, UV.splitlines()[1].removeprefix("  ╰─▶ ")),
         (

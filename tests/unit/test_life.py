@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import artifact, package, package_id, plan
-from releasekit.errors import BuildFailed, Denied, DigestMismatch, Rejected, ReleasekitError
+from releasekit.errors import (
+    BuildFailed,
+    Denied,
+    DigestMismatch,
+    PackageError,
+    Rejected,
+    ReleasekitError,
+    Transient,
+)
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
 from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results_of
 
@@ -108,6 +116,28 @@ def test_a_failure_says_what_of_it_is_out_already() -> None:
     }
     said = result_of(run(known)).reason
     assert said == "app-1.0.whl: HTTP 400; app-1.0.tar.gz of it is on the registry"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("fake:app 1.0: app.whl: HTTP 400", "app.whl: HTTP 400"),
+        ("fake:app: it could not be packed", "it could not be packed"),
+        ("fake:app could not be packaged", "could not be packaged"),
+        ("fake:application: no", "fake:application: no"),
+        ("fake:core 1.0: no", "fake:core 1.0: no"),
+    ],
+)
+def test_a_row_does_not_name_its_package_twice(said: str, reason: str) -> None:
+    """R47"""
+    assert result_of(run({"error": BuildFailed(said)})).reason == reason
+
+
+def test_no_failure_is_without_something_to_do() -> None:
+    """R47: even where whoever raised the error had nothing to add."""
+    for error in (PackageError("no"), BuildFailed("it broke"), Transient("no answer")):
+        assert result_of(run({"error": error})).hint
+        assert result_of(run({"error": error, "ambiguity": "cut off"})).hint
 
 
 def test_failure_keeps_hint_and_log() -> None:

@@ -17,6 +17,7 @@ from releasekit.report import (
     verdict_of,
 )
 from releasekit.report.text import columns, seconds
+from releasekit.text.commands import spelled
 from sample_runs import (
     artifact,
     mixed_plan,
@@ -241,7 +242,7 @@ def test_notices_say_what_waits() -> None:
             [
                 (
                     "2 packages wait for approval",
-                    "pypi:http, pypi:extras: approve with `releasekit approve`",
+                    f"pypi:http, pypi:extras: approve with {spelled('approve')}",
                 )
             ],
         )

@@ -18,6 +18,7 @@ from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, package_id
 from memory_log import MemoryLog
 from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Transient
 from releasekit.host.scrub import Redactor
+from releasekit.http.remedies import remedy
 from releasekit.http.traffic import Account, Book, pause, waited_for
 from releasekit.model import Action, Outcome
 from releasekit.release.polling import Polling
@@ -314,7 +315,11 @@ def test_builds_are_answered_by_more_slots_up_to_the_cpus(
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [("five an hour", "five an hour"), ("", "a registry asked for it (`Retry-After`)")],
+    [
+        ("five an hour", "five an hour"),
+        ("", "a registry asked for it (`Retry-After`)"),
+        (remedy(429), "a registry asked for it (`Retry-After`)"),
+    ],
 )
 def test_of_a_rate_limit_is_said_what_it_is(bench: Bench, words: str, told: str) -> None:
     bench.registry.faults["core"] = [limited(words)]

@@ -28,12 +28,14 @@ from releasekit.plan import below
 from releasekit.plan.above import refuse_member
 from releasekit.plan.make import Around, discover, make_plan
 from releasekit.plan.source import commit_of, is_tracked
+from releasekit.plan.tools import missing_tools
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.redacted import Redacted
 from releasekit.scheduler.patience import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
+from releasekit.text.commands import spelled
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
         raise DeadlinePassed(
             f"the deadline of {config.deadline_s:g} s passed while the plan was made; nothing was "
             "published",
-            hint="Raise `deadline`; see what took so long with `releasekit plan`.",
+            hint=f"Raise `deadline`; see what took so long with {spelled('plan')}.",
         ) from error
 
 
@@ -152,9 +154,22 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
         place = clip(str(error.filename), MAX_PATH_CHARS)
         raise PathError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
+    plan = await asyncio.to_thread(_with_tools, plan, config, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
     return Prepared(session.redacted.plan(plan), config, targets, processes, patience)
+
+
+def _with_tools(plan: Plan, config: Config, targets: Mapping[str, Target]) -> Plan:
+    """Raises ConfigError where a tool is missing that has to build; a plan alone needs none, and
+    says so.
+    """
+    error = missing_tools(plan, targets)
+    if error is None:
+        return plan
+    if config.mode != "plan":
+        raise error
+    return replace(plan, notes=(*plan.notes, f"{error}, and nothing can be built. {error.hint}"))
 
 
 def refuse_elsewhere(config: Config, session: Session) -> None:

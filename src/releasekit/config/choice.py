@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.causes.refusals import NothingMatches
 from releasekit.errors import PlanError, UnknownDependency, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -89,7 +90,7 @@ def _unknown(name: str, known: Collection[str]) -> PlanError:
     instead = f"did you mean {near!r}?" if near else "use ECOSYSTEM:NAME."
     return UnknownDependency(
         f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
-        hint=f"{instead[0].upper()}{instead[1:]} `releasekit plan` lists them.",
+        hint=f"{instead[0].upper()}{instead[1:]} {spelled('plan')} lists them.",
     )
 
 
@@ -116,6 +117,6 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
         near = closest(pattern, [each.name for each in public])
         raise NothingMatches(
             f"{key}: {pattern!r} matches no package that can be published",
-            hint=f"Did you mean {near!r}?" if near else "`releasekit plan` lists them.",
+            hint=f"Did you mean {near!r}?" if near else f"{spelled('plan')} lists them.",
         )
     return ids

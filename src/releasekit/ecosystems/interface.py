@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from releasekit.aio import Group
     from releasekit.config.values import StageMode
-    from releasekit.errors import BuildFailed
+    from releasekit.errors import BuildFailed, ConfigError
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
     from releasekit.model import (
@@ -246,7 +246,8 @@ class Target:
     is longer than the time for a package. `singly` takes the place of the workspace's `batches`
     where nothing of another ecosystem is built: those that wait for one tool then take all slots.
     Where it `builds_on_published` dependencies, the registry has to show those that another job
-    publishes before a dependent is built.
+    publishes before a dependent is built. `missing_tool` says why none of some packages could be
+    built on this machine, with the version wanted and what to do, without starting anything.
     """
 
     workspace: Workspace
@@ -262,6 +263,7 @@ class Target:
     shows_within_s: float = 0.0
     singly: Callable[[Sequence[Package]], Sequence[Sequence[Package]]] | None = None
     builds_on_published: bool = False
+    missing_tool: Callable[[Sequence[Package]], ConfigError | None] | None = None
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

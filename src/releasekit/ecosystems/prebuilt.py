@@ -17,6 +17,7 @@ from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError, did_you_mean
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +72,7 @@ def _refuse_unknown_owners(targets: Mapping[str, Target], config: Config) -> Non
             if owner.name not in names:
                 raise DistError(
                     f"{place.label} is no package here{did_you_mean(owner.name, names)}",
-                    hint="`releasekit plan` lists them.",
+                    hint=f"{spelled('plan')} lists them.",
                 )
 
 

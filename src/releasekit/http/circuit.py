@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from releasekit.errors import LeftAlone, Transient
+from releasekit.http.remedies import PASSING
 from releasekit.problems import Problem
 
 MAX_PAUSE_S: Final = 60.0
@@ -39,9 +40,10 @@ class Circuit:
         if left_s > 0:
             kind = LeftAlone if now - self._down_since < PATIENCE_S else Transient
             error = kind(
-                f"{self._name} is down: {self._failures} requests in a row failed, the last with "
-                f"{self._last!r}; it is left alone for {left_s:.0f} s",
+                f"{self._name} is down: it has failed {self._failures} times in a row, the last "
+                f"time with {self._last!r}; asking again in {max(left_s, 1):.0f} s",
                 retry_after=left_s,
+                hint=PASSING,
             ).known_as(Problem.DOWN)
             error.asked_s, error.limited = 0.0, False
             raise error

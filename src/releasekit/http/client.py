@@ -24,6 +24,7 @@ from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.http.pool import PooledClient
+from releasekit.http.remedies import PASSING, remedy
 from releasekit.problems import Problem
 from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.text.escape import bare_urls, clip, visible
@@ -284,13 +285,12 @@ def check(
             retry_after=retry_after(response),
             ambiguous=status >= 500,
             crowded=crowded,
+            hint=PASSING if crowded else remedy(status),
         )
         if status == 429:
             error.limited, error.problem = True, Problem.RATE_LIMITED
         raise error
-    if status in {401, 403}:
-        raise Denied(message)
-    raise Rejected(message)
+    raise (Denied if status in {401, 403} else Rejected)(message, hint=remedy(status))
 
 
 def is_crowded(response: httpx.Response) -> bool:

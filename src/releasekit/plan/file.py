@@ -19,6 +19,7 @@ from releasekit.model import (
 )
 from releasekit.report.plans import PLAN_SCHEMA
 from releasekit.report.text import few
+from releasekit.text.commands import spelled
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class PlanFile:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Raises ConfigError for a file that is not a plan of ours."""
-        hint = "Write it with `releasekit plan --plan-file FILE`."
+        hint = f"Write it with {spelled('plan --plan-file FILE')}."
         data = read_file(path, max_bytes=MAX_BYTES)
         try:
             document = parse_json(data, max_bytes=None)

@@ -168,7 +168,7 @@ def packages_of(
     if not packages:
         raise NoPackages(
             f"{config.root}: there is no package here ({', '.join(sorted(targets))})",
-            hint="Name the repository's root: `releasekit plan PATH`, or `working-directory`.",
+            hint="Name the repository's root: as the argument PATH, or by `working-directory`.",
         )
     seen: dict[PackageId, Package] = {}
     # Of those that share a name, the one that is published counts, and goes first here.

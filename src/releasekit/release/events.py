@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from releasekit.errors import LeftAlone
+from releasekit.http.remedies import GENERAL
 from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
 from releasekit.model import Course, Event, Node, Span
 from releasekit.release.timesheet import Moment
@@ -155,7 +156,8 @@ class Events:
         self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
         self.waits.paused(node, now_s + delay_s)
         self.crowded |= getattr(error, "crowded", False)
-        if limited and (hint := getattr(error, "hint", "")):
+        hint = getattr(error, "hint", "")
+        if limited and hint and hint not in GENERAL:
             self.limits[node.package.ecosystem] = hint
         self._watch(
             Event(

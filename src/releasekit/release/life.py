@@ -25,10 +25,12 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.report.verdict import awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from releasekit.model import Package
 
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 
@@ -178,11 +180,13 @@ CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 DRY_RUN: Ending = (Outcome.WOULD_PUBLISH, "built, and not uploaded: a dry run")
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
 _NOT_COMPARED: Final = (
-    "this identity cannot compare what waits there with what was built; `releasekit approve` "
+    f"this identity cannot compare what waits there with what was built; {spelled('approve')} "
     "compares it"
 )
 _WOULD_BE_STAGED: Final = "built; it would be staged, for a person to approve"
-_APPROVE: Final = "Approve what is staged (`releasekit approve`), then run the same command again."
+_APPROVE: Final = (
+    f"Approve what is staged, with {spelled('approve')}, then run the same command again."
+)
 _OTHER_JOB: Final = (
     "Look what became of the job that publishes it, run that again, then this one; or raise `wait`."
 )
@@ -301,11 +305,12 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         reason = f"{reason}; {run.pending_follow_up}"
     if run.note:
         reason = f"{reason}; {run.note}"
+    reason = without_name(reason, run.planned.package)
     return Result(
         package=run.planned.package,
         outcome=outcome,
         reason=reason,
-        hint=error.hint if error else _HINTS.get(outcome, ""),
+        hint=(error.hint if error else "") or _HINTS.get(outcome, ""),
         problem=_problem(outcome, error),
         log=error.log if isinstance(error, BuildFailed) else (),
         attempts=run.attempts - run.rests,
@@ -318,7 +323,16 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
     )
 
 
+def without_name(text: str, package: Package) -> str:
+    """An error names its package; where it stands beside that package, nobody has to hear it."""
+    for name in (f"{package}: ", f"{package.id}: ", f"{package.id} "):
+        if text.startswith(name):
+            return text[len(name) :]
+    return text
+
+
 _HINTS = {
+    Outcome.FAILED: "Fix what the reason names, then run the same command again.",
     Outcome.UNKNOWN: "Run the same command again: it asks the registry first.",
     Outcome.BLOCKED: "Fix what it needs, then run the same command again.",
     Outcome.CANCELLED: "Run the same command again to finish.",

@@ -8,6 +8,7 @@ from releasekit.model import Outcome
 from releasekit.problems import mark
 from releasekit.report.text import few, packages
 from releasekit.report.warnings import warning_annotations
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,7 +31,7 @@ def notices(
     if staged:
         verb = "waits" if len(staged) == 1 else "wait"
         title = f"{packages(len(staged))} {verb} for approval"
-        yield "notice", [(title, f"{few(staged)}: approve with `releasekit approve`")]
+        yield "notice", [(title, f"{few(staged)}: approve with {spelled('approve')}")]
 
 
 def _each(results: Iterable[Result]) -> list[Annotation]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.errors import JournalError, JournalNewer
 from releasekit.model import Artifact, Outcome, PackageId, Staged
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -131,7 +132,7 @@ def fold(
     if any(isinstance(size, int) and size > intact for size in promised):
         raise JournalError(
             f"{where}: line {count + 1} is damaged, and it had been written for good",
-            hint="`releasekit doctor --fix` sets the journal aside; what is published is then "
+            hint=f"{spelled('doctor --fix')} sets the journal aside; what is published is then "
             "read from the registries alone.",
         )
     folding, number = _Fold(state_directory, seal), 0

@@ -20,6 +20,7 @@ from releasekit.errors import JournalError, JournalUnwritable
 from releasekit.host import durable
 from releasekit.host.flock import exclusive
 from releasekit.state.lock_order import Kind, taking, turn
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -200,7 +201,7 @@ def refuse_longer(size: int, most: int, path: Path) -> None:
     if size > most:
         raise JournalError(
             f"{path}: is longer than {most} bytes",
-            hint="`releasekit doctor --fix` sets the journal aside; what is published is then "
+            hint=f"{spelled('doctor --fix')} sets the journal aside; what is published is then "
             "read from the registries alone.",
         )
 

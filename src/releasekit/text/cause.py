@@ -13,28 +13,50 @@ if TYPE_CHECKING:
 _MAX_CHARS: Final = 300
 
 # A compiler's error with its place, the first of which the others may follow from: gcc, clang,
-# javac and go (`a.c:3:1: error: …`), tsc (`a.ts(3,1): error TS2304: …`).
-_LOCATED: Final = re.compile(r"\S[^:(]*(?::\d+(?::\d+)?: (?:fatal )?error\b|\(\d+,\d+\): error ).*")
+# javac (`a.c:3:1: error: …`), tsc (`a.ts(3,1): error TS2304: …`, for people `a.ts:3:1 - error …`)
+# and go (`a.go:3:1: …`).
+_LOCATED: Final = re.compile(
+    r"\S[^:(]*(?::\d+(?::\d+)?(?:: (?:fatal )?| - )error\b|\(\d+,\d+\): error |\.go:\d+:\d+: ).*"
+)
 # rustc's and cargo's stand above the place: `error[E0425]: cannot find value`.
-_RUST: Final = re.compile(r"error(?:\[E\d+\])?: (?!could not compile|aborting).+")
+_RUST: Final = re.compile(r"error(?:\[E\d+\])?: (?!could not compile|aborting|[|>]-?$).+")
+# What bundlers say: esbuild and vite, and rollup.
+_BUNDLER: Final = re.compile(r"(?:[✘X] \[ERROR\]|\[!\]) (.+)")
+# A test that failed, as TAP and as node's, vitest's and jest's reporters put it.
+_TEST: Final = re.compile(
+    r"(?:not ok \d+ - |✖ (?!failing tests:)|FAIL +(?=.* > )|● (?=.* \u203a )).+"
+)
 # The end of a traceback, and the top of one of node's.
 _RAISED: Final = re.compile(
     r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt)(?: \[\w+\])?(?:: .+)?"
 )
 # What uv says at the end of its explanation, and what pip and many others begin with.
-_SAID: Final = re.compile(r"(?:╰─▶ |(?:error|ERROR): )(.+)")
+_SAID: Final = re.compile(r"(?:╰─▶ |(?:error|ERROR): (?![|>]-?$))(.+)")
+_ABSENT: Final = re.compile(
+    r"(?:/\S*/)?(?:ba|da|z)?sh: (?:(?:line )?\d+: )?(\S+: (?:command )?not found)"
+)
+# npm's own, without those that name what every one of its failures has.
+_NPM: Final = re.compile(
+    r"npm (?:error|ERR!) (?!code |path |errno |syscall |dest |signal |workspace |location |"
+    r"command |A complete log|Lifecycle script|\s)(.+)"
+)
 
 
 def cause_in(lines: Sequence[str]) -> str:
-    """The first error of a compiler, else the last exception, else the last line that calls itself
-    an error; empty where nothing does. It may hold anything but control characters.
+    """The first error of a compiler, else the first test that failed, else the last exception, else
+    the last line that calls itself an error; empty where nothing does. It may hold anything but
+    control characters.
     """
     stripped = [line.strip() for line in lines]
     for pattern, candidates in (
         (_LOCATED, stripped),
         (_RUST, stripped),
+        (_BUNDLER, stripped),
+        (_TEST, stripped),
         (_RAISED, stripped[::-1]),
+        (_ABSENT, stripped[::-1]),
         (_SAID, stripped[::-1]),
+        (_NPM, stripped),
     ):
         for line in candidates:
             if found := pattern.fullmatch(line):

@@ -345,10 +345,10 @@ def test_an_identity_that_crates_io_does_not_know(
     ("place", "environ", "wanted", "hint"),
     [
         ("", {}, "auto", "inside GitHub Actions only"),
-        ("", {"GITHUB_ACTIONS": "true"}, "auto", "      id-token: write\n"),
+        ("", {"GITHUB_ACTIONS": "true"}, "auto", "{ contents: read, id-token: write }"),
         ("", {"GITHUB_ACTIONS": "true"}, "auto", "/CRATE/settings/new-trusted-publisher"),
-        ("", IDENTITY, "never", "Set it to an API token"),
-        (INDEX, IDENTITY, "auto", "Set it to an API token"),
+        ("", IDENTITY, "never", "`cargo-token` to an API token"),
+        (INDEX, IDENTITY, "auto", "`cargo-token` to an API token"),
         ("", TOKEN | {"GITHUB_ACTIONS": "true"}, "always", "id-token: write"),
     ],
 )

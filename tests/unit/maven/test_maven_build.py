@@ -8,8 +8,9 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.maven import Options
-from releasekit.ecosystems.maven.build import collect, not_built
+from releasekit.ecosystems.maven.build import collect
 from releasekit.ecosystems.maven.ecosystem import Maven
+from releasekit.ecosystems.maven.failures import not_built
 from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
@@ -59,6 +60,22 @@ def a_package(root: Path, name: str = "a") -> Package:
             (ERROR.replace("Compilation failure", "There are test failures."), "[ERROR] Please"),
             "could not be built: There are test failures.",
         ),
+        (
+            "a",
+            (
+                ERROR.replace(" Compilation failure", " "),
+                "[ERROR] Rule 0: RequireMavenVersion failed with message:",
+                "[ERROR] Detected Maven Version: 3.8.7 is not in the allowed range [99,).",
+                "[ERROR] -> [Help 3]",
+            ),
+            "built: Rule 0: RequireMavenVersion failed with message: Detected Maven Version: 3.8.7",
+        ),
+        (
+            "a",
+            (ERROR.replace("Compilation failure", "Could not find artifact g:x -> [Help 2]"),),
+            "could not be built: Could not find artifact g:x",
+        ),
+        ("a", (ERROR.replace(": Compilation failure", ":"), ERROR), "built: Compilation failure"),
         ("b", ("[ERROR] The POM is broken",), "`mvn` ended with 1"),
         ("b", (), "`mvn` ended with 1"),
     ],
@@ -71,6 +88,30 @@ def test_why_a_package_was_not_built(
     assert str(error).startswith(f"maven:g:{name}: ")
     assert words in str(error)
     assert (error.log, error.hint.endswith(str(LOG.path))) == (lines, True)
+    assert "[Help" not in str(error)
+
+
+OTHER = "[INFO] --- maven-surefire-plugin:2.12.4:test (default-test) @ b ---"
+TESTING = "[INFO] --- surefire:3.2.5:test (default-test) @ a ---"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        (OTHER, "Failed tests:   others(BTest)", TESTING, "Failed tests:   adds(ATest): 1"),
+        (OTHER, "[ERROR] Failures: ", "[ERROR]   BTest.others", TESTING, "[ERROR] Failures: ",
+         "[ERROR]   adds(ATest): 1"),
+        (TESTING, "Tests in error: ", "  adds(ATest): 1"),
+        (TESTING, "Tests in error: ", "", "Failed tests: adds(ATest): 1"),
+    ],
+)  # fmt: skip
+def test_a_failed_test_is_named(tmp_path: Path, output: tuple[str, ...]) -> None:
+    """R47: it stands far above the lines that mvn ends with."""
+    log = Log(tmp_path / "mvn.log", NOTHING_SECRET)
+    log.path.write_text("\n".join([*output, "[ERROR] Tests run: 9", *["[INFO] "] * 2_000]))
+    failed = ERROR.replace("Compilation failure", "There are test failures.")
+    error = not_built(a_package(tmp_path), CommandFailed("", log=(failed,)), log)
+    assert str(error).endswith("could not be built: There are test failures: adds(ATest): 1")
 
 
 @pytest.mark.parametrize("text", ["[ERROR]", "[ERROR] on project ", "[ERROR] on project a"])

@@ -510,8 +510,10 @@ def test_bad_places_and_tags_are_found_at_once() -> None:
     [
         ({}, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
         ({}, "", {}, "inside GitHub Actions only"),
+        ({}, "", {}, "Set the environment variable RELEASEKIT_NPM_TOKEN to"),
+        (IN_ACTIONS, "", {}, "`npm-token: ${{ secrets.NPM_TOKEN }}`"),
         (IN_ACTIONS, "", {}, "no `id-token: write` permission"),
-        (IN_ACTIONS, "", {}, "    permissions:\n      contents: read\n      id-token: write\n"),
+        (IN_ACTIONS, "", {}, "`permissions: { contents: read, id-token: write }`"),
         (LOGIN | IN_ACTIONS, ROOT, {"trusted_publishing": "always"}, "id-token: write"),
         (ACTIONS, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
         (ACTIONS, "", {"trusted_publishing": "never"}, "RELEASEKIT_NPM_TOKEN is not set"),
@@ -527,6 +529,8 @@ def test_missing_credentials_say_what_to_set(
     with pytest.raises(MissingCredentials) as caught:
         using(Server({}), _check, environ=environ, place=place, **changes)
     assert words in str(caught.value) + caught.value.hint
+    assert "\n" not in caught.value.hint
+    assert environ or "permission" not in caught.value.hint
     artifact = tarball(tmp_path, PACKAGE)
     with pytest.raises(MissingCredentials):
         using(Server({}), lambda registry: registry.upload(PACKAGE, [artifact]), environ=environ,

@@ -63,9 +63,13 @@ def test_a_file_that_is_there_is_accepted(response: httpx.Response) -> None:
         (httpx.Response(403), Denied, "`pypi-username`"),
         (httpx.Response(404), Rejected, "address that takes uploads"),
         (httpx.Response(405), Rejected, "address that takes uploads"),
-        (httpx.Response(413, text="Request Entity Too Large"), Rejected, ""),
-        (httpx.Response(422, text="bad metadata"), Rejected, ""),
-        (httpx.Response(503), Transient, ""),
+        (
+            httpx.Response(413, text="Request Entity Too Large"),
+            Rejected,
+            "larger than the registry takes",
+        ),
+        (httpx.Response(422, text="bad metadata"), Rejected, "correct what it says"),
+        (httpx.Response(503), Transient, "run the same command again later"),
     ],
 )
 def test_every_refusal_says_what_to_do(
@@ -77,7 +81,6 @@ def test_every_refusal_says_what_to_do(
         accept(response)
     assert type(caught.value) is error
     assert hint in caught.value.hint
-    assert bool(hint) is bool(caught.value.hint)
 
 
 def test_the_servers_own_words_are_kept() -> None:

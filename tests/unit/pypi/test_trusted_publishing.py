@@ -296,10 +296,10 @@ def test_outside_of_actions_a_token_is_asked_for() -> None:
     assert "`pypi-token`" in error.hint
 
 
-def test_a_job_without_the_permission_is_told_the_lines_to_paste() -> None:
+def test_a_job_without_the_permission_is_told_the_line_to_paste() -> None:
     error = missing(IN_ACTIONS)
     assert "no `id-token: write` permission" in str(error)
-    assert "    permissions:\n      contents: read\n      id-token: write\n" in error.hint
+    assert "`permissions: { contents: read, id-token: write }`" in error.hint
 
 
 def pull_request(head: object, base: object) -> str:

@@ -5,11 +5,21 @@ import pytest
 
 from releasekit.ecosystems.cargo.registry import ANSWERS as CARGO
 from releasekit.ecosystems.go.proxy import ANSWERS as GO
+from releasekit.ecosystems.go.remote import explain as explain_git
 from releasekit.ecosystems.maven.access import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.answers import ANSWERS as NPM
+from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
 from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
-from releasekit.errors import Denied, LeftAlone, Rejected, Transient
+from releasekit.errors import (
+    CommandFailed,
+    Denied,
+    LeftAlone,
+    PackageError,
+    Rejected,
+    Transient,
+)
+from releasekit.http.client import check
 
 
 def test_a_final_error_outweighs_one_to_retry() -> None:
@@ -104,3 +114,86 @@ def test_words_that_tell_more_than_the_status_are_heeded_in_reading_too() -> Non
     with pytest.raises(Denied) as caught:
         answers.explain(httpx.Response(401, text="token expired"), "x", redact=str)
     assert caught.value.hint == "Make a new one."
+
+
+EVERYONE = [
+    ("npm", NPM),
+    ("npm, staged", NPM_STAGED),
+    ("cargo", CARGO),
+    ("go", GO),
+    ("maven", MAVEN),
+    ("pypi", PYPI),
+]
+
+
+@pytest.mark.parametrize(
+    "answers", [each for _, each in EVERYONE], ids=[name for name, _ in EVERYONE]
+)
+def test_no_refusal_leaves_anybody_without_a_thing_to_do(answers: Answers) -> None:
+    """R47: whatever is asked, and whatever the status, even one that nobody has heard of."""
+
+    def accepted(response: httpx.Response) -> object:
+        return answers.accept(response, "core", redact=str)
+
+    def read(response: httpx.Response) -> object:
+        return answers.explain(response, "core", redact=str)
+
+    def sent(response: httpx.Response) -> object:
+        return answers.explain(response, "core", redact=str, reading=False)
+
+    def checked(response: httpx.Response) -> object:
+        return check(response, "core")
+
+    for status in range(400, 600):
+        asked = (
+            [read, sent, checked] if status in answers.taken else [accepted, read, sent, checked]
+        )
+        for ask in asked:
+            with pytest.raises(PackageError) as caught:
+                ask(httpx.Response(status, text="no"))
+            assert 20 < len(caught.value.hint) < 400
+            assert caught.value.hint.splitlines() == [caught.value.hint]
+
+
+def test_no_refusal_of_a_git_server_does_either() -> None:
+    """R47"""
+    for status in range(400, 600):
+        words = f"fatal: unable to access 'https://h/': The requested URL returned error: {status}"
+        for writing in (False, True):
+            assert explain_git(CommandFailed(words, log=(words,)), "core", writing=writing).hint
+    rule = "remote: error: GH013: Repository rule violations found for refs/tags/v1.0.0."
+    assert (
+        "protect tags" in explain_git(CommandFailed("no", log=(rule,)), "core", writing=True).hint
+    )
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "words", "told"),
+    [
+        (PYPI, 400, "nobody knows", "https://packaging.python.org/"),
+        (PYPI, 400, "File too large. Limit for project 'a' is 100 MB.", "storage-limits"),
+        (PYPI, 400, "The name 'a' is too similar to an existing project.", "#project-name"),
+        (PYPI, 400, "The use of local versions in <Version> is not allowed.", "`+`"),
+        (PYPI, 413, "", "larger"),
+        (NPM, 400, "nobody knows", "https://docs.npmjs.com/"),
+        (NPM, 400, "Validation failed: Package json structure is too large", "package.json"),
+        (NPM, 413, "Payload Too Large", "`files`"),
+        (NPM, 415, "Too many files.", "`files`"),
+        (CARGO, 400, "nobody knows", "https://doc.rust-lang.org/cargo/"),
+        (CARGO, 413, "", "10 MiB"),
+        (CARGO, 400, "max upload size is: 10485760", "10 MiB"),
+        (MAVEN, 400, "nobody knows", "snapshots"),
+        (MAVEN, 402, "", "licence"),
+        (MAVEN, 413, "", "client_max_body_size"),
+        (MAVEN, 422, "", "capital"),
+        (GO, 500, "", "run the same command again"),
+        (NPM, 429, "", "`concurrency`"),
+    ],
+)
+def test_the_usual_causes_are_those_of_the_registry(
+    answers: Answers, status: int, words: str, told: str
+) -> None:
+    """R47"""
+    with pytest.raises(PackageError) as caught:
+        answers.accept(httpx.Response(status, text=words), "core", redact=str)
+    assert told in caught.value.hint

@@ -52,8 +52,8 @@ def login_for(
         ecosystem="cargo",
         place=destination.index,
         kind="an API token",
-        register="and register its workflow at "
-        "https://crates.io/crates/CRATE/settings/new-trusted-publisher,\n",
+        register=", and register its workflow at "
+        "https://crates.io/crates/CRATE/settings/new-trusted-publisher",
     )
     trusted = login.Trusted(exchange) if trusting else None
     return login.choose_login(config, services, wanted, trusted=trusted)

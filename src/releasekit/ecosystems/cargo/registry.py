@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
 
+# https://doc.rust-lang.org/cargo/reference/publishing.html
+_TOO_LARGE: Final = (
+    "crates.io takes 10 MiB: leave out what nobody needs, by `exclude` or `include` in [package]; "
+    "`cargo package --list` shows what goes in."
+)
 _HINTS: Final = {
     "verified email address": (
         "Verify one at https://crates.io/settings/profile; nothing was published."
@@ -52,6 +57,7 @@ _HINTS: Final = {
         "Write what is missing into [package], or [workspace.package]: "
         "https://doc.rust-lang.org/cargo/reference/publishing.html"
     ),
+    "max upload size": _TOO_LARGE,
     "Trusted Publishing tokens do not support creating new crates": "Use cargo-token once.",
 }
 
@@ -63,10 +69,17 @@ ANSWERS: Final = Answers(
         denied="Check RELEASEKIT_CARGO_TOKEN (input `cargo-token`): it needs the scopes "
         "publish-new and publish-update, for these crates.",
         wrong_place="`cargo-registry` is the URL of a sparse index (https://index.crates.io/).",
-    ),
+    )
+    | {
+        400: "The usual causes are a missing license or description, a category or keyword that "
+        "the registry does not know, and a dependency that it does not have: "
+        "https://doc.rust-lang.org/cargo/reference/publishing.html",
+        413: _TOO_LARGE,
+    },
     reading="The index is for those with a token only, for a plan as well: give one that may read "
     "it as RELEASEKIT_CARGO_TOKEN (input `cargo-token`), `Bearer ` in front if the server wants "
     "that.",
+    moved="`api` in config.json of the index",
     said=login.said,
 )
 _UPLOADED: Final = frozenset({Action.PUBLISH, Action.UPLOAD})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.causes.failures import TagRefused
 from releasekit.errors import CommandFailed, Denied, PackageError, Transient
 from releasekit.http.client import one_line
+from releasekit.http.remedies import PASSING, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,11 +52,18 @@ _TELLING: Final = (
     re.compile(r"^(?=(?:fatal|error|ssh): )"),
     re.compile(r"^!.*(?=\[(?:remote )?rejected\])"),
 )
+_STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
+)
+_REFUSED: Final = (
+    "Try it by hand with `git push --dry-run REMOTE TAG`. A rule or a hook of the server may "
+    "protect tags: let whoever pushes them past it, "
+    "https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/"
+    "managing-rulesets/about-rulesets"
 )
 
 
@@ -165,14 +173,16 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(log)) or str(error)))
     message = f"{what}: {words}"
     if _NEVER_SENT.search(text):
-        return Transient(message)
+        return Transient(message, hint=PASSING)
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
     if _PASSING.search(text):
         # If an answer is lost, curl may repeat the request; so a tag that exists by now may be
         # ours.
-        return Transient(message, ambiguous=writing and "error: 429" not in text)
-    return TagRefused(message)
+        ambiguous = writing and "error: 429" not in text
+        return Transient(message, ambiguous=ambiguous, hint=PASSING)
+    status = _STATUS.search(text)
+    return TagRefused(message, hint=remedy(int(status[1])) if status else _REFUSED)
 
 
 def _telling(log: Sequence[str]) -> list[str]:

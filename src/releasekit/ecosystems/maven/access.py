@@ -49,7 +49,21 @@ ANSWERS: Final = Answers(
         "distributionManagement names, and not that of a group or a mirror.",
     )
     # https://www.rfc-editor.org/rfc/rfc4918#section-9.3.1
-    | {409: "`maven-registry` has to be a directory of the WebDAV server that is there."},
+    | {
+        409: "`maven-registry` has to be a directory of the WebDAV server that is there.",
+        # https://support.sonatype.com/hc/en-us/articles/213464668
+        400: "The usual causes are a repository for snapshots where releases are sent, and one "
+        "that takes no version twice: name the one for releases as `maven-registry`. "
+        "https://support.sonatype.com/hc/en-us/articles/213464668",
+        402: "A licence of the repository has run out (Nexus says so by 402): ask whoever runs it.",
+        413: "The file is larger than the repository takes, or a proxy in front of it, such as "
+        "nginx with its `client_max_body_size`: leave out what nobody needs, or have it raised.",
+        # https://github.com/orgs/community/discussions/26328
+        422: "On GitHub Packages an artifactId has no capital letters, and a version is never "
+        "replaced: "
+        "https://docs.github.com/packages/working-with-a-github-packages-registry/"
+        "working-with-the-apache-maven-registry",
+    },
     reading="The repository is for those with a login only, for a plan as well: give "
     "`maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`) of a user who may "
     "read it.",

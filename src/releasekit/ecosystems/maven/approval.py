@@ -25,6 +25,7 @@ from releasekit.errors import DigestMismatch, Rejected, UnderReview
 from releasekit.host import durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -158,7 +159,7 @@ class PortalApproval:
             raise CannotApprove(
                 f"deployment {waiting.id} also holds {_listed(unseen)}, which is not what was "
                 "staged: nothing of it was published",
-                hint=f"Drop it on {self._deployments.page}, or with `releasekit reject`, and "
+                hint=f"Drop it on {self._deployments.page}, or with {spelled('reject')}, and "
                 "publish the release again.",
             )
         await self._deployments.publish(waiting.id)

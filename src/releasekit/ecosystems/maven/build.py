@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import shutil
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import BuildToolMissing, BuiltOtherwise
+from releasekit.causes.failures import BuildToolMissing
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata, pin
+from releasekit.ecosystems.maven.failures import not_built
+from releasekit.ecosystems.maven.tools import INSTALL
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged, write_new
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host import durable
@@ -40,12 +40,6 @@ DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
 SOURCES: Final = f"{PLUGINS}:maven-source-plugin:3.3.1:jar-no-fork"
 JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
 _LEFT_OUT: Final = frozenset({".git", "node_modules", NAME})
-_ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): (?P<why>.*)")
-_MARK: Final = "[ERROR] "
-# Where a build finds its sources, which nobody else does.
-_COPY: Final = re.compile(r"^/.*/work/maven/at[^/]*/sources/")
-_MAX_REASON: Final = 300
-_MAX_LINE: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +133,7 @@ class Builder:
             return str(copy / command)
         found = self.services.processes.which(command)
         if found is None:
-            raise BuildToolMissing(
-                f"{package.id}: {command} is not installed",
-                hint="Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or "
-                'name the wrapper in releasekit.toml: [maven] command = "./mvnw".',
-            )
+            raise BuildToolMissing(f"{package.id}: {command} is not installed", hint=INSTALL)
         return found
 
     def _arguments(self, packages: Sequence[Package]) -> list[str]:
@@ -225,41 +215,3 @@ def overlaid(package: Package, into: Path, made: Sequence[Artifact]) -> Built:
 def _pom_first(package: Package, into: Path, names: Sequence[str]) -> tuple[Artifact, ...]:
     ordered = sorted(names, key=lambda name: (name != layout.pom_name(package), name))
     return tuple(digested(into / name, *layout.ALGORITHMS) for name in ordered)
-
-
-def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
-    """Why a package was not deployed, from the last lines of mvn."""
-    if failure is None:
-        return BuiltOtherwise(
-            f"{package.id}: the build deployed no {layout.pom_name(package)}",
-            hint=f"A profile or a plugin may skip its deployment. {log.hint}",
-        )
-    reasons = _reasons([line[:_MAX_LINE] for line in failure.log])
-    why = reasons.get(layout.group_and_artifact(package)[1])
-    if why is not None:
-        text = f"could not be built: {why[:_MAX_REASON]}"
-    elif reasons:
-        text = f"was not built: {', '.join(sorted(reasons))} failed before it"
-    else:
-        text = f"could not be built: {failure}"
-    failed = BuildFailed(f"{package.id}: {text}", log=failure.log, hint=log.hint)
-    return failed.known_as(failure.problem)
-
-
-def _reasons(lines: Sequence[str]) -> dict[str, str]:
-    """By project. A compiler's errors are in the lines that follow; the first of them tells most.
-
-    https://maven.apache.org/plugins/maven-compiler-plugin (CompilationFailureException)
-    """
-    reasons = {}
-    for line, following in pairwise([*lines, ""]):
-        match = _ERROR.search(line)
-        if match is None:
-            continue
-        why = match["why"].strip()
-        detail = following.removeprefix(_MARK).strip()
-        if why.endswith((":", "failure")) and detail != following and detail[:2] != "->":
-            said = dict.fromkeys(why.rstrip(":").split(": "))
-            why = ": ".join([*said, _COPY.sub("", detail)])
-        reasons[match["artifact"]] = why
-    return reasons

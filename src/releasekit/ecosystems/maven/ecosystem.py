@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
-from releasekit.ecosystems.maven import discover, layout, pin
+from releasekit.ecosystems.maven import discover, layout, pin, tools
 from releasekit.ecosystems.maven.build import Builder, overlaid
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.workspace import PomProject
+    from releasekit.errors import ConfigError
     from releasekit.model import Package, PackageId
 
 
@@ -84,6 +85,13 @@ class MavenWorkspace:
                 builder = self._builder(wanted)
                 self.running[builder.top] = RunningBuild(builder, wanted, group)
         return [[package] for package in packages]
+
+    def missing_tool(self, packages: Sequence[Package]) -> ConfigError | None:
+        """As `interface.Target` has it."""
+        services = self.maven.services
+        return tools.missing_tool(
+            packages, self.maven.options, services.processes, services.environment
+        )
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return await self._signed(packages, await self._built(packages, into))

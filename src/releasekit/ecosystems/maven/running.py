@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven.build import is_deployed, not_built
+from releasekit.ecosystems.maven.build import is_deployed
+from releasekit.ecosystems.maven.failures import not_built
 from releasekit.errors import CommandFailed, ReleasekitError
 
 if TYPE_CHECKING:

@@ -63,4 +63,5 @@ def _joined(
         staging=staging,
         # One upload waits for all builds anyway.
         singly=found.singly if deployment is None else None,
+        missing_tool=found.missing_tool,
     )

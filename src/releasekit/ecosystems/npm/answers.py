@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.errors import Transient
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +53,8 @@ STAGES_ONLY: Final = (
     "trusted publishing publishes from a job without a person's approval."
 )
 WAITS: Final = (
-    "It is staged, and waits for a person's approval: `releasekit approve`, or the Staged Packages "
-    "of your account on npmjs.com."
+    f"It is staged, and waits for a person's approval: {spelled('approve')}, or the Staged "
+    "Packages of your account on npmjs.com."
 )
 _DUAL_USE: Final = (
     "What declares dual-use content is published from a job by staging only: set `stage: always`, "
@@ -63,7 +64,17 @@ _HELD: Final = (
     "npm holds an account for 72 hours after one of its recovery codes was used, and nobody can "
     "shorten that: run again afterwards. If nobody of yours used it, tell npm's support."
 )
+_SMALLER: Final = (
+    "Leave out what nobody needs: `files` in package.json names what goes in. On the way a tarball "
+    "is a third larger; a server of your own has a limit to raise, such as verdaccio's "
+    "`max_body_size`: https://verdaccio.org/docs/configuration"
+)
 _HINTS: Final = {
+    # https://docs.gitlab.com/user/packages/npm_registry/#troubleshooting
+    "structure is too large": "Shorten package.json and README.md, which this registry keeps "
+    "with the version and limits. https://gitlab.com/gitlab-org/gitlab/-/issues/345759",
+    # https://github.com/pulumi/pulumi-azure-native/issues/2294
+    "Too many files": _SMALLER,
     # Of a publisher that may only stage, of one that names another workflow, and of one that the
     # package's publishing access keeps out: https://github.com/kg86/visstr/pull/40,
     # https://github.com/gtrabanco/agentic-workflow/issues/39,
@@ -90,10 +101,15 @@ _HINTS: Final = {
     "republished until 24 hours": "The name was unpublished: run again a day later.",
 }
 _BY_STATUS: Final = {
+    400: "The usual causes are a name or version that npm does not take, a dist-tag that reads as "
+    "a version, and a scope that is not the registry's: "
+    "https://docs.npmjs.com/cli/configuring-npm/package-json",
     401: f"{_TOKEN}: the registry does not know it, or it has expired.",
     402: _PAYMENT,
     403: f"{_TOKEN}: its owner may not publish this package, or the name is too close.",
     404: _HIDDEN,
+    # https://github.com/npm/documentation/issues/1691
+    413: _SMALLER,
 }
 ANSWERS: Final = Answers(
     exists=_EXISTS,

@@ -48,6 +48,8 @@ const MAX_AT_ONCE = 1024 * 1024
 const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
 const LOG_FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW
 
+class ScriptFailed extends Error {}
+
 // Each request with a log of its own, which scripts write to. Without one, a package is packed that
 // runs none; of any other, and of any trouble, it is only said that it takes a log.
 async function answer (request) {
@@ -63,7 +65,8 @@ async function answer (request) {
     for (const event of request.events) await run(event)
     return {}
   } catch (error) {
-    fs.writeSync(log, `${error.stack || error}\n`)
+    // Of a script that failed, its own output tells why.
+    if (!(error instanceof ScriptFailed)) fs.writeSync(log, `${error.stack || error}\n`)
     throw error
   } finally {
     fs.closeSync(log)
@@ -103,7 +106,7 @@ async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
   } catch (error) {
     const absent = error.code === 127 ? ': a program that it starts is not on PATH' : ''
     const how = error.signal ? `was killed by ${error.signal}` : `ended with ${error.code}${absent}`
-    throw new Error(`its ${event} script ${how}`)
+    throw new ScriptFailed(`its ${event} script ${how}`)
   }
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed
 from releasekit.causes.failures import BuildToolMissing
+from releasekit.ecosystems.npm.tools import INSTALL
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
 from releasekit.errors import BuildFailed, CommandFailed
 
@@ -92,8 +93,7 @@ class Packer:
                 if not node or not npm:
                     raise BuildToolMissing(
                         f"{'node' if not node else 'npm'} is not on PATH",
-                        hint="npm packages are packed by npm's own rules: install Node.js with "
-                        "npm, with actions/setup-node for instance.",
+                        hint=INSTALL,
                     )
                 argv = [node, str(_PROGRAM), npm]
                 packer = conversation(

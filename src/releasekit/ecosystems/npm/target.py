@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
@@ -12,6 +13,7 @@ from releasekit.ecosystems.npm.entry_points import warnings_of
 from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 from releasekit.ecosystems.npm.staging import NpmStaging
+from releasekit.ecosystems.npm.tools import missing_tool
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -56,6 +58,7 @@ def target(
             prebuilt=Tarballs(found),
             staging=staging,
             shows_within_s=shows_within_s,
+            missing_tool=partial(missing_tool, processes=services.processes),
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)

@@ -14,6 +14,7 @@ from releasekit.causes.failures import Garbled, VersionGone
 from releasekit.ecosystems.npm.submission import escaped
 from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.errors import DigestMismatch
+from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -72,8 +73,8 @@ class Waiting:
                 raise DigestMismatch(
                     f"{package}: {algorithm} {theirs} waits for approval there, ours has {ours}",
                     hint="Somebody else staged it, or the build differs each time. If it must not "
-                    f"be published, take it back (`releasekit reject`, or `npm stage reject "
-                    f"{self.id or 'ID'}`), and run again; else bump the version.",
+                    f"be published, take it back with {spelled('reject')} or `npm stage reject "
+                    f"{self.id or 'ID'}`, and run again; else bump the version.",
                 )
 
 

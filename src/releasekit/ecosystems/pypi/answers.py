@@ -39,10 +39,33 @@ _HINTS: Final = {
         "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
         "this very registry: pypi.org and test.pypi.org do not share accounts."
     ),
+    "File too large": (
+        "Leave out what nobody needs, or ask for a higher limit: "
+        "https://docs.pypi.org/project-management/storage-limits/"
+    ),
+    "Project size too large": (
+        "Delete files of old releases, or ask for a higher limit: "
+        "https://docs.pypi.org/project-management/storage-limits/"
+    ),
+    "too similar to an existing project": (
+        "Give the project another name: https://pypi.org/help/#project-name"
+    ),
+    "local versions": (
+        "A version with `+` in it never goes to a public index: leave out `+` and what follows. "
+        "https://packaging.python.org/en/latest/specifications/version-specifiers/"
+        "#local-version-identifiers"
+    ),
+    "failed to render": (
+        "Check the README with `twine check`, and that `readme` in pyproject.toml names its kind: "
+        "https://pypi.org/help/#description-content-type"
+    ),
+    # https://gitlab.com/gitlab-org/gitlab/-/issues/444304
+    "is too long (maximum is": "Shorten that field in pyproject.toml: this registry has a limit.",
     "allowed to upload to project": (
         "The token belongs to somebody who does not maintain this project, or is limited to "
         "another one."
     ),
+    "isn't allowed": "Give the project another name: https://pypi.org/help/#project-name",
 }
 ANSWERS: Final = Answers(
     # https://github.com/pypa/twine/blob/main/twine/commands/upload.py (skip_upload)
@@ -58,7 +81,13 @@ ANSWERS: Final = Answers(
         "registry wants a user and a password.",
         wrong_place="`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on "
         "many servers), `pypi-index` the one that pip installs from.",
-    ),
+    )
+    | {
+        400: "The usual causes are a field or classifier that the registry does not know, a "
+        "version with `+`, a name that is taken or forbidden, and a file that is too large. "
+        "https://packaging.python.org/en/latest/specifications/core-metadata/ and "
+        "https://docs.pypi.org/project-management/storage-limits/",
+    },
     reading="The index is for those with a login only, for a plan as well: give a token that may "
     "read it as RELEASEKIT_PYPI_TOKEN (input `pypi-token`), with `pypi-username` if the registry "
     "wants a user and a password.",

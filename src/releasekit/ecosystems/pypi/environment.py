@@ -19,6 +19,7 @@ from releasekit.ecosystems.pypi.pips import python_with_pip
 from releasekit.ecosystems.shared.jsonlines import conversation
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.state.lock_order import Kind, turn
+from releasekit.text.cause import cause_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -195,8 +196,9 @@ class Environments(Resource):
 
 
 def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:
+    why = cause_in(error.log) or str(error)
     return RequirementsUnavailable(
-        f"the build requirements {', '.join(wanted.lines())} cannot be installed: {error}",
+        f"the build requirements {', '.join(wanted.lines())} cannot be installed: {why}",
         log=error.log,
         hint="Check their names and versions, and that the index can be reached.",
     )

@@ -34,24 +34,16 @@ _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
 
 _REUSABLE: Final = (
-    "PyPI does not support reusable workflows as trusted publishers. Move the publishing job out "
-    "of {called} into {caller}, and register that one:\n"
-    "    jobs:\n"
-    "      publish:\n"
-    "        runs-on: ubuntu-latest\n"
-    "        permissions:\n"
-    "          id-token: write\n"
-    "        steps: [...]"
+    "PyPI does not support reusable workflows as trusted publishers. Move the publishing job, with "
+    "its `permissions: {{ contents: read, id-token: write }}`, out of {called} into {caller}, and "
+    "register that one."
 )
 _REGISTER: Final = (
     "Register exactly this at {index}/manage/project/PROJECT/settings/publishing/ (for a new "
-    "project: {index}/manage/account/publishing/):\n"
-    "    Owner: {owner}\n"
-    "    Repository name: {repository}\n"
-    "    Workflow name: {workflow}\n"
-    "    Environment name: {environment}\n"
-    "The environment is what the job's `environment:` says; leave it empty on both sides or give "
-    "it on both."
+    "project: {index}/manage/account/publishing/): Owner: {owner}; Repository "
+    "name: {repository}; Workflow name: {workflow}; Environment name: {environment}. The "
+    "environment is what the job's `environment:` says; leave it empty on both sides or give it on "
+    "both."
 )
 
 

@@ -9,6 +9,7 @@ from releasekit.aio import gather_all
 from releasekit.causes.failures import WrongAddress
 from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http.client import check, is_crowded, message_of, one_line
+from releasekit.http.remedies import remedy
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ class Answers:
     """How one kind of registry words what it means.
 
     `taken` are statuses that say a version is there, `exists` those that say so with these words (0
-    for any status). What to do is in `hints`, by words, or else in `by_status`; `reading` is for
-    those who may not even look. `denied` are
-    statuses for those who may not upload, besides 401 and 403. `moved` is the input that names the
-    address. `said` finds the words of a registry that puts them where `client.message_of` does not
+    for any status). What to do is in `hints`, by words, or else in `by_status`, or else the same
+    for all registries; `reading` is for those who may not even look. `denied` are statuses for
+    those who may not upload, besides 401 and 403. `moved` is the input that names the address.
+    `said` finds the words of a registry that puts them where `client.message_of` does not
     look; an answer with such words is an error, whatever its status.
     """
 
@@ -55,7 +56,7 @@ class Answers:
             )
         self._explain(response, what, words)
         if told:
-            raise Rejected(f"{what}: {told}", hint=self._hint(response, told))
+            raise Rejected(f"{what}: {told}", hint=self._hint(response, told) or remedy(400))
         return True
 
     def _stored_before(self, response: httpx.Response, words: str) -> bool:
@@ -84,7 +85,7 @@ class Answers:
         try:
             return check(response, what, words=words)
         except PackageError as error:
-            error.hint = self._hint(response, words, reading=reading)
+            error.hint = self._hint(response, words, reading=reading) or error.hint
             if response.status_code in self.denied:
                 raise Denied(str(error), hint=error.hint) from error
             raise
@@ -135,7 +136,8 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
         return next(error for error in errors if not isinstance(error, Transient))
     waits = [error.retry_after for error in transient if error.retry_after is not None]
     if all(isinstance(error, LeftAlone) for error in transient):
-        left = LeftAlone(str(transient[0]), retry_after=max(waits, default=None))
+        first = transient[0]
+        left = LeftAlone(str(first), retry_after=max(waits, default=None), hint=first.hint)
         left.asked_s, left.limited = 0.0, False
         return left
     one = Transient(

@@ -28,18 +28,13 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
+# Hints are one line wherever they are shown, so this is YAML that is one line, too.
 _PERMISSION: Final = (
-    "Give the job that publishes this permission:\n"
-    "    permissions:\n"
-    "      contents: read\n"
-    "      id-token: write\n"
+    "Give the job that publishes `permissions: { contents: read, id-token: write }`"
 )
 _FORK: Final = (
     "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
-    "tag or a release:\n"
-    "    on:\n"
-    "      push:\n"
-    "        tags: ['v*']"
+    "tag or a release: `on: { push: { tags: ['v*'] } }`"
 )
 
 
@@ -183,15 +178,18 @@ class TokenInput:
 
     def missing(self, environment: Mapping[str, str], *, trusting: bool) -> MissingCredentials:
         """Why there is neither a token nor, where this job is `trusting`, an identity."""
-        token = f"{self.kind} (input `{self.ecosystem}-token`)."
-        reason, hint = f"{self.variable} is not set", f"Set it to {token}"
-        if trusting and environment.get("GITHUB_ACTIONS") != "true":
-            hint += " Trusted publishing works inside GitHub Actions only."
+        reason, name = f"{self.variable} is not set", f"{self.ecosystem}-token"
+        if environment.get("GITHUB_ACTIONS") != "true":
+            only = " Trusted publishing works inside GitHub Actions only." if trusting else ""
+            hint = f"Set the environment variable {self.variable} to {self.kind}.{only}"
         elif trusting and _is_from_fork(environment):
             reason, hint = "this run is for a pull request from a fork", _FORK
-        elif trusting:
-            reason = f"this job has no `id-token: write` permission, and {reason}"
-            hint = f"{_PERMISSION}{self.register}or set {self.variable} to {token}"
+        else:
+            secret = f"${{{{ secrets.{self.ecosystem.upper()}_TOKEN }}}}"
+            hint = f"the input `{name}` to {self.kind}, from a secret: `{name}: {secret}`"
+            hint = f"{_PERMISSION}{self.register}; or set {hint}" if trusting else f"Set {hint}"
+            if trusting:
+                reason = f"this job has no `id-token: write` permission, and {reason}"
         return MissingCredentials(
             f"{self.ecosystem}: no credentials for {self.place}: {reason}", hint=hint
         )

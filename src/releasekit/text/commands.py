@@ -1,0 +1,15 @@
+"""How a hint names a command of ours: for the terminal, and for the action, which installs none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What the action does by its input of that name.
+_MODES: Final = frozenset({"plan", "publish", "report"})
+
+
+def spelled(command: str) -> str:
+    """`command` with its flags, as it can be copied wherever the reader is."""
+    name = command.split(maxsplit=1)[0]
+    elsewhere = f"`mode: {name}`" if name in _MODES else f"`./entrypoint.sh {command}`"
+    return f"`releasekit {command}` ({elsewhere} of the action)"
