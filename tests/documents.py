@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from fakes import DECLARED
+from integration.tools import require_tool
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.file import read_config
 from releasekit.errors import ConfigError
@@ -276,7 +277,7 @@ def command_complaints(argv: Sequence[str]) -> list[str]:
 
 def _run(tool: str, *arguments: str, given: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [BIN / tool, *arguments],
+        [require_tool(tool), *arguments],
         env={**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"},
         input=given,
         capture_output=True,

@@ -137,6 +137,26 @@ def test_every_example_can_be_copied() -> None:
             assert used == OWN_NAME, path
 
 
+def test_documents_and_examples_use_the_same_versions_of_actions() -> None:
+    """`actions/checkout@v7` in a document is the v7.0.1 that the examples pin."""
+    pinned = {
+        (name, version.split(".")[0])
+        for path in [*EXAMPLES, PROJECT / "action.yml"]
+        for name, version in re.findall(
+            r"uses: (\S+)@[0-9a-f]{40} # (v[\d.]+)", path.read_text(encoding="utf-8")
+        )
+    }
+    known = {name for name, _ in pinned}
+    said = {
+        (name, version)
+        for path in [PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")]
+        for name, version in re.findall(r"uses: (\S+)@(v\d+)\b", path.read_text(encoding="utf-8"))
+        if name in known
+    }
+    assert {"actions/checkout", "actions/download-artifact"} <= {name for name, _ in said}
+    assert said <= pinned
+
+
 def test_each_example_says_why_it_needs_its_permissions() -> None:
     """The table in docs/workflows.md has each permission of each job, and no other."""
     text = (PROJECT / "docs" / "workflows.md").read_text(encoding="utf-8")
