@@ -231,7 +231,7 @@ def test_a_cancellation_counts_down_and_what_is_in_flight_stays(screen: Screen) 
     assert state == "Cancelling, by SIGINT: 2 s left, 1 in flight"
     assert legend == "keys: q again ends it at once"
     screen.course("cancelling", reason="cancelled by SIGTERM", until_s=4.0)
-    assert screen.rows()[-2] == "Cancelling, by SIGTERM: interrupting, 1 in flight"
+    assert screen.rows()[-1] == "Cancelling, by SIGTERM: interrupting, 1 in flight"
 
 
 def test_where_nobody_hears_keys_there_are_none_to_press() -> None:

@@ -270,8 +270,10 @@ class LiveProgress:
                 return "keys: r resume, q cancel"
             case "cancelling" if self._course.until_s is None:
                 return "keys: q again stops builds, uploads get 6 s"
-            case "cancelling":
+            case "cancelling" if self._course.until_s > self._course.at_s:
                 return "keys: q again ends it at once"
+            case "cancelling":
+                return ""
 
     def _print_results(self, rows: list[Row]) -> None:
         if self._console.width < _LEAST_TABLE:
