@@ -127,16 +127,17 @@ def test_the_terminal_is_restored_after_a_crash(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_terminal_that_goes_away_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        stopped = threading.Event()
-        reading, writing = os.pipe()
-        os.close(writing)
-        loop = asyncio.get_running_loop()
-        await asyncio.to_thread(controls._read_keys, reading, {}, loop, stopped)
-        os.close(reading)
-        assert not stopped.is_set()
-
-    asyncio.run(main())
+    """What it is read from has come to its end, or is none."""
+    stopped = threading.Event()
+    loop = asyncio.new_event_loop()
+    reading, writing = os.pipe()
+    os.close(writing)
+    controls._read_keys(reading, {}, loop, stopped)
+    monkeypatch.setattr(os, "tcgetpgrp", lambda _: os.getpgrp())
+    controls._read_keys(reading, {}, loop, stopped)
+    os.close(reading)
+    loop.close()
+    assert not stopped.is_set()
 
 
 def test_a_terminal_that_hangs_up_is_let_go() -> None:

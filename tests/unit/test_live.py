@@ -231,7 +231,33 @@ def test_a_cancellation_counts_down_and_what_is_in_flight_stays(screen: Screen) 
     assert state == "Cancelling, by SIGINT: 2 s left, 1 in flight"
     assert legend == "keys: q again ends it at once"
     screen.course("cancelling", reason="cancelled by SIGTERM", until_s=4.0)
-    assert screen.rows()[-2] == "Cancelling, by SIGTERM: interrupting, 1 in flight"
+    assert screen.rows()[-1] == "Cancelling, by SIGTERM: interrupting, 1 in flight"
+
+
+def test_a_cancellation_ends_a_pause(screen: Screen) -> None:
+    """R10"""
+    screen.progress.begin(of(*"abc"))
+    screen.course("paused")
+    screen.course("cancelling", reason="cancelled by the key q")
+    rows = screen.rows()
+    assert rows[-2] == "Cancelling, by the key q: finishing what was begun, nothing in flight"
+    assert not any("Resumed" in row for row in rows)
+
+
+def test_a_persons_time_is_not_counted(screen: Screen) -> None:
+    screen.progress.begin(of("a"))
+    screen.event("started", "a", phase="approval")
+    screen.now_s += 3_600
+    screen.event("ended", "a", phase="approval")
+    screen.event("settled", "a", outcome=Outcome.PUBLISHED)
+    assert "✓ pypi:a 1.0.0" in screen.rows()
+
+
+def test_a_very_narrow_window_has_no_bar() -> None:
+    """R40"""
+    screen = Screen(width=26)
+    screen.progress.begin(of("a"))
+    assert screen.rows()[-3:-1] == ["0 of 1 packages", "0 s elapsed"]
 
 
 def test_where_nobody_hears_keys_there_are_none_to_press() -> None:

@@ -91,6 +91,7 @@ class LiveProgress:
         self._running: Mapping[PackageId, _Row] = {}
         self._packages: Mapping[PackageId, Package] = {}
         self._tally = Tally()
+        self._began_at_s: dict[PackageId, float] = {}
         self._busy_s: dict[PackageId, float] = {}
         self._course = Course(name="running")
         self._turned_s = self._began_s
@@ -114,11 +115,12 @@ class LiveProgress:
             case "started":
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
                 others[event.package] = _Row(f"{event.phase}{again}", now_s)
-                self._busy_s[event.package] = busy_s - event.at_s
-            case "ended" if event.phase == "approval":  # a person's time
-                self._busy_s[event.package] = 0.0
+                self._began_at_s[event.package] = event.at_s
+            case "ended" if event.phase != "approval":  # which takes a person's time
+                since_s = self._began_at_s.get(event.package, event.at_s)
+                self._busy_s[event.package] = busy_s + event.at_s - since_s
             case "ended":
-                self._busy_s[event.package] = busy_s + event.at_s
+                pass
             case "retrying":
                 row = _Row(f"{event.phase}: again in", now_s, now_s + event.delay_s)
                 others[event.package] = row
@@ -270,8 +272,10 @@ class LiveProgress:
                 return "keys: r resume, q cancel"
             case "cancelling" if self._course.until_s is None:
                 return "keys: q again stops builds, uploads get 6 s"
-            case "cancelling":
+            case "cancelling" if self._course.until_s > self._course.at_s:
                 return "keys: q again ends it at once"
+            case "cancelling":
+                return ""
 
     def _print_results(self, rows: list[Row]) -> None:
         if self._console.width < _LEAST_TABLE:
