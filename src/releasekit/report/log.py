@@ -120,7 +120,7 @@ class LogProgress:
                 self._ended(event)
             case "retrying":
                 self._retrying(event)
-            case "settled":
+            case _:
                 self._settled(event)
 
     def end(self, report: Report) -> None:
