@@ -301,6 +301,7 @@ def event(
         ),
         (event("ended", phase="wait"), "  pypi:http  waited 0.0 s: it is there"),
         (event("ended", phase="wait", detail="not there"), "  pypi:http  waited 0.0 s: not there"),
+        (event("ended", phase="approval"), ""),
         (event("started", phase="approval"), "  pypi:http  waiting for a person's approval"),
         (event("settled", outcome=Outcome.BLOCKED, detail="needs x"), ""),
         (event("settled", outcome=Outcome.CANCELLED, detail="the run ended"), ""),

@@ -112,7 +112,7 @@ class LogProgress:
                 self._ended(event)
             case "retrying":
                 self._retrying(event)
-            case "settled":
+            case _:
                 self._settled(event)
 
     def on_course(self, course: Course) -> None:
