@@ -38,6 +38,7 @@ REPORT = (
         "results",
         "joined",
         "live",
+        "silence",
         "log",
         "progress",
         "traffic_line",

@@ -208,8 +208,8 @@ def test_a_dry_run_tells_of_each_build_as_it_ends(bench: Bench) -> None:
     bench.workspace.takes_s["app"] = 3.0
     lines = bench.log(plan(CORE, APP), dry_run=True)
     assert [line for line in lines if " s  " in line] == [
-        "     2.0 s  ✓ fake:core 1.0  built in 2.0 s",
-        "     3.0 s  ✓ fake:app 1.0  built in 3.0 s",
+        "     2.0 s    fake:core 1.0  build ended in 2.0 s",
+        "     3.0 s    fake:app 1.0  build ended in 3.0 s",
     ]
 
 
@@ -218,7 +218,7 @@ def test_of_packages_that_are_built_together_each_says_how_it_went(bench: Bench)
     bench.workspace.broken = {"bad"}
     lines = bench.log(plan(LONE, BAD), dry_run=True)
     assert [line for line in lines if " s  " in line] == [
-        "     2.0 s  ✓ fake:lone 1.0  built in 2.0 s",
+        "     2.0 s    fake:lone 1.0  build ended in 2.0 s",
         "     2.0 s  ✗ fake:bad 1.0  build failed in 2.0 s: bad does not build",
     ]
 
@@ -291,7 +291,7 @@ def event(
         ),
         (
             event("started", phase="wait", detail="pypi:app needs it"),
-            "  pypi:http  waiting for the job that publishes it: pypi:app needs it",
+            "  pypi:http  waits: pypi:app needs it",
         ),
         (
             event("retrying", phase="wait", delay_s=0.5, detail="no answer"),
@@ -299,6 +299,7 @@ def event(
         ),
         (event("ended", phase="wait"), "  pypi:http  waited 0.0 s: it is there"),
         (event("ended", phase="wait", detail="not there"), "  pypi:http  waited 0.0 s: not there"),
+        (event("ended", phase="approval"), ""),
         (event("started", phase="approval"), "  pypi:http  waiting for a person's approval"),
         (event("settled", outcome=Outcome.BLOCKED, detail="needs x"), ""),
         (event("settled", outcome=Outcome.CANCELLED, detail="the run ended"), ""),

@@ -301,6 +301,25 @@ def test_uploads_are_told_with_what_was_sent_and_without_a_number(content: bytes
     ]
 
 
+class Streamed(httpx.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"123"
+        yield b"45"
+
+
+def test_an_answer_is_told_when_its_body_has_arrived() -> None:
+    """And reads the same where nobody watches."""
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        assert (await get(client)).content == b"12345"
+
+    (told,) = watched(Server(httpx.Response(200, stream=Streamed())), ask)
+    assert isinstance(told, Exchange)
+    assert (told.status, told.trouble, told.received_bytes) == (200, "", 5)
+    book, _ = booked(Server(httpx.Response(200, stream=Streamed())), ask)
+    assert book.rest == Account(requests=1, received_bytes=5)
+
+
 def test_an_answer_that_breaks_off_is_told_with_what_has_arrived() -> None:
     class Broken(httpx.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:

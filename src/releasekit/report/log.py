@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from releasekit.model import Action, Outcome
 from releasekit.report.plans import plan_headline, plan_table
 from releasekit.report.results_table import results_table
+from releasekit.report.silence import Silence
 from releasekit.report.text import few, seconds
 from releasekit.text.escape import clip, log_line
 
@@ -36,22 +37,20 @@ _MARKS: Final[Mapping[Outcome, str]] = {
     Outcome.CANCELLED: "-",
     Outcome.REMOVED: "-",
 }
-# Of these only the table at the end has a row each: nothing was done for them, or, of a dry run,
-# the line about the build has told it.
-_NO_LINE: Final = frozenset({Outcome.BLOCKED, Outcome.REMOVED, Outcome.WOULD_PUBLISH})
+# Of these, which come to their end with the run, only the table that follows has a row each.
+_NO_LINE: Final = frozenset(
+    {Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED, Outcome.WOULD_PUBLISH}
+)
 _DOING: Final[Mapping[Phase, str]] = {
     "build": "building",
     "upload": "uploading",
     "confirm": "waiting for its registry to show it",
     "approval": "waiting for a person's approval",
     "follow-up": "running its scripts",
-    "wait": "waiting for the job that publishes it",
+    "wait": "waiting for another job",
 }
 # A pause that a reader would wonder about.
 LONG_S: Final = 5.0
-# Without a line for so long, a job looks as if it hung. Each silence that follows may be longer.
-SILENCE_S: Final = 30.0
-_LONGEST_SILENCE_S: Final = 300.0
 # Logs that are shown in the open; those of more failures are folded where that can be done.
 _OPEN: Final = 5
 # Of a line of a build's output, which may be 64 KiB long; its log file has all of it.
@@ -63,8 +62,15 @@ _INTERRUPTED: Final = asyncio.CancelledError.__name__
 
 @dataclass(frozen=True, slots=True)
 class _Work:
+    """What a package is at, or what it is put off to."""
+
     what: str
     since_s: float
+    put_off: bool = False
+
+    def told(self, now_s: float) -> str:
+        lasts = "" if self.put_off else f" for {seconds(max(0.0, now_s - self.since_s))}"
+        return f"{self.what}{lasts}"
 
 
 class LogProgress:
@@ -93,7 +99,7 @@ class LogProgress:
         self._failed: set[PackageId] = set()
         self._at_work: dict[PackageId, _Work] = {}
         self._last = ""
-        self._silence = _Silence(self._still_at_work)
+        self._silence = Silence(self._still_at_work)
 
     def begin(self, plan: Plan) -> None:
         packages = [planned.package for planned in plan.packages]
@@ -114,7 +120,7 @@ class LogProgress:
                 self._ended(event)
             case "retrying":
                 self._retrying(event)
-            case "settled":
+            case _:
                 self._settled(event)
 
     def end(self, report: Report) -> None:
@@ -135,7 +141,7 @@ class LogProgress:
         if self._verbose:
             self._say(event, f"{phase} started{_number(event)}", event.detail)
         elif phase == "wait":
-            self._say(event, _DOING[phase], event.detail)
+            self._say(event, "waits", event.detail)
         elif phase == "approval":
             self._say(event, _DOING[phase])
 
@@ -157,7 +163,8 @@ class LogProgress:
             self._failed.add(package)
             self._say(event, f"{phase} failed {took}", event.detail, mark="✗")
         elif phase == "build" and self._dry_run and not event.detail:
-            self._say(event, f"built {took}", mark="✓")
+            # With or without a result: a dry run tries some builds too early.
+            self._say(event, f"build ended {took}")
 
     def _tell_what_it_waits_for(self, event: Event) -> None:
         """What is built, and cannot go out yet."""
@@ -171,7 +178,7 @@ class LogProgress:
         pause = f"again in {seconds(event.delay_s)}"
         what = "not there yet, asked" if event.phase == "wait" else f"{event.phase}"
         if event.phase != "wait":
-            self._at_work[event.package] = _Work(f"{what} {pause}", event.at_s)
+            self._at_work[event.package] = _Work(f"{what} {pause}", event.at_s, put_off=True)
         if self._verbose or event.phase == "wait" or event.delay_s >= LONG_S:
             self._say(event, f"{what} {pause}{_number(event)}", event.detail)
 
@@ -184,8 +191,7 @@ class LogProgress:
         if outcome.done:
             self._there.add(package)
         told = package in self._failed and outcome is Outcome.FAILED
-        # What had nothing done to it is counted in the plan, or only in the table.
-        if busy_s is None and (outcome.done or outcome is Outcome.CANCELLED):
+        if busy_s is None and outcome.done:  # the plan has counted it
             return
         if not self._verbose and (told or outcome in _NO_LINE):
             return
@@ -213,12 +219,7 @@ class LogProgress:
         works = sorted(self._at_work.items(), key=lambda each: (each[1].since_s, each[0]))
         if not works:
             return False
-        names = [
-            f"{package} {work.what} for {seconds(max(0.0, now_s - work.since_s))}"
-            if "again in" not in work.what
-            else f"{package} {work.what}"
-            for package, work in works
-        ]
+        names = [f"{package} {work.told(now_s)}" for package, work in works]
         self._print(f"{now_s:8.1f} s    still at work: {log_line(few(names, 3))}")
         return True
 
@@ -243,47 +244,6 @@ class LogProgress:
         self._print(title)
         yield
         self._leave_a_line()
-
-
-class _Silence:
-    """Calls `tell`, with the seconds since `begin`, when nothing was said for long."""
-
-    def __init__(self, tell: Callable[[float], bool]) -> None:
-        self._tell = tell
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._began = self._since = 0.0
-        self._patience_s = SILENCE_S
-
-    def begin(self) -> None:
-        """Only in a loop: outside of one nothing goes on."""
-        try:
-            self._loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        self._began = self._since = self._loop.time()
-        self._timer = self._loop.call_at(self._since + self._patience_s, self._due)
-
-    def broken(self) -> None:
-        """Somebody has said something; the timer finds out when it is due."""
-        if self._loop is not None:
-            self._since, self._patience_s = self._loop.time(), SILENCE_S
-
-    def end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _due(self) -> None:
-        assert self._loop is not None  # noqa: S101 (it has called this)
-        now = self._loop.time()
-        if now >= self._since + self._patience_s:
-            self._since = now
-            if self._tell(now - self._began):
-                self._patience_s = min(2 * self._patience_s, _LONGEST_SILENCE_S)
-        # Whoever speaks meanwhile makes the next silence a short one.
-        self._timer = self._loop.call_at(
-            min(self._since + self._patience_s, now + SILENCE_S), self._due
-        )
 
 
 def _number(event: Event) -> str:
