@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
@@ -171,6 +172,24 @@ def test_there_is_always_something_to_do(outcome: Outcome) -> None:
     """R47: nobody had a hint for it."""
     (row,) = trouble(outcomes(outcome))
     assert row.rsplit("|", 2)[1].strip()
+
+
+def test_a_failed_build_without_a_hint_of_its_own_leads_to_its_last_lines() -> None:
+    general = "Mend what the last lines of its build say, then run it again"
+    log = ("error: no such file",)
+    output = "The whole output is in logs/build-pypi-core.log"
+    (bare,) = trouble(report(result(outcome=Outcome.FAILED, log=log)))
+    assert general in bare
+    (kept,) = trouble(report(result(outcome=Outcome.FAILED, log=log, hint=output)))
+    assert general in kept
+    assert output in kept
+    (known,) = trouble(report(result(outcome=Outcome.FAILED, log=log, hint="Install cargo.")))
+    assert known.endswith("| Install cargo. |")
+
+
+def test_results_say_what_builds_were_kept_from_in_the_last_line() -> None:
+    run = replace(partial_report(), builds="sandboxed (Landlock 7)")
+    assert unescape(summary(run).splitlines()[-1]) == "builds: sandboxed (Landlock 7)"
 
 
 def trouble(run: Report) -> list[str]:

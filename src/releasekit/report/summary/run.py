@@ -16,24 +16,31 @@ from releasekit.report.summary.detail import DETAILS
 from releasekit.report.summary.done import done_section, files_section
 from releasekit.report.summary.graph import graph_section
 from releasekit.report.summary.heading import alert_box, counted, facts, title
-from releasekit.report.summary.trouble import trouble_section
+from releasekit.report.summary.trouble import causes_of, trouble_section
 from releasekit.report.text import seconds
 from releasekit.report.verdict import first_words, verdict_of
 from releasekit.report.warnings import warning_section
 from releasekit.text.escape import clip, code, fence, markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from releasekit.model import Report
     from releasekit.report.summary.detail import Detail
     from releasekit.report.summary.heading import Alert
+    from releasekit.report.summary.trouble import Cause
 
 
 def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
     """Markdown; it leaves out whole sections rather than exceed the limit."""
-    return first_fitting((_summary(report, detail) for detail in DETAILS), limit_bytes)
+    causes, pictures = causes_of(report), _pictures(report)
+    texts = (_summary(report, causes, pictures, detail) for detail in DETAILS)
+    return first_fitting(texts, limit_bytes)
 
 
-def _summary(report: Report, detail: Detail) -> str:
+def _summary(
+    report: Report, causes: Sequence[Cause], pictures: Sequence[str], detail: Detail
+) -> str:
     sign, alert, sentences = _ending(report)
     counts = Counter(result.outcome for result in report.results)
     lines = [
@@ -42,9 +49,9 @@ def _summary(report: Report, detail: Detail) -> str:
         *counted([(mark, counts[outcome]) for outcome, mark in OUTCOMES.items()]),
         *_facts(report),
         *approval_section(report, detail),
-        *trouble_section(report, detail),
+        *trouble_section(causes, detail),
         *warning_section(warned(report), detail.rows),
-        *(_pictures(report) if detail.pictures else []),
+        *(pictures if detail.pictures else []),
         *spent_section(report.spent),
         *done_section(report, detail),
         *files_section(report, detail),

@@ -13,7 +13,7 @@ from releasekit.report.links import package_url
 from releasekit.report.markdown import details, names, package_cells, table
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.remedy import remedy
-from releasekit.report.results_table import ORDER, ordered
+from releasekit.report.results_table import ORDER
 from releasekit.report.text import few, packages
 from releasekit.report.waiting import wait_for_it, waiting_for
 from releasekit.text.escape import clip, code, fence, markdown
@@ -30,55 +30,66 @@ _LEFT_BEHIND: Final = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.STAGED
 
 
 @dataclass(frozen=True, slots=True)
-class _Cause:
-    """Packages that have one cause; `roots` are what they are blocked by in the end."""
+class Cause:
+    """Packages that have one cause; `roots` are what they are blocked by in the end, and `behind`
+    is how many packages wait for the one of them that most wait for.
+    """
 
     results: Sequence[Result]
     roots: Sequence[PackageId]
+    behind: int
 
     @property
     def first(self) -> Result:
         return self.results[0]
 
 
-def troubled(report: Report) -> list[Result]:
-    """What is not on its registry, and what has left something else undone; worst first. What only
-    waits for approval, and what a dry run would publish, is told elsewhere.
+def causes_of(report: Report) -> list[Cause]:
+    """Of what is not on its registry, and of what has left something else undone: the worst outcome
+    first; of the same, what most packages wait for, and what most have. What only waits for
+    approval, and what a dry run would publish, is told elsewhere.
     """
     fine = (Outcome.STAGED, Outcome.WOULD_PUBLISH)
-    return [
+    troubled = [
         result
-        for result in ordered(report)
+        for result in report.results
         if result.outcome not in fine and (not result.outcome.done or result.hint)
     ]
+    waiting = waiting_for(report) if troubled else {}
+    roots = _roots(report)
+    causes = [
+        Cause(
+            group,
+            roots.get(group[0].package.id, ()),
+            max(waiting.get(result.package.id, 0) for result in group),
+        )
+        for group in _grouped(troubled, roots)
+    ]
+    return sorted(
+        causes,
+        key=lambda cause: (ORDER.index(cause.first.outcome), -cause.behind, -len(cause.results)),
+    )
 
 
-def trouble_section(report: Report, detail: Detail) -> list[str]:
-    results = troubled(report)
-    if not results:
+def trouble_section(causes: Sequence[Cause], detail: Detail) -> list[str]:
+    if not causes:
         return []
-    waiting = waiting_for(report)
-    causes = sorted(_causes(results, _roots(report)), key=lambda cause: _urgency(cause, waiting))
-    rows = [_row(cause, waiting, detail) for cause in causes[: detail.rows]]
     left = len(causes) - detail.rows
     return [
-        "### What went wrong, and what to do" if _failed(results) else "### What is left to do",
+        "### What went wrong, and what to do" if _failed(causes) else "### What is left to do",
         "",
-        *table(("Outcome", "Package", "Why", "What to do"), rows),
+        *table(
+            ("Outcome", "Package", "Why", "What to do"),
+            [_row(cause, detail) for cause in causes[: detail.rows]],
+        ),
         "",
         *([f"… and {left} more, in the results file.", ""] if left > 0 else []),
-        *_logs(results, detail),
+        *_logs(causes, detail),
     ]
 
 
-def _urgency(cause: _Cause, waiting: Mapping[PackageId, int]) -> tuple[int, int, int]:
-    """The worst outcome first; of the same, what most wait for, and what most are in."""
-    behind = max(waiting.get(result.package.id, 0) for result in cause.results)
-    return ORDER.index(cause.first.outcome), -behind, -len(cause.results)
-
-
-def _failed(results: Sequence[Result]) -> bool:
-    return any(result.outcome in {Outcome.FAILED, Outcome.UNKNOWN} for result in results)
+def _failed(causes: Sequence[Cause]) -> bool:
+    return any(cause.first.outcome in {Outcome.FAILED, Outcome.UNKNOWN} for cause in causes)
 
 
 def _roots(report: Report) -> Mapping[PackageId, tuple[PackageId, ...]]:
@@ -94,16 +105,16 @@ def _roots(report: Report) -> Mapping[PackageId, tuple[PackageId, ...]]:
     return found
 
 
-def _causes(
+def _grouped(
     results: Sequence[Result], roots: Mapping[PackageId, tuple[PackageId, ...]]
-) -> list[_Cause]:
+) -> list[list[Result]]:
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
         blocked_by = roots.get(result.package.id, ())
         why = blocked_by or _without_names(result.reason, result.package)
         hint = _without_names(result.hint, result.package)
         groups.setdefault((result.outcome, why, hint), []).append(result)
-    return [_Cause(group, roots.get(group[0].package.id, ())) for group in groups.values()]
+    return list(groups.values())
 
 
 def _without_names(text: str, package: Package) -> str:
@@ -115,7 +126,7 @@ def _without_names(text: str, package: Package) -> str:
     return re.sub(rf"(?<![\w.]){re.escape(name)}(?!\w)", "\0", text)
 
 
-def _row(cause: _Cause, waiting: Mapping[PackageId, int], detail: Detail) -> tuple[str, ...]:
+def _row(cause: Cause, detail: Detail) -> tuple[str, ...]:
     first, count = cause.first, len(cause.results)
     mark = OUTCOMES[first.outcome]
     told = [each.package for each in cause.results]
@@ -126,7 +137,7 @@ def _row(cause: _Cause, waiting: Mapping[PackageId, int], detail: Detail) -> tup
     return (
         f"{mark.square}&nbsp;**{first.outcome}**",
         which,
-        _why(cause, waiting, detail),
+        _why(cause, detail),
         _what_to_do(first, detail),
     )
 
@@ -137,17 +148,18 @@ def _what_to_do(result: Result, detail: Detail) -> str:
     return f"{markdown(clip(remedy(result), detail.chars))} {page}".strip()
 
 
-def _why(cause: _Cause, waiting: Mapping[PackageId, int], detail: Detail) -> str:
+def _why(cause: Cause, detail: Detail) -> str:
     if cause.roots:
         return f"waits for {few([code(clip(str(root), 100)) for root in cause.roots], 3)}"
     why = markdown(clip(cause.first.reason, detail.chars))
-    behind = waiting.get(cause.first.package.id, 0) if len(cause.results) == 1 else 0
-    return f"{why}<br>**{wait_for_it(behind)}**" if behind else why
+    told = cause.behind and len(cause.results) == 1
+    return f"{why}<br>**{wait_for_it(cause.behind)}**" if told else why
 
 
-def _logs(results: Sequence[Result], detail: Detail) -> list[str]:
+def _logs(causes: Sequence[Cause], detail: Detail) -> list[str]:
     """The first is what somebody came to see."""
-    with_log = [result for result in results if result.log][: detail.logs]
+    every = [result for cause in causes for result in cause.results]
+    with_log = [result for result in every if result.log][: detail.logs]
     return [
         line
         for number, result in enumerate(with_log)
