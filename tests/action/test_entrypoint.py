@@ -432,7 +432,7 @@ def test_an_index_out_of_reach(start: Start, tmp_path: Path) -> None:
         PIP_NO_INDEX="1",
     ).refusal()
     assert "no route to host" in text
-    assert "::error title=ReleaseKit [RK-227]::the environment for ReleaseKit could not be made" in text
+    assert "::error title=ReleaseKit [RK-227]::the environment for ReleaseKit could not" in text
     assert output.read_text() == "result=failure\n"
     assert start.environments == []
 
