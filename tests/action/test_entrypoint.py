@@ -389,7 +389,8 @@ def test_uv_sees_no_secret_of_the_release(start: Start, tmp_path: Path, python: 
 def test_a_mistake_is_named(start: Start, variables: dict[str, str], says: str) -> None:
     text = start.having(**variables).refusal()
     assert says in text
-    assert len(text.strip().splitlines()) == 2
+    assert len(text.strip().splitlines()) == 3
+    assert text.strip().endswith("#rk-227")
 
 
 @pytest.mark.parametrize("variable", ["RELEASEKIT_PYTHON_PATH", "RELEASEKIT_UV_PATH"])
@@ -404,10 +405,11 @@ def test_a_path_is_no_command(start: Start, variable: str, tmp_path: Path) -> No
         RUNNER_TEMP=str(start.cache),
         **{variable: hostile},
     ).refusal()
-    *_, error, advice, command = text.splitlines()
+    *_, error, advice, page, command = text.splitlines()
     assert error.startswith("error: input ")
     assert advice.startswith("  ")
-    assert command.startswith("::error title=ReleaseKit::input ")
+    assert page.startswith("  https://")
+    assert command.startswith("::error title=ReleaseKit [RK-227]::input ")
     assert "%250A::stop-commands" in command
     assert not any(line.startswith("::add") or "##[" in line for line in text.splitlines())
     assert all(32 <= ord(character) < 127 for line in text.splitlines() for character in line)
@@ -430,7 +432,7 @@ def test_an_index_out_of_reach(start: Start, tmp_path: Path) -> None:
         PIP_NO_INDEX="1",
     ).refusal()
     assert "no route to host" in text
-    assert "::error title=ReleaseKit::the environment for ReleaseKit could not be made" in text
+    assert "::error title=ReleaseKit [RK-227]::the environment for ReleaseKit could not" in text
     assert output.read_text() == "result=failure\n"
     assert start.environments == []
 

@@ -92,7 +92,7 @@ def test_on_a_runner_everything_is_told(
     assert "partial" in output
     assert "demo-a" in summary
     out = capsys.readouterr().out
-    assert "::error title=pypi%3Ademo-a 1.0.0 failed::" in out
+    assert "::error title=pypi%3Ademo-a 1.0.0 failed [RK-101]::" in out
     assert git(workspace, "status", "--porcelain") == ""
     assert_whole_log(out)
 
@@ -120,7 +120,7 @@ def assert_whole_log(out: str) -> None:
         "::endgroup::",
         f"N s  ✗ pypi:demo-a 1.0.0  build failed in N s: {failed}",
         "N s  ✓ pypi:demo-c 1.0.0  published in N s",
-        f"::error title=pypi%3Ademo-a 1.0.0 failed::{named}",
+        f"::error title=pypi%3Ademo-a 1.0.0 failed [RK-101]::{named}",
         "Last lines of the log of pypi:demo-a",
         "package      version  outcome    why",
         "pypi:demo-c  1.0.0    published  uploaded, and the registry shows our bytes",
@@ -157,7 +157,7 @@ def test_what_is_about_to_go_wrong_is_said_and_strict_refuses_it(
     out = capsys.readouterr().out
     assert "warning: changed-without-bump: pypi:demo-c: src/demo_c/__init__.py changed since" in out
     assert "warning: older-sibling: pypi:demo-b: the published version is pinned to an older" in out
-    assert "::warning title=changed-without-bump%3A pypi%3Ademo-c::src/demo_c" in out
+    assert "::warning title=changed-without-bump%3A pypi%3Ademo-c [RK-501]::src/demo_c" in out
 
     assert main(["publish", str(workspace), registry, "--strict"]) == 3
     found = capsys.readouterr()
@@ -226,8 +226,8 @@ def test_what_a_build_tells_the_runner_is_taken_out(
     found = capsys.readouterr()
     for path in files.values():
         told = f"{path}: written during the release, not by ReleaseKit; put back"
-        assert f"error: {told}\n" in found.err
-        assert f"::error title=ReleaseKit::{told}\n" in found.out
+        assert f"error: {told} [RK-115]\n" in found.err
+        assert f"::error title=ReleaseKit [RK-115]::{told}\n" in found.out
     assert files["GITHUB_ENV"].read_text() == ""
     outputs = files["GITHUB_OUTPUT"].read_text()
     assert "forged" not in outputs

@@ -105,5 +105,5 @@ def test_a_file_of_another_version_is_named_before_anything_is_built(
     wheel = distributions.wheel(dist, distributions.package("demo-base")).path
     run = Program(home).run("plan", workspace, "--dist", str(dist), "--registry", "dir:served")
     assert run.code == 3
-    assert f"error: {wheel} is pypi:demo-base 1.0.0, but 1.1.0 is planned\n" in run.err
+    assert f"error: {wheel} is pypi:demo-base 1.0.0, but 1.1.0 is planned [RK-308]\n" in run.err
     assert not (workspace / "served").exists()

@@ -183,7 +183,7 @@ def test_a_build_that_fails_ends_with_its_log(
 def test_documents_are_made_from_the_same_table(
     known: Mapping[str, EcosystemDeclaration],
 ) -> None:
-    action, readme, makefile = generated(Declared.for_ecosystems(known)).values()
+    action, readme, makefile, _ = generated(Declared.for_ecosystems(known)).values()
     assert '\n  bundle-channel:\n    description: "Who gets bundles' in action
     assert "\n        RELEASEKIT_BUNDLE_SEAL: ${{ inputs.bundle-seal }}\n" in action
     assert "\n| `bundle-channel` | `stable` | Who gets bundles" in readme

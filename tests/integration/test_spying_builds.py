@@ -175,8 +175,8 @@ def assert_nothing_told(step: Step, said: str) -> None:
         for path in (step.command_file(name), step.commands / f"{prefix}_outer"):
             assert "evil" not in path.read_text()
             told = f"{path}: written during the release, not by ReleaseKit; put back"
-            assert f"error: {told}" in shown
-            assert f"::error title=ReleaseKit::{told}" in shown
+            assert f"error: {told} [RK-115]" in shown
+            assert f"::error title=ReleaseKit [RK-115]::{told}" in shown
     assert step.command_file("GITHUB_ENV").read_text() == "BEFORE=1\n"
     *_, result = step.command_file("GITHUB_OUTPUT").read_text().split("\nresult<<")
     assert result.splitlines()[1] == "failure"
