@@ -99,8 +99,8 @@ function boxElement(box, spot) {
   if (box.group) bar(element, box.members);
   else element.append(draw("rect", { class: `strip ${worst}`, width: 6, height: HIGH, rx: 3 }));
   element.append(
-    draw("text", { x: 14, y: 17 }, clipped(label, 27)),
-    draw("text", { x: 14, y: 32, class: "second" }, clipped(below, 32)));
+    draw("text", { x: 14, y: 17 }, clipped(label, 24)),
+    draw("text", { x: 14, y: 32, class: "second" }, clipped(below, 30)));
   box.element = element;
   return element;
 }
