@@ -55,7 +55,7 @@ types: .venv ## mypy
 	$(BIN)/mypy
 
 pictures: .venv ## draw docs/pictures anew; what needs a browser, too, where chromium and npm are
-	PYTHONPATH=docs $(BIN)/python -m make_pictures
+	PYTHONPATH=docs $(BIN)/uv run --frozen --group pictures python -m make_pictures
 
 act: .venv ## run the action in a real workflow, and show its outputs and summary
 	$(BIN)/python -m pytest -sq tests/action/test_act.py -k says_so

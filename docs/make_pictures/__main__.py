@@ -1,4 +1,7 @@
-"""Writes what has changed; with `--check` it writes nothing, and ends with status 1 if it would."""
+"""Writes what has changed; with `--check` it writes nothing, and ends with status 1 if it would.
+
+What needs a browser is left out with `--check`: another Chromium, or other fonts, draw otherwise.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,47 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from make_pictures import review
+from make_pictures import chromium, review, screenshots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
 
 DOCS: Final = Path(__file__).resolve().parents[1]
 PICTURES: Final = DOCS / "pictures"
+PAGES: Final = DOCS.parent / "build" / "pictures"
 
 
-def drawn() -> dict[Path, str]:
+def drawn() -> Iterator[tuple[Path, bytes]]:
     """Every file that is the same wherever it is made."""
-    pictures = review.pictures()
-    return {PICTURES / name: text for name, text in pictures.items()} | {
-        DOCS / "examples" / "staged-summary.md": review.staged_summary()
-    }
+    for name, text in review.pictures().items():
+        yield PICTURES / name, text.encode()
+    yield DOCS / "examples" / "staged-summary.md", review.staged_summary().encode()
 
 
-def stale(files: Mapping[Path, str]) -> list[Path]:
-    return [path for path, text in files.items() if not path.exists() or path.read_text() != text]
+def shown() -> Iterator[tuple[Path, bytes]]:
+    """What Chromium shows of a page; the pages themselves stay in build/pictures/."""
+    if chromium.found() is None:
+        print("left alone, without chromium: the pictures of summaries and of report pages")
+        return
+    for name, png in screenshots.pictures(PAGES):
+        yield PICTURES / name, png
+
+
+def stale(files: Iterable[tuple[Path, bytes]]) -> Iterator[tuple[Path, bytes]]:
+    for path, data in files:
+        if not path.exists() or path.read_bytes() != data:
+            yield path, data
 
 
 def main() -> int:
-    files, check = drawn(), "--check" in sys.argv[1:]
-    changed = stale(files)
-    for path in changed:
+    if "--check" in sys.argv[1:]:
+        paths = [path for path, _ in stale(drawn())]
+        print(*(path.relative_to(DOCS.parent) for path in paths), sep="\n")
+        return 1 if paths else 0
+    for path, data in (*stale(drawn()), *stale(shown())):
         print(path.relative_to(DOCS.parent))
-        if not check:
-            path.write_text(files[path])
-    return 1 if changed and check else 0
+        path.write_bytes(data)
+    return 0
 
 
 if __name__ == "__main__":
