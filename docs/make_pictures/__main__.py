@@ -28,7 +28,7 @@ def drawn() -> Iterator[tuple[Path, bytes]]:
 
 def shown() -> Iterator[tuple[Path, bytes]]:
     """What Chromium shows of a page; the pages themselves stay in build/pictures/."""
-    if chromium.found() is None:
+    if chromium.program() is None:
         print("left alone, without chromium: the pictures of summaries and of report pages")
         return
     for name, png in screenshots.pictures(PAGES):

@@ -13,24 +13,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from playwright.sync_api import Browser
+
 # Of the page; whoever reads on there is shown that there is more.
-_MAX_HEIGHT: Final = 1_500
+_MOST_HEIGHT: Final = 1_500
 
 
 def pictures(pages: Path) -> Iterator[tuple[str, bytes]]:
     """Names and PNGs; `pages` is where the pages go that they show."""
     pages.mkdir(parents=True, exist_ok=True)
-    files = npm_files()
-    for size in SIZES:
-        for theme in chromium.THEMES:
-            name = f"summary-{size}-{theme}"
-            page = pages / f"{name}.html"
-            page.write_text(summaries.page(summary(release(size)), files, theme=theme))
-            _, troubles, height = summaries.drawn(chromium.document(page, width=summaries.WIDTH))
-            if troubles:
-                raise SystemExit(f"{page}: Mermaid says: {troubles}")
-            height = min(height, _MAX_HEIGHT)
-            yield (
-                f"{name}.png",
-                chromium.picture(page, width=summaries.WIDTH, height=height, theme=theme),
-            )
+    with chromium.browser() as browser:
+        for size in SIZES:
+            for theme in chromium.THEMES:
+                name = f"summary-{size}-{theme}"
+                text = summary(release(size))
+                yield f"{name}.png", _summary(browser, pages / f"{name}.html", text, theme)
+
+
+def _summary(browser: Browser, file: Path, text: str, theme: chromium.Theme) -> bytes:
+    file.write_text(summaries.page(text, npm_files(), theme=theme))
+    with chromium.shown(
+        browser, file, width=summaries.WIDTH, height=_MOST_HEIGHT, theme=theme
+    ) as page:
+        if troubles := summaries.drawn(page).troubles:
+            raise SystemExit(f"{file}: {troubles}")
+        return chromium.picture(page, most_height=_MOST_HEIGHT)

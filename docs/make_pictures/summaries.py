@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from playwright.sync_api import Page
 
     from make_pictures.chromium import Theme
 
@@ -22,7 +23,6 @@ _PAGE: Final = """\
   body {{ margin: 0; background: {ground}; }}
   .markdown-body {{ padding: 24px; font-size: 14px; }}
   .mermaid {{ text-align: center; background: none !important; padding: 0 !important; }}
-  .mermaid svg {{ max-height: 900px; }}
 </style>
 <main class="markdown-body"></main>
 <script src="{files}/marked.js"></script>
@@ -49,9 +49,7 @@ _PAGE: Final = """\
       }}
       code.parentElement.replaceWith(place)
     }}
-    document.documentElement.dataset.charts = charts.length
-    document.documentElement.dataset.troubles = troubles.join(' ')
-    document.documentElement.dataset.height = Math.ceil(main.getBoundingClientRect().height)
+    window.drawn = {{ charts: charts.length, troubles }}
   }}
   draw()
 </script>
@@ -61,10 +59,15 @@ _GROUNDS: Final[dict[Theme, str]] = {"light": "#ffffff", "dark": "#0d1117"}
 _MERMAID: Final[dict[Theme, str]] = {"light": "default", "dark": "dark"}
 
 
+class Drawn(NamedTuple):
+    """How many graphs a page has, and what Mermaid says is wrong with them."""
+
+    charts: int
+    troubles: list[str]
+
+
 def page(markdown: str, files: Path, *, theme: Theme) -> str:
-    """HTML; `files` is where `npm_files` has put what it loads. Once it is drawn, the attributes of
-    its root say how many `charts` it has, what `troubles` there were, and its `height`.
-    """
+    """HTML; `files` is where `npm_files` has put what it loads."""
     return _PAGE.format(
         files=files.as_uri(),
         theme=theme,
@@ -75,8 +78,7 @@ def page(markdown: str, files: Path, *, theme: Theme) -> str:
     )
 
 
-def drawn(document: str) -> tuple[int, str, int]:
-    """The number of charts, troubles, and the height, of a page that was shown."""
-    root = re.search(r"<html[^>]*>", document)
-    told = dict(re.findall(r'data-(\w+)="([^"]*)"', root[0] if root else ""))
-    return int(told["charts"]), told["troubles"], int(told["height"])
+def drawn(page: Page) -> Drawn:
+    """Once all is drawn."""
+    told = page.wait_for_function("window.drawn", timeout=300_000).json_value()
+    return Drawn(**told)
