@@ -5,10 +5,13 @@ What needs a browser is left out with `--check`: another Chromium, or other font
 
 from __future__ import annotations
 
+import pkgutil
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import make_pictures
 from make_pictures import chromium, review, screenshots
 
 if TYPE_CHECKING:
@@ -20,9 +23,12 @@ PAGES: Final = DOCS.parent / "build" / "pictures"
 
 
 def drawn() -> Iterator[tuple[Path, bytes]]:
-    """Every file that is the same wherever it is made."""
-    for name, text in review.pictures().items():
-        yield PICTURES / name, text.encode()
+    """Every file that is the same wherever it is made: what the modules say that draw text."""
+    for found in pkgutil.iter_modules(make_pictures.__path__, "make_pictures."):
+        module = import_module(found.name)
+        texts = module.pictures() if hasattr(module, "pictures") else {}
+        for name, text in texts.items():
+            yield PICTURES / name, text.encode()
     yield DOCS / "examples" / "staged-summary.md", review.staged_summary().encode()
 
 
@@ -31,7 +37,7 @@ def shown() -> Iterator[tuple[Path, bytes]]:
     if chromium.program() is None:
         print("left alone, without chromium: the pictures of summaries and of report pages")
         return
-    for name, png in screenshots.pictures(PAGES):
+    for name, png in screenshots.taken(PAGES):
         yield PICTURES / name, png
 
 
@@ -42,14 +48,14 @@ def stale(files: Iterable[tuple[Path, bytes]]) -> Iterator[tuple[Path, bytes]]:
 
 
 def main() -> int:
-    if "--check" in sys.argv[1:]:
-        paths = [path for path, _ in stale(drawn())]
-        print(*(path.relative_to(DOCS.parent) for path in paths), sep="\n")
-        return 1 if paths else 0
-    for path, data in (*stale(drawn()), *stale(shown())):
+    check = "--check" in sys.argv[1:]
+    changed = False
+    for path, data in stale(drawn() if check else (*drawn(), *shown())):
         print(path.relative_to(DOCS.parent))
-        path.write_bytes(data)
-    return 0
+        changed = True
+        if not check:
+            path.write_bytes(data)
+    return 1 if changed and check else 0
 
 
 if __name__ == "__main__":

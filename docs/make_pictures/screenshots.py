@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MOST_HEIGHT: Final = 1_500
 
 
-def pictures(pages: Path) -> Iterator[tuple[str, bytes]]:
+def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
     """Names and PNGs; `pages` is where the pages go that they show."""
     pages.mkdir(parents=True, exist_ok=True)
     with chromium.browser() as browser:
