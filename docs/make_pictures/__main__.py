@@ -8,6 +8,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,7 +51,7 @@ def stale(files: Iterable[tuple[Path, bytes]]) -> Iterator[tuple[Path, bytes]]:
 def main() -> int:
     check = "--check" in sys.argv[1:]
     changed = False
-    for path, data in stale(drawn() if check else (*drawn(), *shown())):
+    for path, data in stale(chain(drawn(), () if check else shown())):
         print(path.relative_to(DOCS.parent))
         changed = True
         if not check:
