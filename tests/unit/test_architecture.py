@@ -37,6 +37,7 @@ REPORT = (
         "progress",
         "redacted",
         "review",
+        "page",
     ),
 )
 HOST = (
@@ -120,8 +121,8 @@ HOUSE = (
     ),
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
-        *("cli", "command_line", "interruption", "session", "recorded", "terminal", "approve"),
-        "commands",
+        *("cli", "command_line", "interruption", "session", "recorded", "left_behind"),
+        *("terminal", "approve", "commands"),
     ),
     ("__main__",),
     ("start",),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
 from releasekit.cli.interruption import Interruption
+from releasekit.cli.left_behind import forget_results, refuse_tracked_results, write_page
 from releasekit.cli.recorded import RESULTS, loaded
 from releasekit.cli.session import (
     Session,
@@ -134,7 +135,7 @@ async def publish(config: Config, session: Session) -> int:
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config, session)
-    await refuse_tracked(config.results_file, "results-file", config, session)
+    await refuse_tracked_results(config, session)
     session.actions.watch_files()
     with Interruption() as interruption, counted() as book:
         async with Group() as group:
@@ -219,22 +220,6 @@ def uploading(made: Plan) -> set[str]:
     }
 
 
-def forget_results(config: Config) -> None:
-    """Remove what an earlier run has left, durably: should this one end before it has results, no
-    later step may take those for its own.
-    """
-    for path in {config.state_directory / RESULTS, config.results_file}:
-        if path is None:
-            continue
-        if path == config.results_file:
-            require_free(path, "results-file")
-        try:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                durable.remove(path)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be removed: {error.strerror}") from error
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     """One plan being carried out, and what is said about it."""
@@ -310,7 +295,7 @@ class _Run:
 async def join(config: Config, session: Session) -> int:
     """Join the results of several jobs, found below the state directory, into one report."""
     await asyncio.to_thread(refuse_links, config.state_directory)
-    await refuse_tracked(config.results_file, "results-file", config, session)
+    await refuse_tracked_results(config, session)
     found = sorted(config.state_directory.rglob(RESULTS))
     if not found:
         raise ConfigError(
@@ -380,6 +365,7 @@ def tell(made: Report, config: Config, session: Session) -> None:
     if config.annotations:
         for level, notes in report.notices(made):
             actions.annotate(level, notes)
+    _say(write_page(made, path), session)
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""Whether a plan or results may be put at a path that somebody named: where nothing is, or where an
+"""Whether a plan, results or a report page may be put at a path: where nothing is, or where an
 earlier run of ours has put the same.
 """
 
@@ -15,12 +15,15 @@ from releasekit.host.files import read_head
 
 # What every plan and all results begin with. A file that mktemp(1) has made is empty.
 _OURS: Final = re.compile(rb'\{\s{0,9}"schema": ?[0-9]|\Z')
-_HEAD_BYTES: Final = 32
+# What every report page begins with.
+_PAGES: Final = re.compile(rb'<!doctype html>\n<html lang="en" data-releasekit-report="|\Z')
+_HEAD_BYTES: Final = 64
 
 
-def trouble_at(path: Path) -> str:
-    """What stands at `path` and may not be replaced, to follow the path in a sentence; empty when
-    nothing of that kind does. Its directories are taken as they are.
+def trouble_at(path: Path, *, page: bool = False) -> str:
+    """What stands at `path` and may not be replaced by a plan or results, or by a report page, to
+    follow the path in a sentence; empty when nothing of that kind does. Its directories are taken
+    as they are.
 
     Raises OSError where that cannot be told.
     """
@@ -34,8 +37,8 @@ def trouble_at(path: Path) -> str:
         return "is a directory"
     if not stat.S_ISREG(status.st_mode):
         return "is no regular file"
-    if not _OURS.match(read_head(path, _HEAD_BYTES)):
-        return "is there, and is neither a plan nor results"
+    if not (_PAGES if page else _OURS).match(read_head(path, _HEAD_BYTES)):
+        return f"is there, and is {'no report page' if page else 'neither a plan nor results'}"
     return ""
 
 

@@ -34,7 +34,7 @@ _LEAST_S: Final = 0.05
 
 def spent_section(spent: RunSpent | None) -> list[str]:
     """Markdown; nothing where nothing was spent."""
-    if spent is None or not (lines := _totals(spent.total)):
+    if spent is None or not (lines := totals(spent.total)):
         return []
     if spent.chain:
         steps = " → ".join(_shown(spent.chain, code))
@@ -47,15 +47,26 @@ def spent_section(spent: RunSpent | None) -> list[str]:
 
 def spent_line(spent: RunSpent | None) -> list[str]:
     """One line of a log, or none."""
-    if spent is None or not (totals := _totals(spent.total)):
+    if spent is None or not (told := totals(spent.total)):
         return []
-    line = f"spent: {' '.join(totals)}"
+    line = f"spent: {' '.join(told)}"
     if spent.advice:
         line += f" {clip(spent.advice, _MAX_CHARS)}."
     return [log_line(line)]
 
 
-def _totals(total: Spent) -> list[str]:
+def package_words(spent: Spent | None) -> str:
+    """What one package spent and waited for, as sentences; empty where nothing is known."""
+    if spent is None:
+        return ""
+    lines = totals(spent)
+    if spent.waited_for and spent.longest_s >= _LEAST_S:
+        name = clip(spent.waited_for, 200)
+        lines.append(f"Waited longest for {name}: {seconds(spent.longest_s)}.")
+    return " ".join(lines)
+
+
+def totals(total: Spent) -> list[str]:
     """Sentences; seconds are those of all packages together, many of them at the same time."""
     lines = []
     if total.requests:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -81,6 +82,19 @@ def link(text: str, url: str) -> str:
     """`text` as a link to `url`, if that is a plain web address."""
     shown = markdown(text)
     return f'<a href="{url.translate(_MARKDOWN)}">{shown}</a>' if _LINK.fullmatch(url) else shown
+
+
+def html(text: str) -> str:
+    """For a page of our own, between tags and inside quoted attributes."""
+    return escape(visible(text))
+
+
+def html_link(text: str, url: str) -> str:
+    """As `link`, for a page of our own; it tells nobody where the reader came from."""
+    shown = html(text)
+    if not _LINK.fullmatch(url):
+        return shown
+    return f'<a href="{html(url)}" rel="noreferrer">{shown}</a>'
 
 
 def fence(lines: Iterable[str], language: str = "") -> str:

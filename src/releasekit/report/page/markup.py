@@ -1,0 +1,63 @@
+"""Pieces of HTML. What comes from outside passes `html` or `html_link` of text/escape.py first."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from releasekit.model import Outcome
+from releasekit.text.escape import clip, html
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# A word never stands without its mark, nor a colour without the word.
+MARKS: Final = {
+    Outcome.FAILED: "✗",
+    Outcome.UNKNOWN: "?",
+    Outcome.BLOCKED: "⊘",
+    Outcome.CANCELLED: "■",
+    Outcome.STAGED: "◐",
+    Outcome.REMOVED: "◌",
+    Outcome.WOULD_PUBLISH: "→",
+    Outcome.PUBLISHED: "✓",
+    Outcome.ALREADY_PUBLISHED: "•",
+}
+# What a browser could take for the end of the element, or for the beginning of another one.
+_IN_SCRIPT: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def outcome(kind: Outcome) -> str:
+    return (
+        f'<span class="outcome {kind}"><span aria-hidden="true">{MARKS[kind]}</span> {kind}</span>'
+    )
+
+
+def section(title: str, anchor: str, body: Iterable[str], *, needs_script: bool = False) -> str:
+    """With a heading of its own; one that needs a script is not there without it."""
+    hidden = " hidden data-scripted" if needs_script else ""
+    inner = "\n".join(body)
+    return (
+        f'<section id="{anchor}" aria-labelledby="{anchor}-title"{hidden}>\n'
+        f'<h2 id="{anchor}-title">{title}</h2>\n{inner}\n</section>'
+    )
+
+
+def listed(items: Iterable[tuple[str, str]]) -> str:
+    """Terms and what belongs to them, both as HTML; what is empty is left out."""
+    rows = [f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in items if text]
+    return f"<dl>{''.join(rows)}</dl>" if rows else ""
+
+
+def log(lines: Iterable[str], label: str) -> str:
+    """Scrolls on its own, so it can be reached by keyboard."""
+    body = "\n".join(html(clip(line, 2_000)) for line in lines)
+    return (
+        f'<pre tabindex="0" role="region" aria-label="{html(label)}">{body}</pre>' if body else ""
+    )
+
+
+def data(value: object) -> str:
+    """JSON that a script reads, inside a script element that no browser runs."""
+    text = json.dumps(value, separators=(",", ":")).translate(_IN_SCRIPT)
+    return f'<script type="application/json" id="data">{text}</script>'
