@@ -43,10 +43,10 @@ def browser() -> Iterator[Browser]:
 
 
 @contextlib.contextmanager
-def shown(browser: Browser, file: Path, *, width: int, height: int, theme: Theme) -> Iterator[Page]:
+def shown(browser: Browser, file: Path, window: tuple[int, int], theme: Theme) -> Iterator[Page]:
     """The page in a window of that size, without a network and without what moves."""
     page = browser.new_page(
-        viewport={"width": width, "height": height},
+        viewport={"width": window[0], "height": window[1]},
         device_scale_factor=_SCALE,
         color_scheme=theme,
         reduced_motion="reduce",

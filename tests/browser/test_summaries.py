@@ -31,7 +31,7 @@ def drawn(files: Path, tmp_path: Path) -> Callable[[str], summaries.Drawn]:
         file.write_text(summaries.page(markdown, files, theme="light"))
         with (
             chromium.browser() as browser,
-            chromium.shown(browser, file, width=summaries.WIDTH, height=800, theme="light") as page,
+            chromium.shown(browser, file, (summaries.WIDTH, 800), "light") as page,
         ):
             return summaries.drawn(page)
 
