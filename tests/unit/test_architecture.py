@@ -22,14 +22,18 @@ MODULES = {
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
-    *("text", "links", "markdown", "mermaid", "timeline", "verdict", "record", "outputs"),
+    *("text", "links", "marks", "markdown", "layers", "mermaid", "verdict", "record", "outputs"),
     *(
         "warnings",
+        "waiting",
         "notices",
         "endings",
         "spent_words",
-        "summary",
+        "gantt",
+        "remedy",
+        "results_table",
         "plans",
+        "summary",
         "spent_rows",
         "results",
         "joined",

@@ -9,10 +9,8 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 
 from releasekit.model import Outcome, Span
-from releasekit.report import results_table, summary
-from releasekit.report.timeline import timeline
+from releasekit.report import summary
 from sample_runs import (
-    artifact,
     hostile_text,
     outcomes,
     package,
@@ -38,31 +36,171 @@ def shape(text: str) -> list[tuple[str, ...]]:
     return found
 
 
-def test_summary_begins_with_the_truth() -> None:
-    text = summary(partial_report())
-    assert text.startswith("## 2 of 5 packages published, 1 already there, 1 failed, 1 blocked\n")
+def test_summary_begins_with_the_truth_in_the_colour_of_it() -> None:
+    """R47"""
+    lines = summary(replace(partial_report(), project="acme/widgets")).splitlines()
+    assert lines[:3] == ["## ❌ acme/widgets: 2 of 5 packages published", "", "> [!CAUTION]"]
+    assert lines[3] == "> **1 failed, 1 blocked.**"
+    assert lines[6:9] == [
+        "🟩🟩⬜🟧🟥",
+        "",
+        "🟩 **2** published · ⬜ **1** already there · 🟧 **1** blocked · 🟥 **1** failed",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "sign", "alert"),
+    [
+        (outcomes(Outcome.PUBLISHED), "✅", "TIP"),
+        (outcomes(Outcome.WOULD_PUBLISH, dry_run=True), "✅", "TIP"),
+        (outcomes(Outcome.ALREADY_PUBLISHED), "✅", "NOTE"),
+        (outcomes(), "✅", "NOTE"),
+        (outcomes(Outcome.STAGED), "⏳", "IMPORTANT"),
+        (outcomes(Outcome.CANCELLED), "⚠️", "WARNING"),
+        (outcomes(Outcome.PUBLISHED, Outcome.UNKNOWN), "❌", "CAUTION"),
+        (outcomes(Outcome.FAILED), "❌", "CAUTION"),
+        (outcomes(Outcome.FAILED, dry_run=True), "❌", "CAUTION"),
+    ],
+)
+def test_each_ending_has_a_colour_of_its_own(run: Report, sign: str, alert: str) -> None:
+    text = summary(run)
+    assert text.startswith(f"## {sign} ")
+    assert text.count("> [!") == text.count(f"> [!{alert}]\n> ") == 1
+
+
+def test_a_summary_without_a_project_is_headed_by_the_truth_alone() -> None:
+    assert summary(partial_report()).startswith("## ❌ 2 of 5 packages published\n")
+
+
+def test_summary_leads_to_the_run_the_commit_and_every_page() -> None:
+    repository = "https://github.com/acme/widgets"
+    commit = "5d41402abc4b2a76b9719d911017c592ae1f3c07"
+    run = replace(
+        partial_report(),
+        repository=repository,
+        run_url=f"{repository}/actions/runs/17",
+        commit=commit,
+    )
+    text = summary(run)
+    assert f'<a href="{link_text(run.run_url)}">workflow run</a>' in text
+    page = link_text(f"{repository}/commit/{commit}")
+    assert f'commit <a href="{page}"><code>5d41402abc</code></a> · took 12 s' in text
+    dirty = summary(replace(run, commit=f"{commit}+dirty.0123"))
+    assert f'<a href="{page}"><code>5d41402abc+dirty</code></a>' in dirty
+    assert "commit <code>c0ffee</code>" in summary(partial_report())
+
+
+def link_text(url: str) -> str:
+    return url.replace("_", "&#95;")
 
 
 def test_summary_shows_failures_first_with_what_to_do() -> None:
+    """R47"""
     text = summary(partial_report())
     failed, blocked, published = (
-        text.index(f"<code>pypi:{name}</code> | <code>1.0.0</code> | ")
-        for name in ("broken", "app", "core")
+        text.index(f"<code>pypi:{name}</code>{after}")
+        for name, after in (("broken", "<br>"), ("app", "<br>"), ("core", "</a>"))
     )
-    assert failed < blocked < published
-    assert "**failed** | the build failed | Read the log. |" in text
+    assert failed < blocked < text.index("```mermaid") < published
+    assert (
+        "| 🟥&nbsp;**failed** | <code>pypi:broken</code><br><code>1.0.0</code> | the build" in text
+    )
+    assert "the build failed<br>**1 package waits for it** | Read the log. |" in text
+    assert "| waits for <code>pypi:broken</code> |" in text
+
+
+def test_what_most_packages_wait_for_comes_first() -> None:
+    run = report(
+        result("a", Outcome.FAILED, reason="one"),
+        result("b", Outcome.FAILED, reason="two"),
+        result("c", Outcome.BLOCKED),
+        edges={"c": ("b",)},
+    )
+    text = summary(run)
+    assert text.index("pypi:b</code><br>") < text.index("pypi:a</code><br>")
+
+
+def test_packages_with_one_cause_share_a_row() -> None:
+    """R47: whatever their names are, and however many there are."""
+    names = [f"p{number}" for number in range(9)]
+    failed = (
+        result(
+            name,
+            Outcome.FAILED,
+            reason=f"pypi:{name} 1.0.0: POST https://x.example/: HTTP 400",
+            hint=f"The whole output is in logs/build-pypi-{name}.log",
+        )
+        for name in names
+    )
+    other = result("p9", Outcome.FAILED, reason="pypi:p9 1.0.0: POST https://x.example/: HTTP 403")
+    rows = trouble(report(*failed, other))
+    assert len(rows) == 2
+    assert (
+        "**9 packages**: <code>pypi:p0</code>, <code>pypi:p1</code>, <code>pypi:p2</code>"
+        in (rows[0])
+    )
+    assert "<details><summary>and 6 more</summary><code>pypi:p3</code>, " in rows[0]
+    assert "<code>pypi:p8</code></details>" in rows[0]
+
+
+def test_what_is_blocked_by_one_failure_is_one_row() -> None:
+    """However many that are blocked lie in between; who waits for two is a row of its own."""
+    names = [f"p{number}" for number in range(200)]
+    edges = {name: (before,) for before, name in zip(["root", *names], names, strict=False)}
+    run = report(
+        result("root", Outcome.FAILED),
+        result("other", Outcome.FAILED, reason="another"),
+        *(result(name, Outcome.BLOCKED, hint="Fix what it needs.") for name in names),
+        result("both", Outcome.BLOCKED, hint="Fix what it needs."),
+        edges={**edges, "both": ("p199", "other")},
+    )
+    rows = trouble(run)
+    assert len(rows) == 4
+    assert "**201 packages wait for it**" in rows[0]
+    assert "**200 packages**" in rows[2]
+    assert "waits for <code>pypi:root</code>" in rows[2]
+    assert "waits for <code>pypi:other</code>, <code>pypi:root</code>" in rows[3]
+    text = summary(run)
+    assert all(f"<code>pypi:{name}</code>" in text for name in names)
+
+
+@pytest.mark.parametrize(
+    "outcome", [Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED, Outcome.CANCELLED]
+)
+def test_there_is_always_something_to_do(outcome: Outcome) -> None:
+    """R47: nobody had a hint for it."""
+    (row,) = trouble(outcomes(outcome))
+    assert row.rsplit("|", 2)[1].strip()
+
+
+def trouble(run: Report) -> list[str]:
+    return [line for line in summary(run).splitlines() if "&nbsp;**" in line]
 
 
 def test_summary_shows_the_last_lines_of_a_failed_build() -> None:
     text = summary(partial_report())
-    assert "Last lines of <code>pypi:broken</code>" in text
+    assert "<details open>\n<summary>Last lines of the build of <code>pypi:broken</code>" in text
     assert "```\nTraceback:\nSyntaxError: invalid syntax\n```" in text
 
 
 def test_summary_links_published_packages() -> None:
-    assert '<a href="https://pypi.org/project/core/1.0.0/">published</a>' in summary(
-        partial_report()
-    )
+    page = '<a href="https://pypi.org/project/core/1.0.0/">'
+    cells = f"{page}<code>pypi:core</code></a> | {page}<code>1.0.0</code></a>"
+    assert f"| {cells} | 🟩 published | 1.5 s |" in summary(partial_report())
+
+
+def test_what_went_well_is_folded_by_ecosystem() -> None:
+    """Only a handful stands open."""
+    few = summary(outcomes(*[Outcome.PUBLISHED] * 10))
+    assert "<details open>\n<summary>🟩 10 published</summary>" in few
+    many = summary(outcomes(*[Outcome.PUBLISHED] * 11, Outcome.ALREADY_PUBLISHED))
+    title = "<summary><b>pypi</b>: 🟩 11 published, ⬜ 1 already there</summary>"
+    assert f"<details>\n{title}" in many
+    assert "<details open>" not in many
+
+
+def test_another_attempt_is_told() -> None:
+    assert "| 🟩 published, 3 attempts |" in summary(report(replace(result(), attempts=3)))
 
 
 def test_summary_colours_the_graph_by_outcome() -> None:
@@ -89,7 +227,7 @@ def test_summary_names_private_packages_and_why() -> None:
     ],
 )
 def test_summary_of_an_unfinished_release_says_how_to_finish(run: Report, words: str) -> None:
-    assert words in summary(run)
+    assert words in summary(run).replace("**", "").replace("\n> ", " ")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +243,9 @@ def test_what_waits_is_reviewed_by_one_command() -> None:
     text = summary(replace(staged_report(), run_url=run))
     assert f"```\nreleasekit approve --run {run}\n```" in text
     assert '<a href="https://registry.example/staged/5f0c">review</a>' in text
-    waits, _, told = text.partition("| What to do |")
-    assert waits.count("http") > 0
-    assert "needs pypi:http, which is staged" in told
+    waits, _, told = text.partition("### What is left to do")
+    assert waits.count("review</a>") == 1
+    assert "waits for <code>pypi:http</code>" in told
     assert "releasekit approve results.json" in summary(staged_report())
     assert "approval" not in summary(replace(partial_report(), run_url=run))
 
@@ -118,13 +256,19 @@ def test_summary_without_commit_or_edges_is_plain() -> None:
     assert "mermaid" not in text
 
 
-def test_graphs_too_large_to_draw_become_a_table() -> None:
+def test_a_graph_too_large_to_read_is_drawn_by_layer_and_ecosystem() -> None:
     """R40"""
     names = [f"p{n}" for n in range(300)]
-    run = report(*map(result, names), edges=dict.fromkeys(names[1:], ("p0",)))
+    run = report(
+        *(result(name, Outcome.FAILED if name == "p7" else Outcome.PUBLISHED) for name in names),
+        edges=dict.fromkeys(names[1:], ("p0",)),
+    )
     text = summary(run)
-    assert "mermaid" not in text
-    assert "| <code>pypi:p1</code> | <code>pypi:p0</code> |" in text
+    assert '    g0["pypi · layer 1<br/>🟩 1"]:::done\n' in text
+    assert '    g1["pypi · layer 2<br/>🟩 298 🟥 1<br/>p7"]:::failed\n' in text
+    assert "    g0 --> g1\n" in text
+    assert "Each box has the packages of one ecosystem in some layers" in text
+    assert "Each box" not in summary(partial_report())
 
 
 def told(word: str, line: str) -> Report:
@@ -162,7 +306,7 @@ def enormous(text: str, count: int) -> Report:
                 f"{text}{n}",
                 Outcome.FAILED if n % 2 else Outcome.PUBLISHED,
                 version=text,
-                reason=text,
+                reason=f"{n} {text}",
                 hint=text if n % 2 else "",
                 log=(text,) * 50,
                 url=f"https://example.org/{n}",
@@ -181,73 +325,21 @@ def test_summary_stays_below_the_limit_and_whole(text: str, count: int) -> None:
     """R40: GitHub drops a summary over 1 MiB as a whole."""
     told = summary(enormous(text, count))
     assert len(told.encode()) <= 1_000_000
-    assert told.count("<details>") == told.count("</details>")
-    assert {line.count("|") for line in told.splitlines() if line.startswith("| ")} <= {3, 4, 6}
-    assert told.splitlines()[-1].startswith("Took 12 s, run <code>")
+    assert told.count("<details") == told.count("</details>")
+    assert {line.count("|") for line in told.splitlines() if line.startswith("| ")} <= {3, 4, 5, 6}
+    assert " · took 12 s · run <code>" in told
 
 
 def test_summary_says_how_much_it_leaves_out() -> None:
     told = summary(enormous("word " * 60, 3_000), limit_bytes=100_000)
     assert "… and 1485 more, in the results file." in told
+    assert len(told.encode()) <= 100_000
 
 
 def test_the_shortest_summary_is_given_where_none_fits() -> None:
-    assert summary(partial_report(), limit_bytes=10).startswith("## 2 of 5 packages published")
-
-
-def test_results_table_ends_with_what_needs_attention() -> None:
-    lines = results_table(partial_report()).splitlines()
-    assert [line.split()[0] for line in lines[:6]] == [
-        "package",
-        "pypi:extras",
-        "pypi:core",
-        "pypi:http",
-        "pypi:app",
-        "pypi:broken",
-    ]
-    assert lines[-3] == "pypi:broken: Read the log."
-    assert lines[-1] == "2 of 5 packages published, 1 already there, 1 failed, 1 blocked"
+    assert summary(partial_report(), limit_bytes=10).startswith("## ❌ 2 of 5 packages")
 
 
 def test_files_are_listed_with_their_digests() -> None:
     row = f"| <code>core-1.0.0.tar.gz</code> | 1234 | <code>{'ab' * 32}</code> |"
     assert row in summary(partial_report())
-
-
-def test_a_dry_run_lists_the_files_it_would_upload() -> None:
-    built = result("core", Outcome.WOULD_PUBLISH, artifacts=(artifact("core-1.0.0.tar.gz"),))
-    kept = result("http", Outcome.ALREADY_PUBLISHED, artifacts=(artifact("http-1.0.0.tar.gz"),))
-    lines = results_table(report(built, kept, dry_run=True)).splitlines()
-    assert lines[-4:-1] == [
-        "would be uploaded:",
-        f"core-1.0.0.tar.gz  1234 bytes  sha256:{'ab' * 32}",
-        "",
-    ]
-    assert "would be uploaded" not in results_table(report(built, kept))
-
-
-def test_results_table_of_nothing_is_its_headline() -> None:
-    assert results_table(outcomes()) == "No package to publish"
-
-
-def test_timeline_has_a_bar_for_each_package_that_ran() -> None:
-    lines = timeline(partial_report())
-    assert lines[0] == f"pypi:core  |{'=' * 5}{'#' * 11}{'.' * 3}{' ' * 41}|  4.0 s"
-    assert lines[1] == f"pypi:http  |{' ' * 5}={' ' * 54}|  0.0 s"
-    assert lines[-1] == "= build   # upload   . confirm   whole width: 12 s"
-
-
-def test_timeline_keeps_the_longest_where_there_are_too_many() -> None:
-    """R40"""
-    runs = [
-        result(f"p{n}", spans=(Span(phase="upload", start_s=0, end_s=n / 10),)) for n in range(99)
-    ]
-    lines = timeline(report(*runs))
-    assert len(lines) == 62
-    assert any("pypi:p98 " in line for line in lines)
-    assert not any("pypi:p1 " in line for line in lines)
-
-
-def test_timeline_of_an_instant_is_drawn() -> None:
-    run = report(result("core", spans=(Span(phase="build", start_s=0, end_s=0),)))
-    assert timeline(replace(run, duration_s=0.0))[0].startswith("pypi:core  |=")

@@ -120,7 +120,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
     for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
         session.actions.output(name, value)
     if config.summary:
-        session.actions.summary(report.plan_summary(made))
+        session.actions.summary(report.plan_summary(made, session.origin(config)))
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))

@@ -12,11 +12,11 @@ from releasekit.report.plans import (
     plan_headline,
     plan_json,
     plan_mermaid,
-    plan_summary,
     plan_table,
 )
 from releasekit.report.results import load_results, results_json
-from releasekit.report.summary import results_table, summary
+from releasekit.report.results_table import results_table
+from releasekit.report.summary import plan_summary, summary
 from releasekit.report.verdict import Verdict, exit_code, headline, verdict_of
 from releasekit.report.warnings import warning_annotations
 

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from releasekit.model import Action, Outcome
 from releasekit.report import headline, plan_headline
-from releasekit.report.summary import failures_last, remarks
+from releasekit.report.results_table import failures_last, remarks
 from releasekit.report.text import seconds
 from releasekit.text.escape import clip, visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.report.text import by_reason, packages
-from releasekit.text.escape import clip, code, markdown
+from releasekit.text.escape import clip, code_link, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,8 +19,23 @@ LIMIT_BYTES: Final = 1_000_000
 _NAME: Final = 100
 
 
-def package_cells(package: Package) -> tuple[str, str]:
-    return code(clip(str(package.id), _NAME)), code(clip(package.version, _NAME))
+def package_cells(package: Package, page: str = "") -> tuple[str, str]:
+    """Its name and its version, as links to the `page` of it where there is one."""
+    name, version = clip(str(package.id), _NAME), clip(package.version, _NAME)
+    return code_link(name, page), code_link(version, page)
+
+
+def names(packages: Sequence[Package], most: int, *, open_: int = 3) -> str:
+    """In one cell of a table: the first of them, the others folded, of which `most` are named."""
+    shown = [package_cells(package)[0] for package in packages[:most]]
+    text = ", ".join(shown[:open_])
+    if len(packages) <= open_:
+        return text
+    left = len(packages) - most
+    more = f" and {left} more" if left > 0 else ""
+    rest = ", ".join(shown[open_:])
+    folded = f"{text}<details><summary>and {len(packages) - open_} more</summary>"
+    return f"{folded}{rest}{more}</details>"
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -31,16 +46,24 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
-def details(title: str, lines: Iterable[str]) -> list[str]:
+def details(title: str, lines: Iterable[str], *, open_: bool = False) -> list[str]:
     """A folded section. Markdown inside needs the empty line after the tag."""
-    return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
+    return [
+        "<details open>" if open_ else "<details>",
+        f"<summary>{title}</summary>",
+        "",
+        *lines,
+        "",
+        "</details>",
+        "",
+    ]
 
 
 def private_section(private: Sequence[Package], rows: int) -> list[str]:
     if not private or not rows:
         return []
     cells = [
-        (markdown(clip(reason, 300)), ", ".join(package_cells(package)[0] for package in group))
+        (markdown(clip(reason, 300)), names(group, rows, open_=5))
         for reason, group in by_reason(private[:rows]).items()
     ]
     lines = table(("Why", "Packages"), cells)

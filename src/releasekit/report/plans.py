@@ -8,17 +8,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Action
-from releasekit.report.markdown import (
-    LIMIT_BYTES,
-    details,
-    first_fitting,
-    package_cells,
-    private_section,
-    table,
-)
-from releasekit.report.mermaid import drawable, flowchart
+from releasekit.report.marks import ACTIONS
+from releasekit.report.mermaid import flowchart
 from releasekit.report.text import by_reason, columns, few, packages
-from releasekit.report.warnings import warning_rows, warning_section, warning_table
+from releasekit.report.warnings import warning_rows, warning_table
 from releasekit.text import escape
 
 if TYPE_CHECKING:
@@ -29,29 +22,14 @@ if TYPE_CHECKING:
 
 PLAN_SCHEMA: Final = 1
 
-_WORDS: Final = {
-    Action.PUBLISH: "to build and publish",
-    Action.UPLOAD: "to upload as built before",
-    Action.KEEP: "already published",
-    Action.AWAIT: "waiting for approval",
-    Action.REFUSE: "refused",
-}
-_STYLES: Final = {
-    Action.PUBLISH: "done",
-    Action.UPLOAD: "done",
-    Action.KEEP: "kept",
-    Action.AWAIT: "doubt",
-    Action.REFUSE: "failed",
-}
 _FEW: Final = 3
-_ROWS: Final = (2_000, 300, 30)  # rows of a table in a summary; fewer until it fits
 
 
 def plan_headline(plan: Plan) -> str:
     if not plan.packages:
         return "No package to publish"
     counts = Counter(planned.action for planned in plan.packages)
-    parts = [f"{counts[action]} {_WORDS[action]}" for action in Action if counts[action]]
+    parts = [f"{counts[action]} {ACTIONS[action].word}" for action in Action if counts[action]]
     return f"{packages(len(plan.packages))}: {', '.join(parts)}"
 
 
@@ -59,10 +37,10 @@ def plan_table(plan: Plan) -> str:
     """For a terminal or a log: packages in publish order, then what many of them have in common,
     and why others are never published.
     """
-    shared = _shared_reasons(plan)
+    shared = shared_reasons(plan)
     rows = [
         (str(planned.package.id), planned.package.version, planned.action.value, own_reason)
-        for planned, own_reason in _own_reasons(plan, shared)
+        for planned, own_reason in own_reasons(plan, shared)
     ]
     width = 4 if any(why for *_, why in rows) else 3
     heading = ("package", "version", "action", "why")
@@ -77,7 +55,7 @@ def plan_table(plan: Plan) -> str:
     return "\n".join([*lines, plan_headline(plan), *map(escape.visible, plan.notes)])
 
 
-def _shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:
+def shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:
     """For each action the reason that most of its packages share, with their number, where those
     are more than a few: it is told once.
     """
@@ -89,7 +67,7 @@ def _shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:
     return {(action, most[action][0]): most[action][1] for action in Action if action in most}
 
 
-def _own_reasons(
+def own_reasons(
     plan: Plan, shared: Collection[tuple[Action, str]]
 ) -> list[tuple[PlannedPackage, str]]:
     """Each package with its reason, empty where that is told for many."""
@@ -113,7 +91,7 @@ def plan_mermaid(plan: Plan) -> str:
         {
             planned.package.id: (
                 str(planned.package),
-                _STYLES[planned.action],
+                ACTIONS[planned.action].style,
             )
             for planned in plan.packages
         },
@@ -192,37 +170,3 @@ def _published(published: Published | None) -> dict[str, object] | None:
 def _relative(path: Path, root: Path) -> str:
     # The state directory may lie outside the workspace, where Path.relative_to would give up.
     return os.path.relpath(path, root).replace(os.sep, "/")
-
-
-def plan_summary(plan: Plan, *, limit_bytes: int = LIMIT_BYTES) -> str:
-    """The job summary of `mode: plan`; it says less rather than exceed the limit."""
-    return first_fitting((_summary(plan, rows) for rows in _ROWS), limit_bytes)
-
-
-def _summary(plan: Plan, rows: int) -> str:
-    lines = [f"## {plan_headline(plan)}", ""]
-    lines += [line for note in plan.notes for line in (escape.markdown(note), "")]
-    lines += warning_section(((each.package, each.warnings) for each in plan.packages), rows)
-    if plan.packages:
-        shared = _shared_reasons(plan)
-        for (action, reason), count in shared.items():
-            why = escape.markdown(escape.clip(reason, 300))
-            lines += [f"{count} {_WORDS[action]}: {why}", ""]
-        cells = [
-            (
-                *package_cells(planned.package),
-                _WORDS[planned.action],
-                escape.markdown(escape.clip(own_reason, 300)),
-            )
-            for planned, own_reason in _own_reasons(plan, shared)[:rows]
-        ]
-        width = 4 if any(why for *_, why in cells) else 3
-        heading = ("Package", "Version", "Action", "Why")
-        lines += [*table(heading[:width], [row[:width] for row in cells]), ""]
-        if len(plan.packages) > rows:
-            lines += [f"… and {len(plan.packages) - rows} more, in the plan file.", ""]
-        chart = plan_mermaid(plan)
-        if drawable(chart):
-            lines += details("Publish order", [escape.fence(chart.splitlines(), "mermaid")])
-    lines += private_section(plan.private, rows)
-    return "\n".join(lines).rstrip() + "\n"

@@ -95,24 +95,30 @@ def exit_code(report: Report) -> int:
 def headline(report: Report) -> str:
     """The truth of the release in one plain sentence, without a final stop."""
     outcomes = Counter(result.outcome for result in report.results)
-    total = len(report.results)
-    already = outcomes[Outcome.ALREADY_PUBLISHED]
-    if not total:
-        return "No package to publish"
-    if already == total:
-        return f"{_all(total)} already published, nothing to do"
-    if report.dry_run:
-        first = (
-            f"Dry run: {outcomes[Outcome.WOULD_PUBLISH]} of {packages(total)} would be published"
-        )
-    elif outcomes[Outcome.PUBLISHED] == total:
-        first = f"{_all(total)} published"
-    elif outcomes[Outcome.STAGED] == total:
-        return f"{_all(total)} staged, for a person to approve"
-    else:
-        first = f"{outcomes[Outcome.PUBLISHED]} of {packages(total)} published"
+    total, already = len(report.results), outcomes[Outcome.ALREADY_PUBLISHED]
+    first = first_words(report)
+    if total in {0, already} or (outcomes[Outcome.STAGED] == total and not report.dry_run):
+        return first
     rest = [(already, "already there"), *((outcomes[kind], word) for kind, word in _INCOMPLETE)]
     return ", ".join([first, *(f"{count} {word}" for count, word in rest if count)])
+
+
+def first_words(report: Report) -> str:
+    """The headline up to the packages that this run did not publish."""
+    outcomes = Counter(result.outcome for result in report.results)
+    total = len(report.results)
+    if not total:
+        return "No package to publish"
+    if outcomes[Outcome.ALREADY_PUBLISHED] == total:
+        return f"{_all(total)} already published, nothing to do"
+    if report.dry_run:
+        would = outcomes[Outcome.WOULD_PUBLISH]
+        return f"Dry run: {would} of {packages(total)} would be published"
+    if outcomes[Outcome.PUBLISHED] == total:
+        return f"{_all(total)} published"
+    if outcomes[Outcome.STAGED] == total:
+        return f"{_all(total)} staged, for a person to approve"
+    return f"{outcomes[Outcome.PUBLISHED]} of {packages(total)} published"
 
 
 def _all(count: int) -> str:

@@ -53,7 +53,8 @@ def warning_section(warned: Warned, rows: int) -> list[str]:
         for warning, packages in list(groups.items())[:rows]
     ]
     more = [f"… and {len(groups) - rows} more, in the results.", ""] if len(groups) > rows else []
-    return [*table(("Warning", "Packages", "What it means"), cells), "", *more]
+    heading = ("Warning", "Packages", "What it means")
+    return ["### Warnings", "", *table(heading, cells), "", *more]
 
 
 def warning_annotations(warned: Warned) -> list[tuple[str, str]]:

@@ -78,6 +78,12 @@ def code(text: str) -> str:
     return f"<code>{markdown(text)}</code>"
 
 
+def code_link(text: str, url: str) -> str:
+    """As `code`, and a link to `url`, if that is a plain web address."""
+    shown = code(text)
+    return f'<a href="{url.translate(_MARKDOWN)}">{shown}</a>' if _LINK.fullmatch(url) else shown
+
+
 def link(text: str, url: str) -> str:
     """`text` as a link to `url`, if that is a plain web address."""
     shown = markdown(text)
@@ -114,7 +120,20 @@ def mermaid(text: str) -> str:
     Mermaid reads Markdown, HTML and `#entities;` inside quotes, so only harmless characters stay:
     https://mermaid.js.org/syntax/flowchart.html#special-characters-that-break-syntax
     """
-    return '"' + _NOT_FOR_MERMAID.sub("_", clip(text, 80)) + '"'
+    return f'"{mermaid_words(text)}"'
+
+
+def mermaid_words(text: str) -> str:
+    """`text` between the quotes of a label that has more in it."""
+    return _NOT_FOR_MERMAID.sub("_", clip(text, 80))
+
+
+def gantt_words(text: str) -> str:
+    """The text of a bar in a Mermaid Gantt chart, where a colon ends it.
+
+    https://mermaid.js.org/syntax/gantt.html
+    """
+    return _NOT_FOR_MERMAID.sub("_", clip(text, 80).replace(":", " "))
 
 
 def log_line(text: str) -> str:
