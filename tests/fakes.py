@@ -116,6 +116,7 @@ def config(root: Path, **changes: object) -> Config:
         "dist": (),
         "plan_file": None,
         "dry_run": False,
+        "verbose": False,
         "concurrency": 5,
         "build_concurrency": 2,
         "max_retries": 2,

@@ -1,4 +1,6 @@
-"""What a package, and a whole run, spent: requests, bytes, and what each second of it went into."""
+"""What a package, and a whole run, spent: requests, bytes, and what each second of it went into;
+and what is told of each of these while it happens.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +61,40 @@ class RunSpent:
     total: Spent
     chain: tuple[Step, ...] = ()
     advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One request, and its answer, whose body has been read. `package` is the one it was made for,
+    `ECOSYSTEM:NAME`, if it was for one; `at_s` counts from the start of the run, or of what comes
+    before it. Without an answer `status` is 0, and `trouble` says why. The attempts at one request
+    are numbered.
+    """
+
+    package: str
+    method: str
+    url: str
+    at_s: float
+    lasted_s: float
+    status: int = 0
+    trouble: str = ""
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """A pause of `lasted_s` that begins now, or has just come to its `end`; `what` was waited for,
+    where `cause` does not say enough.
+    """
+
+    package: str
+    cause: Wait
+    at_s: float
+    lasted_s: float
+    end: bool = False
+    what: str = ""
 
 
 def added(parts: Iterable[Spent]) -> Spent:

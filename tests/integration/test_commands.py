@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +83,7 @@ def test_on_a_runner_everything_is_told(
     assert "plan-file<<" in output
     assert (workspace / ".releasekit" / "plan.json").exists()
 
+    capsys.readouterr()
     assert main(["publish", str(workspace), registry]) == 1
     output, summary = (tmp_path / "output").read_text(), (tmp_path / "summary").read_text()
     for name in ("result", "published", "failed-packages", "blocked-packages", "results-file"):
@@ -90,8 +92,47 @@ def test_on_a_runner_everything_is_told(
     assert "demo-a" in summary
     out = capsys.readouterr().out
     assert "::error title=pypi%3Ademo-a 1.0.0 failed::" in out
-    assert "::group::" in out
     assert git(workspace, "status", "--porcelain") == ""
+    assert_whole_log(out)
+
+
+def assert_whole_log(out: str) -> None:
+    """What a person reads of it: durations, and the lines of the traceback, differ."""
+    lines = [re.sub(r"[0-9.]+ s\b", "N s", line).strip() for line in out.splitlines()]
+    cause = "TypeError: Field `tool.hatch.build.hooks` must be a table"
+    failed = f"its sdist could not be built: its build ended with 1: {cause}"
+    named = f"pypi:demo-a: {failed}"
+    told = [
+        line
+        for line in lines
+        if line and not line.startswith(("builds: ", "warning: ", "::warning ", "| ", "spent: "))
+    ]
+    where = next(line for line in told if line.startswith("pypi:demo-a: The whole output is in "))
+    first = told.index("::endgroup::") + 1
+    told[first : first + 2] = sorted(told[first : first + 2], reverse=True)  # built side by side
+    assert told == [
+        "::group::Plan: 3 packages: 3 to build and publish",
+        "package      version  action   why",
+        "pypi:demo-a  1.0.0    publish  not on the registry",
+        "pypi:demo-b  1.0.0    publish  not on the registry",
+        "pypi:demo-c  1.0.0    publish  not on the registry",
+        "::endgroup::",
+        f"N s  ✗ pypi:demo-a 1.0.0  build failed in N s: {failed}",
+        "N s  ✓ pypi:demo-c 1.0.0  published in N s",
+        f"::error title=pypi%3Ademo-a 1.0.0 failed::{named}",
+        "Last lines of the log of pypi:demo-a",
+        "package      version  outcome    why",
+        "pypi:demo-c  1.0.0    published  uploaded, and the registry shows our bytes",
+        "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which is failed",
+        f"pypi:demo-a  1.0.0    failed     {named}",
+        where,
+        "pypi:demo-b: Fix what it needs, then run the same command again.",
+        "1 of 3 packages published, 1 failed, 1 blocked",
+    ]
+    # The cause stands right above the table, and nothing of it is folded away.
+    assert f"| {cause}" in lines[lines.index("Last lines of the log of pypi:demo-a") :]
+    assert lines.count("::endgroup::") == 1
+    assert lines[-1] == told[-1]
 
 
 def test_what_is_about_to_go_wrong_is_said_and_strict_refuses_it(

@@ -26,11 +26,12 @@ SECRETS = {
 }
 SHOWN = (TOKEN, "c4n4ry-userinfo", "c4n4ry-option", "npm_c4n4ryc4n4ry", "c4n4ry-line-of-a-key")
 BACKEND = """\
-import base64, json, os, sys, tarfile, zipfile
+import base64, io, json, os, sys, tarfile, zipfile
 from urllib.parse import quote
 
 NAME = {name!r}
 TOP = NAME + "-1.0.0"
+METADATA = f"Metadata-Version: 2.1\\nName: {{NAME}}\\nVersion: 1.0.0\\n"
 
 def show():
     # Whoever has got hold of them, by way of a file for instance.
@@ -52,14 +53,17 @@ def build_sdist(directory, config_settings=None):
     with tarfile.open(os.path.join(directory, TOP + ".tar.gz"), "w:gz") as archive:
         archive.add("pyproject.toml", TOP + "/pyproject.toml")
         archive.add("backend.py", TOP + "/backend.py")
+        metadata = METADATA.encode()
+        member = tarfile.TarInfo(TOP + "/PKG-INFO")
+        member.size = len(metadata)
+        archive.addfile(member, io.BytesIO(metadata))
     return TOP + ".tar.gz"
 
 def build_wheel(directory, config_settings=None, metadata_directory=None):
     show()
     with zipfile.ZipFile(os.path.join(directory, TOP + "-py3-none-any.whl"), "w") as archive:
         info = TOP + ".dist-info/"
-        archive.writestr(info + "METADATA",
-            f"Metadata-Version: 2.1\\nName: {{NAME}}\\nVersion: 1.0.0\\n")
+        archive.writestr(info + "METADATA", METADATA)
         archive.writestr(info + "WHEEL",
             "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         archive.writestr(info + "RECORD", "")
@@ -127,13 +131,15 @@ def test_no_secret_is_kept_or_shown(tmp_path: Path, status: int, kind: str) -> N
     home = tmp_path / "home"
     home.mkdir()
     files = {name: str(home / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
-    program = Program(home, {**SECRETS, **files, "GITHUB_ACTIONS": "true"})
+    # With debug logging, every request is told as well.
+    program = Program(home, {**SECRETS, **files, "GITHUB_ACTIONS": "true", "RUNNER_DEBUG": "1"})
     with serving(echoing(status, kind)) as url:
         run = program.run(
             *("publish", root, "--pypi-username", "robot", "--max-retries", "0"),
             *("--pypi-registry", f"{url}/legacy/", "--pypi-index", f"{url}/simple/"),
         )
     assert run.code == 1
+    assert f"pypi:good  POST {url}/legacy/ -> {status}; sent " in run.out
     assert set(run.outcomes) == {"good", "bad"}
     assert "published" not in run.outcomes.values()
     state = root / ".releasekit"

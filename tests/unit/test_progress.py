@@ -4,18 +4,18 @@ import re
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import nullcontext
 from io import StringIO
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import pytest
-from hypothesis import given
 from rich.console import Console
 
 from releasekit.model import Event, Outcome, PackageId, Phase
 from releasekit.report.live import LiveProgress
-from releasekit.report.progress import LogProgress, choose_progress
-from sample_runs import hostile_text, mixed_plan, outcomes, partial_report, plan, report, result
+from releasekit.report.log import LogProgress
+from releasekit.report.progress import choose_progress
+from sample_runs import mixed_plan, outcomes, partial_report, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,94 +61,18 @@ def test_only_a_terminal_gets_the_live_table(
 
 
 def test_a_log_that_folds_is_never_a_live_table() -> None:
-    progress = choose_progress(Terminal(), {}, group=lambda title: _folded(StringIO(), title))
+    progress = choose_progress(Terminal(), {}, group=lambda _: nullcontext())
+    assert isinstance(progress, LogProgress)
+
+
+def test_who_wants_to_see_everything_gets_lines_on_a_terminal_too() -> None:
+    progress = choose_progress(Terminal(), {"TERM": "xterm"}, verbose=True)
     assert isinstance(progress, LogProgress)
 
 
 def test_a_log_does_not_import_rich() -> None:
     code = "import sys, releasekit.report.progress; sys.exit('rich' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@contextmanager
-def _folded(stream: StringIO, title: str) -> Iterator[None]:
-    print(f"fold({title})", file=stream)
-    yield
-    print("end of fold", file=stream)
-
-
-@pytest.mark.parametrize(
-    ("told", "line"),
-    [
-        (event("started", phase="build"), "build started"),
-        (event("started", phase="upload", attempt=2), "upload started (attempt 2)"),
-        (event("ended", phase="confirm"), "confirm ended"),
-        (event("ended", phase="build", detail="exit 1"), "build ended: exit 1"),
-        (
-            event("retrying", phase="upload", attempt=2, delay_s=3.25, detail="503"),
-            "upload again in 3.2 s (attempt 2): 503",
-        ),
-        (event("settled", outcome=Outcome.PUBLISHED, attempt=3), "published"),
-        (event("settled", outcome=Outcome.BLOCKED, detail="needs x"), "blocked: needs x"),
-        (event("settled"), "package"),
-    ],
-)
-def test_the_log_has_a_line_for_every_event(told: Event, line: str) -> None:
-    stream = StringIO()
-    LogProgress(stream).on_event(told)
-    assert stream.getvalue() == f"     1.2 s  pypi:http  {line}\n"
-
-
-def test_the_log_begins_with_the_plan_and_ends_with_the_results() -> None:
-    stream = StringIO()
-    progress = LogProgress(stream)
-    progress.begin(mixed_plan())
-    progress.end(partial_report())
-    progress.close()
-    lines = stream.getvalue().splitlines()
-    assert lines[0].startswith("Plan: 4 packages: 1 to build and publish")
-    assert lines[-1] == "2 of 5 packages published, 1 already there, 1 failed, 1 blocked"
-
-
-def test_the_log_folds_the_plan_and_the_logs_of_failed_builds() -> None:
-    stream = StringIO()
-    progress = LogProgress(stream, group=lambda title: _folded(stream, title))
-    progress.begin(plan())
-    progress.end(partial_report())
-    lines = stream.getvalue().splitlines()
-    assert lines[:3] == [
-        "fold(Plan: No package to publish)",
-        "No package to publish",
-        "end of fold",
-    ]
-    assert lines[3:7] == [
-        "fold(Last lines of the log of pypi:broken)",
-        "  | Traceback:",
-        "  | SyntaxError: invalid syntax",
-        "end of fold",
-    ]
-
-
-def test_a_line_of_a_build_is_cut_where_nobody_reads_on() -> None:
-    """R51: its log file has all of it."""
-    stream = StringIO()
-    failed = result("broken", Outcome.FAILED, log=("x" * 2**16,))
-    LogProgress(stream).end(report(failed))
-    assert max(map(len, stream.getvalue().splitlines())) == len("  | ") + 1_000
-
-
-@given(hostile_text)
-def test_nothing_in_the_log_is_a_command_to_the_runner(text: str) -> None:
-    """R35"""
-    stream = StringIO()
-    progress = LogProgress(stream)
-    progress.on_event(event("ended", text, phase="build", detail=text))
-    progress.on_event(event("settled", text, outcome=Outcome.FAILED, detail=text))
-    progress.end(report(result(text, Outcome.FAILED, reason=text, hint=text, log=(text, text))))
-    for line in stream.getvalue().splitlines():
-        assert not line.lstrip().startswith("::")
-        assert "##[" not in line
-    assert "\x1b" not in stream.getvalue()
 
 
 class Clock:

@@ -41,7 +41,7 @@ def test_summary_begins_with_the_truth_in_the_colour_of_it() -> None:
     lines = summary(replace(partial_report(), project="acme/widgets")).splitlines()
     assert lines[:3] == ["## ❌ acme/widgets: 2 of 5 packages published", "", "> [!CAUTION]"]
     assert lines[3] == "> **1 failed, 1 blocked.**"
-    assert lines[6:9] == [
+    assert lines[7:10] == [
         "🟩🟩⬜🟧🟥",
         "",
         "🟩 **2** published · ⬜ **1** already there · 🟧 **1** blocked · 🟥 **1** failed",
@@ -227,7 +227,7 @@ def test_summary_names_private_packages_and_why() -> None:
     ],
 )
 def test_summary_of_an_unfinished_release_says_how_to_finish(run: Report, words: str) -> None:
-    assert words in summary(run).replace("**", "").replace("\n> ", " ")
+    assert words in summary(run).replace("**", "").replace("\n>\n> ", " ")
 
 
 @pytest.mark.parametrize(

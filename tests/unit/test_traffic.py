@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,10 @@ from releasekit.http.traffic import (
     billed_to,
     counted,
     pauses_in,
+    restarted,
     waited_for,
 )
+from releasekit.spent import Delay, Exchange
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -213,3 +216,125 @@ def test_outside_of_a_book_nothing_is_kept() -> None:
     with billed_to(CORE), counted() as book:
         pass
     assert book == Book()
+
+
+def watched(
+    server: Server, main: Callable[[httpx.AsyncClient], Awaitable[object]]
+) -> list[Exchange | Delay]:
+    seen: list[Exchange | Delay] = []
+
+    async def run() -> None:
+        with counted(seen.append):
+            async with http_client(transport=server) as client:
+                await asyncio.sleep(3)
+                await main(client)
+
+    virtual_time.run(run())
+    return seen
+
+
+def test_whoever_watches_is_told_of_each_request_and_each_pause() -> None:
+    """R12: by its package, with status, bytes, time and the number of the attempt."""
+    answers: list[httpx.Response | Exception] = [
+        httpx.Response(503, text="no"),
+        httpx.ConnectError("refused"),
+        httpx.Response(429, headers={"Retry-After": "7"}),
+        httpx.Response(200, text="four"),
+        httpx.Response(200),
+    ]
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        with billed_to(CORE):
+            await get(client)
+        await get(client)
+
+    told = watched(Server(*answers), ask)
+    of_core = {"package": str(CORE), "at_s": 3.0}
+    read = {"method": "GET", "url": URL, "lasted_s": 0.0}
+    again = Delay(**of_core, cause="retry", lasted_s=0.0)  # type: ignore[arg-type]
+    refused = "ConnectError: refused"
+    assert told == [
+        Exchange(**of_core, **read, status=503, received_bytes=2),  # type: ignore[arg-type]
+        again,
+        Exchange(**of_core, **read, trouble=refused, attempt=2),  # type: ignore[arg-type]
+        again,
+        Exchange(**of_core, **read, status=429, attempt=3),  # type: ignore[arg-type]
+        Delay(package=str(CORE), cause="rate-limit", at_s=3.0, lasted_s=7.0),
+        Exchange(
+            package=str(CORE),
+            method="GET",
+            url=URL,
+            at_s=10.0,
+            lasted_s=0.0,
+            status=200,
+            received_bytes=4,
+            attempt=4,
+        ),
+        Exchange(package="", method="GET", url=URL, at_s=10.0, lasted_s=0.0, status=200),
+    ]
+
+
+@pytest.mark.parametrize("content", [b"12345", None])
+def test_uploads_are_told_with_what_was_sent_and_without_a_number(content: bytes | None) -> None:
+    """Several files go to one address, side by side."""
+
+    async def put(client: httpx.AsyncClient) -> None:
+        for _ in range(3):
+            body = pieces() if content is None else content
+            request = client.build_request("POST", URL, content=body)
+            with contextlib.suppress(Transient):
+                await send(client, request)
+
+    answers: list[httpx.Response | Exception]
+    answers = [httpx.Response(503), httpx.ReadError("reset"), httpx.Response(200)]
+    told = watched(Server(*answers), put)
+    found = [
+        (each.status, each.trouble, each.sent_bytes, each.attempt)
+        for each in told
+        if isinstance(each, Exchange)
+    ]
+    size = 15 if content is None else 5
+    assert found == [
+        (503, "", size, 1),
+        (0, "ReadError: reset", 5, 1),
+        (200, "", size, 1),
+    ]
+
+
+def test_an_answer_that_breaks_off_is_told_with_what_has_arrived() -> None:
+    class Broken(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"123"
+            raise httpx.ReadError("reset")
+
+    async def ask(client: httpx.AsyncClient) -> None:
+        with pytest.raises(Transient):
+            await send(client, client.build_request("GET", URL))
+
+    (told,) = watched(Server(httpx.Response(200, stream=Broken())), ask)
+    assert isinstance(told, Exchange)
+    assert (told.status, told.trouble, told.received_bytes) == (200, "ReadError: reset", 3)
+
+
+def test_a_wait_that_somebody_would_notice_is_told_at_its_end() -> None:
+    async def hold(lock: asyncio.Lock, what: str) -> None:
+        with billed_to(package_id(what)):
+            async with waited_for(lock, "slot", what):
+                await asyncio.sleep(2)
+
+    async def main(_: httpx.AsyncClient) -> None:
+        lock = asyncio.Lock()
+        await gather_all([hold(lock, "core"), hold(lock, "app")])
+
+    told = watched(Server(), main)
+    end = Delay(package=str(APP), cause="slot", at_s=5.0, lasted_s=2.0, end=True, what="app")
+    assert told == [end]
+
+
+def test_times_are_told_since_the_run_began() -> None:
+    async def ask(client: httpx.AsyncClient) -> None:
+        assert restarted() == 3.0
+        await get(client)
+
+    (told,) = watched(Server(httpx.Response(200)), ask)
+    assert told.at_s == 0.0

@@ -24,6 +24,7 @@ from releasekit.approval.held import Held
 from releasekit.approval.review import AT_ONCE, reviewed
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.recorded import recorded
+from releasekit.cli.telling import traffic_told
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
@@ -31,6 +32,7 @@ from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
+from releasekit.http.traffic import counted
 from releasekit.report.endings import endings_table
 from releasekit.report.review import show_review
 from releasekit.report.text import few, packages
@@ -57,7 +59,8 @@ _UNDECIDED = Ending(
 
 async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; a review that nobody answers changes nothing."""
-    with Interruption("cancelled; run it again: it goes on with what still waits"):
+    interruption = Interruption("cancelled; run it again: it goes on with what still waits")
+    with interruption, counted(traffic_told(config, session)):
         report, where = await recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:

@@ -21,6 +21,7 @@ from releasekit.cli.session import (
     refuse_tracked,
     sealing,
 )
+from releasekit.cli.telling import is_verbose, traffic_told
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import INTERRUPTED, ConfigError
@@ -83,7 +84,7 @@ async def plan(config: Config, session: Session) -> int:
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(as_taken_back, config.state_directory, history)
     session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption():
+    with Interruption(), counted(traffic_told(config, session)):
         async with Group() as group:
             ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
     session.actions.restore_files(for_good=True)
@@ -137,7 +138,7 @@ async def publish(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await refuse_tracked_results(config, session)
     session.actions.watch_files()
-    with Interruption() as interruption, counted() as book:
+    with Interruption() as interruption, counted(traffic_told(config, session)) as book:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
             _say(doctor.dead_runs(config.state_directory, ecosystems), session)
@@ -243,6 +244,8 @@ class _Run:
             self.session.out,
             environment,
             group=self.session.actions.group if on_actions(environment) else None,
+            verbose=is_verbose(self.config, environment),
+            dry_run=self.config.dry_run,
         )
         release = ReleaseRun(
             self.plan,
@@ -283,10 +286,12 @@ class _Run:
                 registries=self.plan.registries,
             )
             made = redacted.report(release.spending(self.book).told_in(made))
-            progress.end(made)
             progress.close()
             self.session.actions.restore_files()  # no build is left; ours are written next
-            tell(made, self.config, self.session)
+            try:
+                tell(made, self.config, self.session)
+            finally:
+                progress.end(made)  # behind the annotations: the end of a log is read first
         await self.journal.run_ended(report.verdict_of(made))
         code = report.exit_code(made)
         return INTERRUPTED if code and interruption.happened else code

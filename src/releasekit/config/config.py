@@ -79,6 +79,7 @@ class Config:
     yes: bool
     summary: bool
     annotations: bool
+    verbose: bool
     build_sandbox: Wanted
     build_sandbox_paths: tuple[Path, ...]
     uv_path: str
@@ -191,6 +192,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         yes=inputs.yes,
         summary=inputs.summary,
         annotations=inputs.annotations,
+        verbose=inputs.verbose,
         build_sandbox=inputs.build_sandbox,
         build_sandbox_paths=locations.build_sandbox_paths(),
         uv_path=locations.uv_path(),

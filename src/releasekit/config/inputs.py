@@ -304,6 +304,16 @@ class Inputs:
     annotations: Annotated[bool, Declaration("Annotate what failed.", "bool", commands=REPORTS)] = (
         True
     )
+    verbose: Annotated[
+        bool,
+        Declaration(
+            "A log of everything: phases, requests, and why packages wait. So is that of a job "
+            "that is run again with debug logging.",
+            "bool",
+            commands=RUNS,
+            places=NOT_IN_FILE,
+        ),
+    ] = False
     uv_path: Annotated[
         str,
         Declaration(

@@ -1,5 +1,5 @@
 """What is asked of servers, counted where it is sent, for the package that it is about; and the
-pauses that those who ask have to make.
+pauses that those who ask have to make. Whoever watches is told of each.
 
 Of what is asked once for all, the package that comes first bears the cost.
 """
@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import httpx
 
+from releasekit.spent import Delay, Exchange
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from releasekit.model import PackageId
     from releasekit.spent import Wait
+
+    Watch = Callable[[Exchange | Delay], None]
 
 # Raised before a connection stands, so the request cannot have taken effect.
 NEVER_SENT: Final = (
@@ -28,6 +32,15 @@ NEVER_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
+
+
+# Whoever pauses before another attempt says so when it begins.
+_TOLD_BEFORE: Final = frozenset({"rate-limit", "retry"})
+# What begins so soon has only waited for its turn in the event loop.
+_NOTICEABLE_S: Final = 0.05
+# Another attempt at a read may follow, as one follows 5xx. Uploads are numbered by the scheduler.
+_PASSING: Final = frozenset({408, 425, 429})
+_READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(slots=True)
@@ -42,10 +55,16 @@ class Account:
 
 @dataclass(slots=True)
 class Book:
-    """The accounts of one command; `rest` is what was asked for no package, as tokens are."""
+    """The accounts of one command; `rest` is what was asked for no package, as tokens are. `watch`
+    is told of everything as it happens, in seconds since `began_s`, on the clock of the loop.
+    """
 
     rest: Account = field(default_factory=Account)
     packages: dict[PackageId, Account] = field(default_factory=dict)
+    watch: Watch | None = None
+    began_s: float = 0.0
+    # How often in a row a read was without success: of package, method and URL.
+    failures: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
 
 class Pause(NamedTuple):
@@ -60,18 +79,29 @@ _book: ContextVar[Book | None] = ContextVar("_book", default=None)
 # Where nobody keeps a book, it is written to an account that nobody reads.
 _account: ContextVar[Account] = ContextVar("_account", default=Account())  # noqa: B039 (as above)
 _pauses: ContextVar[list[Pause] | None] = ContextVar("_pauses", default=None)
+_about: ContextVar[str] = ContextVar("_about", default="")
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[Book]:
-    """Whatever is asked in this block, and in the tasks that it starts, is written to the book."""
-    book = Book()
+def counted(watch: Watch | None = None) -> Iterator[Book]:
+    """Whatever is asked in this block, and in the tasks that it starts, is written to the book, and
+    told to `watch`.
+    """
+    book = Book(watch=watch, began_s=asyncio.get_running_loop().time() if watch else 0.0)
     before, payer = _book.set(book), _account.set(book.rest)
     try:
         yield book
     finally:
         _account.reset(payer)
         _book.reset(before)
+
+
+def restarted() -> float:
+    """From now on, whoever watches is told times since now, which is returned."""
+    now_s = asyncio.get_running_loop().time()
+    if (book := _book.get()) is not None:
+        book.began_s = now_s
+    return now_s
 
 
 @contextlib.contextmanager
@@ -82,9 +112,11 @@ def billed_to(package: PackageId) -> Iterator[None]:
         yield
         return
     payer = _account.set(book.packages.setdefault(package, Account()))
+    about = _about.set(str(package))
     try:
         yield
     finally:
+        _about.reset(about)
         _account.reset(payer)
 
 
@@ -99,25 +131,28 @@ def pauses_in(pauses: list[Pause]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def waiting(cause: Wait) -> Iterator[None]:
-    """The block does nothing but wait."""
+def waiting(cause: Wait, what: str = "") -> Iterator[None]:
+    """The block does nothing but wait, for `what`."""
     clock = asyncio.get_running_loop().time
     start_s = clock()
     try:
         yield
     finally:
+        end_s = clock()
         pauses = _pauses.get()
         if pauses is not None:
-            pauses.append(Pause(cause, start_s, clock()))
+            pauses.append(Pause(cause, start_s, end_s))
+        if cause not in _TOLD_BEFORE and end_s - start_s >= _NOTICEABLE_S:
+            _tell_delay(cause, end_s - start_s, end=True, what=what)
 
 
 @contextlib.asynccontextmanager
 async def waited_for(
-    turn: contextlib.AbstractAsyncContextManager[None], cause: Wait
+    turn: contextlib.AbstractAsyncContextManager[None], cause: Wait, what: str = ""
 ) -> AsyncIterator[None]:
     """`turn`, where the time until it comes is a pause."""
     async with contextlib.AsyncExitStack() as stack:
-        with waiting(cause):
+        with waiting(cause, what):
             await stack.enter_async_context(turn)
         yield
 
@@ -125,27 +160,46 @@ async def waited_for(
 async def pause(delay_s: float, *, again: bool, limited: bool) -> None:
     """Before a read is tried `again`; `limited` where the server asked for it."""
     _account.get().retries += again
-    with waiting("rate-limit" if limited else "retry"):
+    cause: Wait = "rate-limit" if limited else "retry"
+    _tell_delay(cause, delay_s)
+    with waiting(cause):
         await asyncio.sleep(delay_s)
+
+
+def _tell_delay(cause: Wait, lasted_s: float, *, end: bool = False, what: str = "") -> None:
+    book = _book.get()
+    if book is not None and book.watch is not None:
+        at_s = asyncio.get_running_loop().time() - book.began_s
+        book.watch(
+            Delay(
+                package=_about.get(), cause=cause, at_s=at_s, lasted_s=lasted_s, end=end, what=what
+            )
+        )
 
 
 async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
     """Send a request just as it is. The answer is not read yet, and has to be closed."""
-    account = _account.get()
+    account, seen = _account.get(), _Seen(request)
     account.requests += 1
-    whole = isinstance(request.stream, httpx.ByteStream)
-    if not whole:
+    size = 0
+    if isinstance(request.stream, httpx.ByteStream):
+        size = int(request.headers.get("Content-Length", 0))
+    else:
         stream = cast("httpx.AsyncByteStream", request.stream)
-        request.stream = _CountedStream(stream, account)
+        request.stream = _CountedStream(stream, account, seen)
     try:
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
-    except NEVER_SENT:
-        whole = False
+    except NEVER_SENT as error:
+        seen.ended(trouble=_named(error))
         raise
-    finally:
-        if whole:
-            account.sent_bytes += int(request.headers.get("Content-Length", 0))
-    return response
+    except BaseException as error:
+        account.sent_bytes += size
+        seen.sent_bytes += size
+        seen.ended(trouble=_named(error))
+        raise
+    account.sent_bytes += size
+    seen.sent_bytes += size
+    return seen.until_closed(response)
 
 
 def received(size: int) -> None:
@@ -154,11 +208,90 @@ def received(size: int) -> None:
 
 
 class _CountedStream(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, account: Account) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, account: Account, seen: _Seen) -> None:
         self._stream = stream
         self._account = account
+        self._seen = seen
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
             self._account.sent_bytes += len(part)
+            self._seen.sent_bytes += len(part)
             yield part
+
+
+class _Seen:
+    """One exchange, of which whoever watches is told once, at its end."""
+
+    __slots__ = ("_about", "_book", "_request", "_start_s", "received_bytes", "sent_bytes")
+
+    def __init__(self, request: httpx.Request) -> None:
+        book = _book.get()
+        self._book = book if book is not None and book.watch is not None else None
+        self._request = request
+        self._about = _about.get()
+        self._start_s = asyncio.get_running_loop().time()
+        self.sent_bytes = self.received_bytes = 0
+
+    def until_closed(self, response: httpx.Response) -> httpx.Response:
+        """`response`, which tells of itself when it is closed."""
+        if response.is_closed:  # there is nothing more to come
+            self.received_bytes = len(response.content)
+            self.ended(response.status_code)
+        elif self._book is not None:
+            body = cast("httpx.AsyncByteStream", response.stream)
+            response.stream = _SeenStream(body, self, response.status_code)
+        return response
+
+    def ended(self, status: int = 0, trouble: str = "") -> None:
+        book, self._book = self._book, None
+        if book is None or book.watch is None:
+            return
+        request = self._request
+        key = (self._about, request.method, str(request.url))
+        attempt = book.failures.pop(key, 0) + 1
+        failed = trouble or status in _PASSING or status >= 500
+        if failed and request.method in _READS:
+            book.failures[key] = attempt
+        now_s = asyncio.get_running_loop().time()
+        book.watch(
+            Exchange(
+                package=self._about,
+                method=request.method,
+                url=str(request.url),
+                at_s=now_s - book.began_s,
+                lasted_s=now_s - self._start_s,
+                status=status,
+                trouble=trouble,
+                sent_bytes=self.sent_bytes,
+                received_bytes=self.received_bytes,
+                attempt=attempt,
+            )
+        )
+
+
+class _SeenStream(httpx.AsyncByteStream):
+    def __init__(self, body: httpx.AsyncByteStream, seen: _Seen, status: int) -> None:
+        self._body = body
+        self._seen = seen
+        self._status = status
+        self._trouble = ""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._body:
+                self._seen.received_bytes += len(part)
+                yield part
+        except (httpx.TransportError, asyncio.CancelledError) as error:
+            self._trouble = _named(error)
+            raise
+
+    async def aclose(self) -> None:
+        try:
+            await self._body.aclose()
+        finally:
+            self._seen.ended(self._status, self._trouble)
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -7,9 +7,10 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from releasekit.errors import LeftAlone
-from releasekit.http.traffic import Pause, billed_to, pauses_in
+from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
 from releasekit.model import Event, Node, Span
 from releasekit.release.timesheet import Moment
+from releasekit.release.waits import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +25,8 @@ class Events:
     """The events of one run, which starts now; times are in seconds since then. It also observes
     the scheduler.
 
-    `moments` is what that has told, and `on_settled` is told of the ends of tasks too. A registry
+    `moments` is what that has told, `waits` says of each task why it has begun no sooner, and
+    `on_settled` is told of the ends of tasks too. A registry
     has been `crowded` where it refused an upload beside others; `limits` has the words for what an
     ecosystem's registry lets through in some time.
     """
@@ -33,8 +35,10 @@ class Events:
         self._journal = journal
         self._watch = watch
         self._ended: set[PackageId] = set()
-        self._began = asyncio.get_running_loop().time()
+        self._began = restarted()
         self.moments: list[Moment] = []
+        self.waits = Waits()
+        self._why: dict[Node, str] = {}
         self.on_settled: Callable[[Node], None] = lambda _: None
         self._pauses: dict[Node, list[Pause]] = {}
         self.crowded = False
@@ -49,7 +53,8 @@ class Events:
         """Around one attempt at a phase of packages that go through it together; `detail` says more
         of its beginning.
         """
-        node, attempt = str(Node(phase, runs[0].id)), max(runs[0].attempts, 1)
+        task, attempt = Node(phase, runs[0].id), max(runs[0].attempts, 1)
+        node, detail = str(task), detail or self._why.pop(task, "")
         start_s = self.now_s()
         self._journal.phase_started(node, attempt=attempt)
         for run in runs:
@@ -83,7 +88,8 @@ class Events:
                         at_s=end_s,
                         phase=phase,
                         attempt=attempt,
-                        detail=trouble,
+                        # Of several that are built together, some may have failed.
+                        detail=trouble or str(run.error or ""),
                     )
                 )
 
@@ -117,6 +123,7 @@ class Events:
         cause: Wait = "rate-limit" if limited else "retry"
         asked = not isinstance(error, LeftAlone)
         self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
+        self.waits.paused(node, now_s + delay_s)
         self.crowded |= getattr(error, "crowded", False)
         if limited and (hint := getattr(error, "hint", "")):
             self.limits[node.package.ecosystem] = hint
@@ -147,11 +154,15 @@ class Events:
 
     def started(self, node: Node, attempt: int) -> None:  # noqa: ARG002
         """`span` tells the others."""
-        self.moments.append(Moment(node, "started", self.now_s()))
+        now_s = self.now_s()
+        self.moments.append(Moment(node, "started", now_s))
+        self._why[node] = self.waits.why(node, now_s)
 
     def settled(self, node: Node, outcome: Outcome, reason: str) -> None:  # noqa: ARG002
         """The end of a phase, which is not yet that of its package."""
-        self.moments.append(Moment(node, "settled", self.now_s()))
+        now_s = self.now_s()
+        self.moments.append(Moment(node, "settled", now_s))
+        self.waits.settled(node, now_s)
         self.on_settled(node)
 
     def pauses(self) -> dict[Node, list[Pause]]:

@@ -91,7 +91,7 @@ class Phases:
             manifests = {path for run in runs for path in run.planned.package.manifests}
             for path in sorted(self._inherited.keys() & manifests, key=str):
                 lock = self._inherited[path]
-                with waiting("build-slot"):
+                with waiting("build-slot", f"the lock on {path.name}"):
                     await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
             await self._build_alone(runs, versions)
 
@@ -229,7 +229,8 @@ class Phases:
             await self._send_missing(target, runs)
             return
         name = runs[0].id.ecosystem
-        async with waited_for(turn(Kind.UPLOAD_TURN, name, self._turns[name]), "slot"):
+        ours = turn(Kind.UPLOAD_TURN, name, self._turns[name])
+        async with waited_for(ours, "slot", "the upload before it"):
             built = companions_of(runs[0])
             for companion in built:
                 await self._look_again(companion)

@@ -27,6 +27,7 @@ from releasekit.release.others import OtherJobs
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
+from releasekit.release.waits import Waits
 from releasekit.scheduler import Scheduler, Task
 from releasekit.scheduler.patience import Patience
 
@@ -108,6 +109,7 @@ class ReleaseRun:
         self._stopped = asyncio.Event()
         self._events.on_settled = partial(self._foreign.settled, shown_by=self._shown)
         self._task_list = tasks = self._tasks()
+        self._events.waits = Waits(tasks)
         known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
             tasks,

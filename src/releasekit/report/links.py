@@ -34,11 +34,11 @@ def package_url(result: Result) -> str:
 
 
 def repository_url(report: Report) -> str:
-    return _trusted(report.repository)
+    return trusted_page(report.repository)
 
 
 def run_url(report: Report) -> str:
-    return _trusted(report.run_url)
+    return trusted_page(report.run_url)
 
 
 def commit_url(report: Report) -> str:
@@ -47,9 +47,10 @@ def commit_url(report: Report) -> str:
 
 def commit_page(repository: str, commit: str) -> str:
     """The page of the commit that `commit` names, as a plan or a report has it."""
-    page, named = _trusted(repository).rstrip("/"), _COMMIT.fullmatch(commit)
+    page, named = trusted_page(repository).rstrip("/"), _COMMIT.fullmatch(commit)
     return web_page(f"{page}/commit/{named[1]}") if page and named else ""
 
 
-def _trusted(url: str) -> str:
+def trusted_page(url: str) -> str:
+    """`url` if it may be said to be a page of the repository or of the run."""
     return url if web_page(url) and _TRUSTED.match(url) else ""

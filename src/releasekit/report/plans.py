@@ -33,14 +33,16 @@ def plan_headline(plan: Plan) -> str:
     return f"{packages(len(plan.packages))}: {', '.join(parts)}"
 
 
-def plan_table(plan: Plan) -> str:
+def plan_table(plan: Plan, *, whole: bool = True) -> str:
     """For a terminal or a log: packages in publish order, then what many of them have in common,
-    and why others are never published.
+    and why others are never published. Where it is not the `whole` of it, packages that are kept
+    for one reason are only counted, and the headline stands elsewhere.
     """
     shared = shared_reasons(plan)
     rows = [
         (str(planned.package.id), planned.package.version, planned.action.value, own_reason)
         for planned, own_reason in own_reasons(plan, shared)
+        if whole or own_reason or planned.action is not Action.KEEP
     ]
     width = 4 if any(why for *_, why in rows) else 3
     heading = ("package", "version", "action", "why")
@@ -52,7 +54,8 @@ def plan_table(plan: Plan) -> str:
     lines += [*common, ""] if common else []
     lines += _never_published(plan.private)
     lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
-    return "\n".join([*lines, plan_headline(plan), *map(escape.visible, plan.notes)])
+    headline = [plan_headline(plan)] if whole else []
+    return "\n".join([*lines, *headline, *map(escape.log_line, plan.notes)])
 
 
 def shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.model import Staged
+from releasekit.spent import Delay
 from releasekit.text.escape import bare_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from releasekit.model import Event, PackageWarning, Plan, Report, Result
+    from releasekit.spent import Exchange
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,11 @@ class Redacted:
 
     def event(self, event: Event) -> Event:
         return replace(event, detail=self.text(event.detail)) if event.detail else event
+
+    def traffic(self, seen: Exchange | Delay) -> Exchange | Delay:
+        if isinstance(seen, Delay):
+            return replace(seen, what=self.text(seen.what))
+        return replace(seen, url=self.text(seen.url), trouble=self.text(seen.trouble))
 
     def plan(self, plan: Plan) -> Plan:
         packages = tuple(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import Outcome
 from releasekit.report.endings import hint_lines
 from releasekit.report.spent_words import spent_line
-from releasekit.report.text import columns
+from releasekit.report.text import columns, few
 from releasekit.report.verdict import headline
 from releasekit.report.warnings import warning_table
 from releasekit.text.escape import log_line
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Package, PackageWarning, Report, Result
 
+_FEW: Final = 3
 ORDER: Final = (
     Outcome.FAILED,
     Outcome.UNKNOWN,
@@ -43,13 +44,23 @@ def failures_last(report: Report) -> list[Result]:
 
 
 def results_table(report: Report) -> str:
-    """Plain text, for a log."""
+    """Plain text, for a log. Of packages that were there already there may be a thousand: more than
+    a few are one line.
+    """
+    kept = [str(result.package.id) for result in report.results if _needs_no_row(result)]
     rows = [
         (str(result.package.id), result.package.version, result.outcome.value, result.reason)
         for result in failures_last(report)
+        if len(kept) <= _FEW or not _needs_no_row(result)
     ]
-    lines = [*columns([("package", "version", "outcome", "why"), *rows]), ""] if rows else []
-    return "\n".join([*lines, *remarks(report), headline(report)])
+    lines = columns([("package", "version", "outcome", "why"), *rows]) if rows else []
+    if len(kept) > _FEW:
+        lines.append(log_line(f"already published ({len(kept)}): {few(kept, _FEW)}"))
+    return "\n".join([*lines, *([""] if lines else []), *remarks(report), headline(report)])
+
+
+def _needs_no_row(result: Result) -> bool:
+    return result.outcome is Outcome.ALREADY_PUBLISHED and not result.hint
 
 
 def remarks(report: Report) -> list[str]:

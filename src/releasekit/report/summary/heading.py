@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.report.links import commit_page
+from releasekit.report.links import commit_page, trusted_page
 from releasekit.report.marks import bar, legend
 from releasekit.text.escape import clip, code_link, link, markdown
 
@@ -28,8 +28,9 @@ def title(sign: str, project: str, words: str) -> list[str]:
 
 
 def alert_box(alert: Alert, sentences: Sequence[str]) -> list[str]:
-    """`sentences` are markup, on a line each."""
-    return [f"> [!{alert}]", *(f"> {sentence}" for sentence in sentences), ""]
+    """`sentences` are markup, a paragraph each."""
+    first, *others = sentences
+    return [f"> [!{alert}]", f"> {first}", *(f">\n> {other}" for other in others), ""]
 
 
 def counted(counts: Sequence[tuple[Mark, int]]) -> list[str]:
@@ -39,9 +40,7 @@ def counted(counts: Sequence[tuple[Mark, int]]) -> list[str]:
 
 def facts(commit: str, repository: str, run: str, others: Sequence[str]) -> list[str]:
     """Where it is all from, as links where there are pages; `others` are markup."""
-    parts = []
-    if run:
-        parts.append(link("workflow run", run))
+    parts = [link("workflow run", page)] if (page := trusted_page(run)) else []
     if commit:
         page = commit_page(repository, commit)
         shown = f"{commit[:_SHORT]}{'+dirty' if '+' in commit else ''}" if page else commit

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from releasekit.model import Outcome
 from releasekit.report.gantt import gantt
-from releasekit.report.links import repository_url, run_url
 from releasekit.report.markdown import LIMIT_BYTES, first_fitting, private_section
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.results_table import warned
@@ -101,7 +100,7 @@ def _facts(report: Report) -> list[str]:
         f"took {seconds(report.duration_s)}",
         f"run {code(clip(report.run_id, 100))}",
     ]
-    return facts(report.commit, repository_url(report), run_url(report), others)
+    return facts(report.commit, report.repository, report.run_url, others)
 
 
 def _pictures(report: Report) -> list[str]:

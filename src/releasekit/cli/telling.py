@@ -1,0 +1,52 @@
+"""What is told of requests and pauses while they happen, and to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from releasekit.report.log import LONG_S
+from releasekit.report.progress import has_screen
+from releasekit.report.traffic_line import traffic_line
+from releasekit.spent import Delay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.spent import Exchange
+
+
+def is_verbose(config: Config, environment: Mapping[str, str]) -> bool:
+    """By the input, or by the box "Enable debug logging" of whoever runs a workflow again.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/variables
+    """
+    return config.verbose or environment.get("RUNNER_DEBUG") == "1"
+
+
+def traffic_told(config: Config, session: Session) -> Callable[[Exchange | Delay], None] | None:
+    """For `counted`: everything where that was asked for, else, in a log, long pauses."""
+    environment = session.credentials.environment
+    verbose = is_verbose(config, environment)
+    if not verbose and has_screen(session.out, environment):
+        return None
+    # What a plan prints may be read by a program.
+    out = session.out if config.mode == "publish" else sys.stderr
+    redacted, clock = session.redacted, asyncio.get_running_loop().time
+    told_until_s = 0.0
+
+    def tell(seen: Exchange | Delay) -> None:
+        nonlocal told_until_s
+        if not verbose:
+            # A server that asks one to wait asks all of them.
+            if not isinstance(seen, Delay) or seen.end or seen.lasted_s < LONG_S:
+                return
+            if clock() < told_until_s:
+                return
+            told_until_s = clock() + seen.lasted_s
+        print(traffic_line(redacted.traffic(seen)), file=out, flush=True)
+
+    return tell

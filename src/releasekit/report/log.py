@@ -1,0 +1,290 @@
+"""What a run shows in a log: the plan, a line for each package as it ends, and the results.
+
+With `verbose` there is a line for every event as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from releasekit.model import Action, Outcome
+from releasekit.report.plans import plan_headline, plan_table
+from releasekit.report.results_table import results_table
+from releasekit.report.text import few, seconds
+from releasekit.text.escape import clip, log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import TextIO
+
+    from releasekit.model import Event, PackageId, Phase, Plan, Report
+
+    # Opens a folded section of a log under a title, and closes it.
+    Group: TypeAlias = Callable[[str], AbstractContextManager[None]]
+
+_MARKS: Final[Mapping[Outcome, str]] = {
+    Outcome.PUBLISHED: "✓",
+    Outcome.ALREADY_PUBLISHED: "✓",
+    Outcome.WOULD_PUBLISH: "✓",
+    Outcome.STAGED: "…",
+    Outcome.FAILED: "✗",
+    Outcome.UNKNOWN: "?",
+    Outcome.BLOCKED: "-",
+    Outcome.CANCELLED: "-",
+    Outcome.REMOVED: "-",
+}
+# Of these only the table at the end has a row each: nothing was done for them, or, of a dry run,
+# the line about the build has told it.
+_NO_LINE: Final = frozenset({Outcome.BLOCKED, Outcome.REMOVED, Outcome.WOULD_PUBLISH})
+_DOING: Final[Mapping[Phase, str]] = {
+    "build": "building",
+    "upload": "uploading",
+    "confirm": "waiting for its registry to show it",
+    "approval": "waiting for a person's approval",
+    "follow-up": "running its scripts",
+    "wait": "waiting for the job that publishes it",
+}
+# A pause that a reader would wonder about.
+LONG_S: Final = 5.0
+# Without a line for so long, a job looks as if it hung. Each silence that follows may be longer.
+SILENCE_S: Final = 30.0
+_LONGEST_SILENCE_S: Final = 300.0
+# Logs that are shown in the open; those of more failures are folded where that can be done.
+_OPEN: Final = 5
+# Of a line of a build's output, which may be 64 KiB long; its log file has all of it.
+_MAX_CHARS: Final = 1_000
+_MAX_DETAIL_CHARS: Final = 500
+# What ends an attempt that somebody has interrupted.
+_INTERRUPTED: Final = asyncio.CancelledError.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    what: str
+    since_s: float
+
+
+class LogProgress:
+    """Lines, none of which is a command to the runner, wherever its text comes from.
+
+    `group` folds sections of the log where the CI system can; without it they get a title.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        group: Group | None = None,
+        verbose: bool = False,
+        dry_run: bool = False,
+    ) -> None:
+        self._stream = stream
+        self._group = group or self._titled
+        self._verbose = verbose
+        self._dry_run = dry_run
+        self._versions: dict[PackageId, str] = {}
+        self._needs: Mapping[PackageId, frozenset[PackageId]] = {}
+        self._there: set[PackageId] = set()
+        self._begun: dict[PackageId, float] = {}
+        self._busy: dict[PackageId, float] = {}
+        self._failed: set[PackageId] = set()
+        self._at_work: dict[PackageId, _Work] = {}
+        self._last = ""
+        self._silence = _Silence(self._still_at_work)
+
+    def begin(self, plan: Plan) -> None:
+        packages = [planned.package for planned in plan.packages]
+        self._versions = {each.id: each.version for each in (*packages, *plan.foreign)}
+        self._needs = plan.edges()
+        kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
+        self._there |= kept
+        with self._group(f"Plan: {plan_headline(plan)}"):
+            if table := plan_table(plan, whole=False).rstrip("\n"):
+                self._print(table)
+        self._silence.begin()
+
+    def on_event(self, event: Event) -> None:
+        match event.state:
+            case "started":
+                self._started(event)
+            case "ended":
+                self._ended(event)
+            case "retrying":
+                self._retrying(event)
+            case "settled":
+                self._settled(event)
+
+    def end(self, report: Report) -> None:
+        self.close()
+        self._leave_a_line()
+        self._show_logs(report)
+        self._print(results_table(report))
+
+    def close(self) -> None:
+        self._silence.end()
+
+    def _started(self, event: Event) -> None:
+        package, phase = event.package, event.phase
+        if phase is None:
+            return
+        self._begun[package] = event.at_s
+        self._at_work[package] = _Work(_DOING[phase], event.at_s)
+        if self._verbose:
+            self._say(event, f"{phase} started{_number(event)}", event.detail)
+        elif phase == "wait":
+            self._say(event, _DOING[phase], event.detail)
+        elif phase == "approval":
+            self._say(event, _DOING[phase])
+
+    def _ended(self, event: Event) -> None:
+        package, phase = event.package, event.phase
+        lasted_s = max(0.0, event.at_s - self._begun.pop(package, event.at_s))
+        if phase != "approval":
+            self._busy[package] = self._busy.get(package, 0.0) + lasted_s
+        self._at_work.pop(package, None)
+        if phase in {"confirm", "wait"} and not event.detail:
+            self._there.add(package)
+        took = f"in {seconds(lasted_s)}"
+        if self._verbose:
+            self._say(event, f"{phase} ended {took}{_number(event)}", event.detail)
+            self._tell_what_it_waits_for(event)
+        elif phase == "wait":
+            self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
+        elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
+            self._failed.add(package)
+            self._say(event, f"{phase} failed {took}", event.detail, mark="✗")
+        elif phase == "build" and self._dry_run and not event.detail:
+            self._say(event, f"built {took}", mark="✓")
+
+    def _tell_what_it_waits_for(self, event: Event) -> None:
+        """What is built, and cannot go out yet."""
+        if event.phase != "build" or event.detail or self._dry_run:
+            return
+        missing = sorted(self._needs.get(event.package, frozenset()) - self._there)
+        if missing:
+            self._say(event, f"waits for {log_line(few([str(each) for each in missing]))}")
+
+    def _retrying(self, event: Event) -> None:
+        pause = f"again in {seconds(event.delay_s)}"
+        what = "not there yet, asked" if event.phase == "wait" else f"{event.phase}"
+        if event.phase != "wait":
+            self._at_work[event.package] = _Work(f"{what} {pause}", event.at_s)
+        if self._verbose or event.phase == "wait" or event.delay_s >= LONG_S:
+            self._say(event, f"{what} {pause}{_number(event)}", event.detail)
+
+    def _settled(self, event: Event) -> None:
+        package, outcome = event.package, event.outcome
+        self._at_work.pop(package, None)
+        if outcome is None:
+            return
+        busy_s = self._busy.get(package)
+        if outcome.done:
+            self._there.add(package)
+        told = package in self._failed and outcome is Outcome.FAILED
+        # What had nothing done to it is counted in the plan, or only in the table.
+        if busy_s is None and (outcome.done or outcome is Outcome.CANCELLED):
+            return
+        if not self._verbose and (told or outcome in _NO_LINE):
+            return
+        took = "" if busy_s is None else f" in {seconds(busy_s)}"
+        tries = f", {event.attempt} attempts" if event.attempt > 1 else ""
+        why = "" if outcome.done else event.detail
+        self._say(event, f"{outcome}{took}{tries}", why, mark=_MARKS[outcome])
+
+    def _show_logs(self, report: Report) -> None:
+        """In the open, since a runner shows of a group its title; each log once, though several
+        packages may have failed in one build.
+        """
+        logs: dict[tuple[str, ...], list[str]] = {}
+        for result in report.results:
+            if result.log and not result.outcome.done:
+                logs.setdefault(result.log, []).append(str(result.package.id))
+        for number, (log, names) in enumerate(logs.items()):
+            place = self._titled if number < _OPEN else self._group
+            with place(f"Last lines of the log of {log_line(few(names))}"):
+                lines = (log_line(clip(line, _MAX_CHARS)) for line in log)
+                self._print("\n".join(f"  | {line}" for line in lines))
+
+    def _still_at_work(self, now_s: float) -> bool:
+        """Say what is in flight; False where nothing is."""
+        works = sorted(self._at_work.items(), key=lambda each: (each[1].since_s, each[0]))
+        if not works:
+            return False
+        names = [
+            f"{package} {work.what} for {seconds(max(0.0, now_s - work.since_s))}"
+            if "again in" not in work.what
+            else f"{package} {work.what}"
+            for package, work in works
+        ]
+        self._print(f"{now_s:8.1f} s    still at work: {log_line(few(names, 3))}")
+        return True
+
+    def _say(self, event: Event, what: str, why: str = "", *, mark: str = " ") -> None:
+        version = self._versions.get(event.package, "")
+        name = log_line(f"{event.package} {version}".rstrip())
+        why = why.removeprefix(f"{event.package}: ")
+        reason = f": {log_line(clip(why, _MAX_DETAIL_CHARS))}" if why else ""
+        self._print(f"{event.at_s:8.1f} s  {mark} {name}  {what}{reason}")
+        self._silence.broken()
+
+    def _leave_a_line(self) -> None:
+        if self._last:
+            self._print("")
+
+    def _print(self, text: str) -> None:
+        self._last = text
+        print(text, file=self._stream, flush=True)
+
+    @contextmanager
+    def _titled(self, title: str) -> Iterator[None]:
+        self._print(title)
+        yield
+        self._leave_a_line()
+
+
+class _Silence:
+    """Calls `tell`, with the seconds since `begin`, when nothing was said for long."""
+
+    def __init__(self, tell: Callable[[float], bool]) -> None:
+        self._tell = tell
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._began = self._since = 0.0
+        self._patience_s = SILENCE_S
+
+    def begin(self) -> None:
+        """Only in a loop: outside of one nothing goes on."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._began = self._since = self._loop.time()
+        self._timer = self._loop.call_at(self._since + self._patience_s, self._due)
+
+    def broken(self) -> None:
+        """Somebody has said something; the timer finds out when it is due."""
+        if self._loop is not None:
+            self._since, self._patience_s = self._loop.time(), SILENCE_S
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due(self) -> None:
+        assert self._loop is not None  # noqa: S101 (it has called this)
+        now = self._loop.time()
+        if now >= self._since + self._patience_s:
+            self._since = now
+            if self._tell(now - self._began):
+                self._patience_s = min(2 * self._patience_s, _LONGEST_SILENCE_S)
+        # Whoever speaks meanwhile makes the next silence a short one.
+        self._timer = self._loop.call_at(
+            min(self._since + self._patience_s, now + SILENCE_S), self._due
+        )
+
+
+def _number(event: Event) -> str:
+    return f" (attempt {event.attempt})" if event.attempt > 1 else ""

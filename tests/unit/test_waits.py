@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from fakes import package_id
+from releasekit.model import Node, Phase
+from releasekit.release.waits import Waits
+from releasekit.scheduler import Task
+
+
+def node(phase: Phase, name: str) -> Node:
+    return Node(phase, package_id(name))
+
+
+def task(name: Node, *after: Node) -> Task[Node]:
+    return Task(name=name, lane="upload", after=frozenset(after))
+
+
+BUILD, UPLOAD = node("build", "app"), node("upload", "app")
+CORE, BASE = node("confirm", "core"), node("confirm", "base")
+WAITS = (task(BUILD), task(CORE), task(BASE), task(UPLOAD, BUILD, CORE, BASE))
+
+
+def test_what_begins_at_once_has_waited_for_nothing() -> None:
+    waits = Waits(WAITS)
+    assert waits.why(BUILD, 0.0) == ""
+    waits.settled(CORE, 1.0)
+    waits.settled(BASE, 1.0)
+    waits.settled(BUILD, 2.0)
+    assert waits.why(UPLOAD, 2.01) == ""
+
+
+def test_the_dependency_that_came_last_is_named_and_then_the_slot() -> None:
+    waits = Waits(WAITS)
+    waits.settled(BUILD, 2.0)
+    waits.settled(BASE, 5.0)
+    waits.settled(CORE, 9.0)
+    assert waits.why(UPLOAD, 9.0) == "it waited 7.0 s for fake:core"
+    assert waits.why(UPLOAD, 10.5) == "it waited 7.0 s for fake:core, then 1.5 s for a slot"
+    assert waits.why(node("build", "lone"), 3.0) == "it waited 3.0 s for a slot"
+
+
+def test_its_own_build_is_no_wait_even_where_that_was_one_of_several() -> None:
+    together = node("build", "first")
+    waits = Waits([task(together), task(UPLOAD, together)])
+    waits.settled(together, 8.0)
+    assert waits.why(UPLOAD, 8.0) == ""
+
+
+def test_after_a_pause_only_the_slot_is_left_to_wait_for() -> None:
+    waits = Waits(WAITS)
+    waits.paused(UPLOAD, 30.0)
+    assert waits.why(UPLOAD, 30.0) == ""
+    assert waits.why(UPLOAD, 32.0) == "it waited 2.0 s for a slot"
