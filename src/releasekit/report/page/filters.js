@@ -2,9 +2,11 @@
 const filter = { text: "", outcomes: new Set(), ecosystem: "" };
 const watchers = [];
 const onFilter = (watcher) => watchers.push(watcher);
-const searched = data.packages.map((each) =>
-  `${each.ecosystem}:${each.name} ${each.version} ${rowOf(each.number).querySelector("details").textContent}`
-    .toLowerCase());
+// Not what a package needs: whoever looks for one does not look for all around it.
+const searched = data.packages.map((each) => {
+  const said = [...rowOf(each.number).querySelectorAll("summary, .said")].map((part) => part.textContent);
+  return [`${each.ecosystem}:${each.name} ${each.version}`, ...said].join(" ").toLowerCase();
+});
 
 for (const kind of Object.keys(marks)) {
   const count = data.packages.filter((each) => each.outcome === kind).length;

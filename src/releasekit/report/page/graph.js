@@ -255,7 +255,7 @@ canvas.addEventListener("keydown", (event) => {
   const act = {
     Enter: () => open(box),
     " ": () => open(box),
-    ArrowLeft: () => focusOn(nearest(box, [...box.needs])),
+    ArrowLeft: () => focusOn(cause(box) ?? nearest(box, [...box.needs])),
     ArrowRight: () => focusOn(nearest(box, [...scene.boxes.values()].filter((other) => other.needs.has(box.key)).map((other) => other.key))),
     ArrowUp: () => focusOn(beside(box, -1)),
     ArrowDown: () => focusOn(beside(box, 1)),
@@ -267,6 +267,13 @@ canvas.addEventListener("keydown", (event) => {
   event.preventDefault();
   act();
 });
+
+// What somebody who asks why it waited wants to see first: what is missing, or what took longest.
+function cause(box) {
+  const needed = [...box.needs].map((key) => scene.boxes.get(key));
+  const lacking = needed.find((other) => other.members.some((each) => absent(data.packages[each])));
+  return lacking ?? (box.group ? undefined : needed.find((other) => other.key === String(data.packages[box.members[0]].waited)));
+}
 
 function nearest(box, keys) {
   const y = scene.place.spots.get(box.key).y;
@@ -308,9 +315,4 @@ view.addEventListener("change", () => {
 });
 onFilter(() => scene && dim());
 
-// Drawn when somebody comes near it: the table has to be there first.
-new IntersectionObserver((entries, observer) => {
-  if (!entries.some((entry) => entry.isIntersecting)) return;
-  observer.disconnect();
-  showGraph();
-}, { rootMargin: "300px" }).observe(canvas);
+whenNear(canvas, () => scene || showGraph());

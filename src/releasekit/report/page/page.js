@@ -41,6 +41,15 @@ function lasting(seconds) {
 
 for (const each of document.querySelectorAll("[data-scripted]")) each.hidden = false;
 
+// Pictures are drawn when somebody comes near them: the headline does not wait for them.
+function whenNear(element, act) {
+  new IntersectionObserver((entries, observer) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    act();
+  }, { rootMargin: "300px" }).observe(element);
+}
+
 // The theme: that of the system, until somebody chooses.
 const themes = ["system", "light", "dark"];
 const remembered = "releasekit-theme";

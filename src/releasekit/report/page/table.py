@@ -110,7 +110,7 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
     whole = result.reason if len(result.reason) > _SHORT else ""
     waited = html(package_words(result.spent))
     return [
-        ("Reason", html(clip(whole, _MOST_CHARS))),
+        ("Reason", f'<span class="said">{html(clip(whole, _MOST_CHARS))}</span>' if whole else ""),
         ("What to do", _advice(result.hint)),
         ("Where it is", html_link(clip(result.url, 500), result.url)),
         ("Waits for approval", _staged(result)),
@@ -124,7 +124,7 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
 
 
 def _advice(hint: str) -> str:
-    return f"<strong>{html(clip(hint, _MOST_CHARS))}</strong>" if hint else ""
+    return f'<strong class="said">{html(clip(hint, _MOST_CHARS))}</strong>' if hint else ""
 
 
 def _staged(result: Result) -> str:

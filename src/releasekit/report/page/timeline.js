@@ -163,7 +163,7 @@ timeline.addEventListener("keydown", (event) => {
 });
 onFilter(dimTimeline);
 
-new ResizeObserver(() => {
+whenNear(timeline, () => new ResizeObserver(() => {
   if (timeline.clientWidth && timeline.clientWidth !== drawnWidth) showTimeline();
-}).observe(timeline);
+}).observe(timeline));
 applyFilter();

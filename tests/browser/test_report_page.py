@@ -1,0 +1,355 @@
+"""report.html in a browser: for the eye, the keyboard and a screen reader, in both themes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+from integration.tools import require_tool
+from make_pictures.releases import release
+from releasekit.model import Outcome, Span
+from releasekit.report.page import report_page
+from releasekit.text.escape import visible
+from sample_runs import HOSTILE, report, result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Literal
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+    from releasekit.model import Report
+
+    Open = Callable[..., Page]
+
+# Where it runs as root it has no sandbox of its own; what it opens is ours.
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+# What axe looks at alike a thousand times takes it minutes.
+MOST_ALIKE = "#table tbody tr:nth-child(n+13), #timeline rect:nth-of-type(n+41)"
+
+
+# A loop that runs for as long as the browser would be in the way of other modules' tests.
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    program = require_tool("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens the page of a report; at the end, nothing was asked of a network or complained of."""
+    complaints: list[str] = []
+    asked: list[str] = []
+    contexts: list[BrowserContext] = []
+
+    def open_page(
+        told: Report, *, scheme: Literal["light", "dark"] = "light", script: bool = True
+    ) -> Page:
+        path = tmp_path / "report.html"
+        path.write_text(report_page(told), encoding="utf-8")
+        context = chromium.new_context(
+            color_scheme=scheme,
+            java_script_enabled=script,
+            offline=True,
+            reduced_motion="reduce",
+            viewport={"width": 1280, "height": 900},
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert {url.rpartition("/")[2] for url in asked} == {"report.html"}
+    assert all(url.startswith("file:") for url in asked)
+
+
+def draw(page: Page) -> Page:
+    """The pictures, which are drawn once somebody comes near them."""
+    for picture, part in (("#timeline", ".task"), ("#canvas", ".box")):
+        page.locator(picture).scroll_into_view_if_needed()
+        page.locator(f"{picture} {part}").first.wait_for()
+    return page
+
+
+def violations(page: Page) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in found]
+
+
+def focused(page: Page) -> str:
+    """What has the focus: its id, or else what it says."""
+    told = page.evaluate(
+        "(({id, ariaLabel, textContent}) => id || ariaLabel || textContent)(document.activeElement)"
+    )
+    return str(told)
+
+
+def names(page: Page) -> list[str]:
+    """Of the packages whose rows can be seen, in their order."""
+    return page.locator("#table tbody tr:not([hidden]) th").all_text_contents()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("packages", "boxes"), [(6, 6), (60, 60), (1_000, 50)])
+def test_a_page_of_any_size_is_for_everybody(
+    opened: Open, packages: int, boxes: int, scheme: str
+) -> None:
+    """axe finds nothing in either theme; a thousand packages stand folded in layers."""
+    told = release(packages)
+    page = draw(opened(told, scheme=scheme))
+    assert page.locator("#canvas .box").count() == boxes
+    assert page.locator("#table tbody tr").count() == packages
+    spans = sum(len(each.spans) for each in told.results)
+    chain = len(told.spent.chain) if told.spent else 0
+    assert page.locator("#timeline .task").count() == spans + chain
+    page.evaluate(f"for (const each of document.querySelectorAll('{MOST_ALIKE}')) each.remove()")
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_details_are_for_everybody_too(opened: Open, scheme: str) -> None:
+    page = draw(opened(release(6), scheme=scheme))
+    page.locator("#canvas .box.failed").click()
+    assert page.locator("#dialog h2").text_content() == "pypi:acme-measure 2.4.0"
+    assert page.locator("#dialog pre").count() == 1
+    assert violations(page) == []
+
+
+def test_one_filter_is_for_all_parts(opened: Open) -> None:
+    page = draw(opened(release(60)))
+    page.keyboard.press("/")
+    assert focused(page) == "search"
+    page.keyboard.type("Orders-")
+    rows = names(page)
+    assert rows
+    assert len(rows) < 60
+    assert page.locator("#shown").text_content() == f"{len(rows)} of 60 shown"
+    assert page.locator("#canvas .box:not(.dim)").count() == len(rows)
+    page.locator("#reset").click()
+    assert len(names(page)) == 60
+    page.get_by_label("✗ failed 2").check()
+    assert len(names(page)) == 2
+    page.locator("#ecosystem").select_option("cargo")
+    assert names(page) == ["acme-orders-schema"]
+    assert page.locator("#canvas .box:not(.dim)").count() == 1
+    page.locator("#reset").click()
+    assert page.locator("#shown").text_content() == "All 60 shown"
+
+
+@pytest.mark.parametrize(
+    ("column", "key"),
+    [
+        ("Package", lambda each: each.package.id.name.lower()),
+        ("Time", lambda each: round(each.duration_s, 3)),
+        ("Attempts", lambda each: each.attempts),
+    ],
+)
+def test_every_column_sorts_both_ways(
+    opened: Open, column: str, key: Callable[..., object]
+) -> None:
+    told = report(*(result(name) for name in ("b10", "B2", "a")), *release(6).results)
+    page = opened(told)
+    heading = page.locator("th", has_text=column)
+    by_name = {each.package.id.name: key(each) for each in told.results}
+    for order in ("ascending", "descending"):
+        heading.locator("button").press("Enter")
+        assert heading.get_attribute("aria-sort") == order
+        if column == "Package":
+            continue
+        keys = [by_name[name] for name in names(page)]
+        assert keys == sorted(keys, reverse=order == "descending")  # type: ignore[type-var]
+    if column == "Package":
+        found = [name for name in names(page) if name in {"a", "B2", "b10"}]
+        assert found == ["b10", "B2", "a"]
+
+
+def test_the_keyboard_reaches_everything_in_the_order_it_is_read(opened: Open) -> None:
+    page = draw(opened(release(6)))
+    page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
+    order = []
+    for _ in range(24):
+        page.keyboard.press("Tab")
+        order.append(focused(page))
+    known = ["theme", "search", "ecosystem", "reset", "view", "closer", "farther", "fit"]
+    assert order[0] == "Skip to the report"
+    assert [each for each in order if each in known] == known
+    # One stop for the whole graph: the worst there is.
+    after = order[order.index("fit") + 1 :]
+    assert after[0].startswith("✗ pypi:acme-measure 2.4.0 — failed. its build ended with 1: ")
+    assert after[1].startswith("cargo:acme-core build ")
+
+
+def test_arrow_keys_walk_along_dependencies(opened: Open) -> None:
+    page = draw(opened(release(6)))
+    page.locator("#canvas .box.failed").focus()
+    assert "OSError: Readme file does not exist" in page.locator("#hint").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert focused(page).startswith("⊘ pypi:acme-web 2.4.0 — blocked. ")
+    assert "needs pypi:acme-measure, which is failed" in page.locator("#hint").inner_text()
+    page.keyboard.press("Enter")
+    assert page.locator("#dialog").get_attribute("open") is not None
+    assert focused(page) == "Close"
+    page.locator("#dialog a", has_text="pypi:acme-measure").first.press("Enter")
+    assert page.locator("#dialog h2").text_content() == "pypi:acme-measure 2.4.0"
+    page.keyboard.press("Escape")
+    assert focused(page).startswith("⊘ pypi:acme-web")
+    page.keyboard.press("ArrowLeft")
+    assert focused(page).startswith("✗ pypi:acme-measure")
+    page.keyboard.press("Home")
+    assert focused(page).startswith("✓ cargo:acme-core")
+    page.keyboard.press("ArrowLeft")  # it needs nothing
+    assert focused(page).startswith("✓ cargo:acme-core")
+
+
+def test_pointing_shows_why_a_package_waited(opened: Open) -> None:
+    page = draw(opened(release(6)))
+    assert not page.locator("#hint").is_visible()
+    page.locator("#canvas .box", has_text="@acme/client").hover()
+    assert "Waited longest for cargo:acme-core: " in page.locator("#hint").inner_text()
+    assert page.locator(".edge.near").count() == 2
+    assert page.locator(".edge.waited").count() == 1
+    page.locator("h1").hover()
+    assert not page.locator("#hint").is_visible()
+    assert page.locator(".edge.near").count() == 0
+
+
+def test_the_picture_zooms_and_moves(opened: Open) -> None:
+    page = draw(opened(release(60)))
+    canvas = page.locator("#canvas")
+    content = page.locator("#canvas .content")
+    seen = [content.get_attribute("style")]
+
+    def changed() -> bool:
+        page.wait_for_function(
+            "before => document.querySelector('#canvas .content').getAttribute('style') !== before",
+            arg=seen[-1],
+        )
+        seen.append(content.get_attribute("style"))
+        return True
+
+    page.locator("#closer").click()
+    assert changed()
+    page.locator("#farther").click()
+    assert changed()
+    canvas.hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    assert changed()
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 9, box["y"] + 9)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 99, box["y"] + 49, steps=3)
+    page.mouse.up()
+    assert changed()
+    assert page.locator("#dialog").get_attribute("open") is None
+
+
+def test_a_thousand_packages_unfold_layer_by_layer(opened: Open) -> None:
+    page = draw(opened(release(1_000)))
+    page.locator("#canvas .box.failed").first.focus()
+    assert "1 failed" in page.locator("#hint").inner_text()
+    page.keyboard.press("Enter")
+    assert focused(page).startswith("✗ ")
+    assert page.locator("#canvas .box").count() > 50
+    page.locator("#view").select_option("absent")
+    assert page.locator("#canvas .box").count() == 116
+    page.locator("#view").select_option("all")
+    assert page.locator("#canvas .box").count() == 1_000
+    page.locator("#canvas .box.failed").first.press("Enter")
+    page.get_by_role("button", name="Show in graph").click()
+    assert page.locator("#view").input_value() == "around"
+    assert 1 < page.locator("#canvas .box").count() <= 200
+    page.locator("#canvas .box.failed").first.press("Enter")
+    page.get_by_role("button", name="Show in table").click()
+    assert page.locator("#table details[open]").count() == 1
+
+
+def test_the_timeline_is_walked_in_time(opened: Open) -> None:
+    page = draw(opened(release(6)))
+    first = page.locator("#timeline .task").first
+    first.focus()
+    assert "on the critical path" in page.locator("#hint").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert focused(page).startswith("cargo:acme-core upload ")
+    page.keyboard.press("End")
+    assert " confirm " in focused(page)
+    page.keyboard.press("Enter")
+    assert page.locator("#dialog").get_attribute("open") is not None
+    assert page.locator("#timeline .task.critical").count() == 5
+
+
+def test_the_theme_can_be_chosen_and_is_remembered(opened: Open) -> None:
+    page = opened(release(6), scheme="light")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(paper) == "rgb(255, 255, 255)"
+    page.locator("#theme").click()
+    page.locator("#theme").click()
+    assert page.locator("#theme").text_content() == "Theme: dark"
+    assert page.evaluate(paper) == "rgb(13, 17, 23)"
+    page.reload()
+    assert page.evaluate(paper) == "rgb(13, 17, 23)"
+
+
+def test_without_scripts_the_headline_and_the_table_are_there(opened: Open) -> None:
+    page = opened(release(6), script=False)
+    assert page.locator("h1").is_visible()
+    assert page.locator("#table tbody tr").count() == 6
+    page.locator("#table summary").first.click()
+    assert page.locator("#table .details").first.is_visible()
+    for part in ("#filters", "#graph", "#timeline", "#theme"):
+        assert not page.locator(part).is_visible()
+
+
+def test_hostile_names_stay_names(opened: Open) -> None:
+    """R35: in the graph, the timeline, hints, details and the table."""
+    evil = [
+        *dict.fromkeys(visible(each) for each in HOSTILE),
+        "<img src=x onerror=alert(1)>",
+        "</script><script>alert(2)</script>",
+        "__proto__",
+        "constructor",
+    ]
+    told = report(
+        *(
+            result(
+                name,
+                Outcome.FAILED,
+                version=name,
+                reason=name,
+                hint=name,
+                log=(name,),
+                spans=(Span(phase="build", start_s=0.0, end_s=number + 1.0),),
+            )
+            for number, name in enumerate(evil)
+        ),
+        edges=dict.fromkeys(evil[1:], (evil[0],)),
+    )
+    page = draw(opened(told))
+    assert names(page) == evil
+    for number in (evil.index("<b>"), len(evil) - 4, len(evil) - 3, len(evil) - 2):
+        page.locator(f"#canvas .box[data-key='{number}']").press("Enter")
+        title = page.locator("#dialog h2").text_content()
+        assert title == f"pypi:{evil[number]} {evil[number]}"
+        page.keyboard.press("Escape")
+    assert page.locator("img, script[src], h2 b, th b, iframe").count() == 0
+    assert page.locator("script").count() == 4
+    page.locator("#search").fill("<img")
+    assert names(page) == ["<img src=x onerror=alert(1)>"]

@@ -1,0 +1,44 @@
+"""The page beside the results: it costs no run, and replaces nothing but one of ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.cli.left_behind import write_page
+from sample_runs import partial_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_page_is_written_and_replaced(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert write_page(partial_report(), tmp_path / "any.json") == ""
+    assert (tmp_path / "report.html").read_text().endswith("</html>\n")
+
+
+def test_what_is_in_the_way_stays_and_is_told_of(tmp_path: Path) -> None:
+    """R52"""
+    page = tmp_path / "report.html"
+    page.write_text("<html>mine</html>")
+    assert write_page(partial_report(), tmp_path / "results.json") == (
+        f"warning: {page} is there, and is no report page; this run has no report page"
+    )
+    assert page.read_text() == "<html>mine</html>"
+
+
+def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    """R52"""
+    (tmp_path / "report.html").symlink_to("elsewhere")
+    assert "is a symbolic link" in write_page(partial_report(), tmp_path / "results.json")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("directory", ["absent", "file/inner"])
+def test_a_page_that_cannot_be_written_is_a_warning(tmp_path: Path, directory: str) -> None:
+    (tmp_path / "file").touch()
+    said = write_page(partial_report(), tmp_path / directory / "results.json")
+    assert said.startswith("warning: ")
+    assert "cannot be written: " in said

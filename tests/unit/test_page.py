@@ -1,0 +1,276 @@
+"""report.html, as text: what it holds, and what nothing in it can become."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from make_pictures.releases import SIZES, release
+from releasekit.host.outlet import trouble_at
+from releasekit.model import Outcome, PackageWarning, Span, WarningName
+from releasekit.report import headline
+from releasekit.report.page import BEGINNING, assets, report_page
+from releasekit.spent import RunSpent, Spent, Step
+from sample_runs import (
+    HOSTILE,
+    artifact,
+    hostile_text,
+    package,
+    partial_report,
+    report,
+    result,
+    staged_report,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Report
+
+VENDOR = resources.files("releasekit.report.page") / "vendor"
+RECORD = json.loads((VENDOR / "vendor.json").read_text())
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the text of each kind of element."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.data = ""
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self._inside = "data" if ("id", "data") in attrs else tag
+        self.texts.setdefault(self._inside, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.texts[self._inside][-1] += data
+
+    @property
+    def drawing(self) -> dict[str, list[dict[str, object]]]:
+        found: dict[str, list[dict[str, object]]] = json.loads(self.texts["data"][0])
+        return found
+
+
+@pytest.mark.parametrize(("packages", "most"), [(6, 300_000), (60, 400_000), (1_000, 2_000_000)])
+def test_a_page_is_one_file_of_bounded_size(packages: int, most: int) -> None:
+    text = report_page(release(packages))
+    assert len(text.encode()) < most
+    page = Page(text)
+    loading = {"link", "img", "iframe", "object", "embed", "base", "source", "audio", "video"}
+    assert not loading & set(page.tags)
+    assert [value for _, name, value in page.attributes if name == "src"] == []
+    assert {name for _, name, _ in page.attributes if name.startswith("on")} == set()
+    assert {name for _, name, _ in page.attributes if name == "style"} == set()
+
+
+def test_every_package_has_a_row_that_needs_no_script() -> None:
+    for size in SIZES[:2]:
+        told = release(size)
+        page = Page(report_page(told))
+        assert page.texts["h1"] == [headline(told)]
+        rows = [value for tag, name, value in page.attributes if (tag, name) == ("tr", "id")]
+        assert rows == [f"p{number}" for number in range(size)]
+        assert len(page.drawing["packages"]) == size
+
+
+def test_a_row_tells_all_that_is_known() -> None:
+    told = report(
+        replace(
+            result(
+                "core",
+                Outcome.FAILED,
+                reason="the build failed, and " + "this is why. " * 20,
+                hint="Mend pyproject.toml.",
+                log=("one", "two"),
+                url="https://pypi.org/project/core/",
+                artifacts=(artifact(),),
+                spans=(Span(phase="build", start_s=1.0, end_s=3.0),),
+            ),
+            warnings=(
+                PackageWarning(name=WarningName.MISSING_README, message="no readme", error=True),
+            ),
+            spent=Spent(requests=3, seconds={"slot": 4.0}, waited_for="pypi:other", longest_s=2.0),
+        ),
+        result("app", Outcome.BLOCKED, reason="needs pypi:core, which is failed"),
+        edges={"app": ("core",)},
+    )
+    text = report_page(told)
+    for words in (
+        "this is why. this is why.",
+        "Mend pyproject.toml.",
+        "one\ntwo",
+        'href="https://pypi.org/project/core/"',
+        "core-1.0.0.tar.gz (1.2 kB)",
+        "ab" * 32,
+        "build 2.0 s (from 1.0 s)",
+        "error missing-readme: no readme",
+        "3 requests (0 bytes sent, 0 bytes received).",
+        "Waited 4.0 s: upload slots 4.0 s. Waited longest for pypi:other: 2.0 s.",
+        '<a href="#p1">pypi:app</a>',
+        "1 package blocked by it",
+    ):
+        assert words in text, words
+
+
+def test_what_to_do_comes_first_and_once() -> None:
+    """What only waits is counted by what it waits for; whoever reads it acts on the failure."""
+    many = [
+        result(f"f{number}", Outcome.FAILED, hint="Log in.", reason=f"reason {number}")
+        for number in range(20)
+    ]
+    told = report(*many, result("b", Outcome.BLOCKED, hint="Mend what it needs."))
+    first, _, _ = report_page(told).partition('id="filters"')
+    assert first.count("Log in.") == 1
+    assert "and 12 more with the same to do" in first
+    assert "Mend what it needs." not in first
+
+
+def test_more_causes_than_fit_are_counted() -> None:
+    told = report(*(result(f"f{n}", Outcome.FAILED, hint=f"Do {n:02}.") for n in range(20)))
+    assert "8 more stand in the table below." in report_page(told)
+
+
+def test_a_release_of_nothing_is_a_page_too() -> None:
+    page = Page(report_page(report()))
+    assert page.texts["h1"] == ["No package to publish"]
+    assert "table" not in page.tags
+
+
+def test_all_went_well_has_nothing_to_do() -> None:
+    text = report_page(replace(release(6, well=True), spent=None))
+    assert 'id="first"' not in text
+    assert "The critical path" not in text
+
+
+@pytest.mark.parametrize("told", [partial_report(), staged_report()], ids=["partial", "staged"])
+def test_needs_are_numbers_and_layers_rise(told: Report) -> None:
+    packages = Page(report_page(told)).drawing["packages"]
+    for each in packages:
+        needs = each["needs"]
+        assert isinstance(needs, list)
+        assert all(packages[on]["layer"] < each["layer"] for on in needs)  # type: ignore[operator]
+
+
+def test_long_chains_tell_their_longest_steps() -> None:
+    steps = tuple(Step(package=f"pypi:p{n}", what="build", lasted_s=1.0 + n) for n in range(100))
+    told = replace(
+        report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps, advice="Wait less")
+    )
+    text = report_page(told)
+    assert "The critical path, 100 steps" in text
+    assert "40 shorter ones are left out." in text
+    assert "pypi:p39 " not in text
+    assert '<p class="advice">Wait less.</p>' in text
+
+
+def hostile_report(text: str) -> Report:
+    """With that text wherever something comes from outside."""
+    hurt = replace(
+        result(text, Outcome.FAILED, version=text, reason=text, hint=text, log=(text,), url=text),
+        warnings=(PackageWarning(name=WarningName.NEW_NAME, message=text),),
+        artifacts=(artifact(f"{text.replace('/', '') or 'x'}.whl"),),
+        spent=Spent(waited_for=text, longest_s=1.0),
+    )
+    return replace(
+        report(
+            hurt,
+            result("other"),
+            edges={"other": (text,)},
+            private=(package(text, unpublishable=text),),
+            run_id=text,
+            commit=text,
+            started_at=text,
+        ),
+        builds=text,
+        project=text,
+        repository=text,
+        run_url=text,
+        registries={text: text},
+        spent=RunSpent(
+            total=Spent(requests=1),
+            chain=(Step(package=text, what="build", lasted_s=1),),
+            advice=text,
+        ),
+    )
+
+
+HARMLESS = Page(report_page(hostile_report("harmless")))
+
+
+@settings(max_examples=60)
+@given(hostile_text | st.sampled_from(HOSTILE))
+def test_hostile_text_stays_text(text: str) -> None:
+    """R35: elements and attributes are those of a harmless report, but for links to web pages."""
+    page = Page(report_page(hostile_report(text)))
+    assert [tag for tag in page.tags if tag != "a"] == [tag for tag in HARMLESS.tags if tag != "a"]
+    assert {name for _, name, _ in page.attributes} == {name for _, name, _ in HARMLESS.attributes}
+    links = [value or "" for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
+    assert all(re.match(r"#(main|p\d+)$|https?://", link) for link in links)
+    assert page.drawing["packages"][0]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    "text", ["</script><script>alert(1)</script>", "<!--<script>", "\u2028\u2029", "]]>", "'\"&"]
+)
+def test_no_text_ends_the_data(text: str) -> None:
+    told = report_page(hostile_report(text))
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', told)
+    assert not set(data) & set("<>&\u2028\u2029")
+    assert len(json.loads(data)["packages"]) == 2
+
+
+def test_the_policy_lets_run_what_is_there_and_nothing_else() -> None:
+    page = Page(report_page(partial_report()))
+    policy = assets.policy()
+    (shown,) = [value for _, name, value in page.attributes if value and "default-src" in value]
+    assert shown == policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert tuple(page.texts["script"]) == assets.scripts()
+
+
+def test_a_later_run_knows_the_page_as_ours(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(report_page(partial_report()))
+    assert report_page(partial_report()).startswith(BEGINNING)
+    assert trouble_at(path, page=True) == ""
+    assert trouble_at(path) == "is there, and is neither a plan nor results"
+    path.write_text("<!doctype html>\n<html>")
+    assert trouble_at(path, page=True) == "is there, and is no report page"
+
+
+@pytest.mark.parametrize("row", RECORD, ids=lambda row: str(row["file"]))
+def test_what_others_wrote_is_as_they_published_it(row: dict[str, str]) -> None:
+    """`integrity` is that of the package in npm's registry, whose file `path` has this digest."""
+    text = (VENDOR / row["file"]).read_bytes()
+    assert sha256(text).hexdigest() == row["sha256"]
+    assert re.fullmatch(r"sha512-[A-Za-z0-9+/]{86}==", row["integrity"])
+    assert "Permission is hereby granted" in (VENDOR / row["license_file"]).read_text()
+    assert b"</script" not in text
+    assert text.decode() in assets.scripts()
+
+
+def test_nothing_else_is_vendored() -> None:
+    known = {name for row in RECORD for name in (row["file"], row["license_file"])}
+    assert {each.name for each in VENDOR.iterdir()} == known | {"vendor.json"}
