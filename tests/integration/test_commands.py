@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.report.page import BEGINNING
 from workspaces import git, uv_workspace
 
 if TYPE_CHECKING:
@@ -283,6 +284,25 @@ def test_results_are_written_where_they_are_asked_for(
     assert json.loads(wanted.read_text()) == json.loads(kept.read_text())
 
 
+def test_the_report_page_is_beside_the_results(
+    workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And one of an earlier run, or of somebody else, is never taken for this run's."""
+    page = workspace / ".releasekit" / "report.html"
+    assert main(["publish", str(workspace), registry]) == 0
+    assert "All 3 packages are published" in page.read_text()
+    assert main(["publish", str(workspace), registry]) == 0
+    assert "already published, nothing to do" in page.read_text()
+    joined = tmp_path / "joined" / "results.json"
+    assert main(["report", str(workspace), f"--results-file={joined}"]) == 0
+    assert "already published, nothing to do" in joined.with_name("report.html").read_text()
+    joined.with_name("report.html").write_text("mine")
+    capsys.readouterr()
+    assert main(["report", str(workspace), f"--results-file={joined}"]) == 0
+    assert "report.html is there, and is no report page; this run has" in capsys.readouterr().out
+    assert joined.with_name("report.html").read_text() == "mine"
+
+
 def test_results_that_cannot_be_written_are_a_clear_error(
     workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -299,14 +319,17 @@ def test_a_run_without_results_leaves_none_of_an_earlier_one(
     (tmp_path / "r" / "pypi" / "simple" / "demo-a" / "index.html").mkdir(parents=True)
     state = tmp_path / "state"
     kept, wanted = state / "results.json", tmp_path / "wanted.json"
+    page = tmp_path / "report.html"
     state.mkdir()
     for path in (kept, wanted):
         path.write_text('{"schema": 1}')
+    page.write_text(BEGINNING)
     argv = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
     assert main([*argv, f"--state-directory={state}", f"--results-file={wanted}"]) == 1
     assert "cannot be read" in capsys.readouterr().err
     assert not kept.exists()
     assert not wanted.exists()
+    assert not page.exists()
 
 
 def test_results_that_cannot_be_removed_are_a_clear_error(

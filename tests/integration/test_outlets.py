@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.report.page import BEGINNING
 from workspaces import uv_workspace
 
 if TYPE_CHECKING:
@@ -84,6 +85,19 @@ def _tree(top: Path) -> dict[str, object]:
         for path in sorted(top.rglob("*"))
         if ".git" not in path.parts
     }
+
+
+def test_a_page_that_is_among_the_sources_is_not_replaced(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R52: said before anything is published, as of results."""
+    (workspace / "report.html").write_text(BEGINNING)
+    subprocess.run(["git", "add", "report.html"], cwd=workspace, check=True)
+    argv = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
+    assert main([*argv, f"--results-file={workspace / 'mine.json'}"]) == 2
+    assert "report.html is a file that git tracks" in capsys.readouterr().err
+    assert (workspace / "report.html").read_text() == BEGINNING
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_run_replaces_what_an_earlier_one_has_written(workspace: Path, tmp_path: Path) -> None:
