@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import shutil
+from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
 from playwright.sync_api import sync_playwright
@@ -68,9 +70,18 @@ def picture(page: Page, *, most_height: int) -> bytes:
     size = page.viewport_size or {"width": 0, "height": 0}
     page.set_viewport_size({"width": size["width"], "height": min(height, most_height)})
     with Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide"))) as shot:
-        # Of all its methods, this one keeps the colours of what is small: of links, and of marks.
-        how = Image.Quantize.MAXCOVERAGE
-        few = shot.convert("RGB").quantize(_COLOURS, how, dither=Image.Dither.NONE)
+        colours = shot.convert("RGB")
+    pixels = list(colours.getdata())
+    # The commonest stay what they are, and the edges of letters get the nearest of these: methods
+    # of Pillow tint what is white, or grey what is small.
+    counted = Counter(pixels)
+    kept = [colour for colour, _ in counted.most_common(_COLOURS)]
+    nearest = {
+        one: min((math.dist(other, one), place) for place, other in enumerate(kept))[1]
+        for one in counted
+    }
+    few = Image.frombytes("P", colours.size, bytes(map(nearest.__getitem__, pixels)))
+    few.putpalette([part for colour in kept for part in colour])
     png = io.BytesIO()
     few.save(png, "PNG", optimize=True)
     return png.getvalue()

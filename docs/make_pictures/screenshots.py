@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _REPORT_WIDTH: Final = 1_280
 # Whoever reads on below sees that there is more.
-_MOST_HEIGHT: Final = 1_500
+_MOST_HEIGHT: Final = 1_900
 
 
 def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
