@@ -71,8 +71,8 @@ lint: .venv ## ruff; linters of scripts, workflows and lock files
 types: .venv ## mypy
 	$(BIN)/mypy
 
-pictures: .venv ## draw docs/pictures anew; what needs a browser, too, where chromium and npm are
-	PYTHONPATH=docs $(BIN)/python -m make_pictures
+pictures: .venv ## draw docs/pictures anew; those of a browser take chromium and npm
+	PYTHONPATH=docs $(BIN)/uv run --frozen --group pictures python -m make_pictures
 
 act: .venv ## run the action in a real workflow, and show its outputs and summary
 	$(BIN)/python -m pytest -sq tests/action/test_act.py -k says_so

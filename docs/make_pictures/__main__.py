@@ -1,39 +1,61 @@
-"""Writes what has changed; with `--check` it writes nothing, and ends with status 1 if it would."""
+"""Writes what has changed; with `--check` it writes nothing, and ends with status 1 if it would.
+
+What needs a browser is left out with `--check`: another Chromium, or other fonts, draw otherwise.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 import sys
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from make_pictures import review
+import make_pictures
+from make_pictures import chromium, review, screenshots
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator
 
 DOCS: Final = Path(__file__).resolve().parents[1]
 PICTURES: Final = DOCS / "pictures"
+PAGES: Final = DOCS.parent / "build" / "pictures"
 
 
-def drawn() -> dict[Path, str]:
-    """Every file that is the same wherever it is made."""
-    pictures = review.pictures()
-    return {PICTURES / name: text for name, text in pictures.items()} | {
-        DOCS / "examples" / "staged-summary.md": review.staged_summary()
-    }
+def drawn() -> Iterator[tuple[Path, bytes]]:
+    """Every file that is the same wherever it is made: what the modules say that draw text."""
+    for found in pkgutil.iter_modules(make_pictures.__path__, "make_pictures."):
+        module = import_module(found.name)
+        texts = module.pictures() if hasattr(module, "pictures") else {}
+        for name, text in texts.items():
+            yield PICTURES / name, text.encode()
+    yield DOCS / "examples" / "staged-summary.md", review.staged_summary().encode()
 
 
-def stale(files: Mapping[Path, str]) -> list[Path]:
-    return [path for path, text in files.items() if not path.exists() or path.read_text() != text]
+def shown() -> Iterator[tuple[Path, bytes]]:
+    """What Chromium shows of a page; the pages themselves stay in build/pictures/."""
+    if chromium.program() is None:
+        print("left alone, without chromium: the pictures of summaries and of report pages")
+        return
+    for name, png in screenshots.taken(PAGES):
+        yield PICTURES / name, png
+
+
+def stale(files: Iterable[tuple[Path, bytes]]) -> Iterator[tuple[Path, bytes]]:
+    for path, data in files:
+        if not path.exists() or path.read_bytes() != data:
+            yield path, data
 
 
 def main() -> int:
-    files, check = drawn(), "--check" in sys.argv[1:]
-    changed = stale(files)
-    for path in changed:
+    check = "--check" in sys.argv[1:]
+    changed = False
+    for path, data in stale(chain(drawn(), () if check else shown())):
         print(path.relative_to(DOCS.parent))
+        changed = True
         if not check:
-            path.write_text(files[path])
+            path.write_bytes(data)
     return 1 if changed and check else 0
 
 

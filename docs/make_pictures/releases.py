@@ -38,7 +38,6 @@ SIZES: Final = (6, 60, 1_000)
 PROJECT: Final = "acme/platform"
 REPOSITORY: Final = f"https://github.com/{PROJECT}"
 RUN_URL: Final = f"{REPOSITORY}/actions/runs/16204418332"
-_CPUS: Final = 4
 # Seconds of a build, of an upload, and until the registry shows it: the least and the most.
 _TIMES: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
     "npm": ((0.9, 3.5), (0.5, 1.6), (1.0, 4.0)),
@@ -65,8 +64,13 @@ def release(packages: int, *, well: bool = False) -> Report:
     tries = {node: times for each in sent for node, times in _tries(random, each).items()}
     for mishap in failed:
         tries[mishap.node] = tries[mishap.node][-1:]
-    wide = 3 if packages < 10 else 16
-    lanes: dict[str, int | None] = {"build": _CPUS, "upload": wide, "confirm": None}
+    # Nobody releases a thousand packages on the smallest of runners.
+    cpus = 4 if packages < 100 else 32
+    lanes: dict[str, int | None] = {
+        "build": cpus,
+        "upload": 5 if packages < 100 else 20,
+        "confirm": None,
+    }
     tasks = tasks_of(sent, tries)
     played = play(tasks, tries, failing={each.node for each in failed}, lanes=lanes)
     runs = {
@@ -100,7 +104,7 @@ def release(packages: int, *, well: bool = False) -> Report:
         project=PROJECT,
         repository=REPOSITORY,
         run_url=RUN_URL,
-        spent=spent_by_all(sheet, spent, Limits(lanes=lanes, gate="visible", cpus=_CPUS)),
+        spent=spent_by_all(sheet, spent, Limits(lanes=lanes, gate="visible", cpus=cpus)),
     )
 
 
@@ -133,9 +137,9 @@ def _kept(
 
 
 def _tries(random: Random, package: Package) -> dict[Node, list[Try]]:
-    """Every thirtieth upload takes a second attempt."""
+    """Every twelfth upload takes a second attempt."""
     build, upload, confirm = (round(random.uniform(*t), 3) for t in _TIMES[package.id.ecosystem])
-    busy = random.random() < 1 / 30
+    busy = random.random() < 1 / 12
     first = [Try(round(upload / 3, 3), round(random.uniform(1, 3), 3))] if busy else []
     return {
         Node("build", package.id): [Try(build)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 from integration.tools import require_tool
@@ -173,7 +173,7 @@ def test_every_column_sorts_both_ways(
         if column == "Package":
             continue
         keys = [by_name[name] for name in names(page)]
-        assert keys == sorted(keys, reverse=order == "descending")  # type: ignore[type-var]
+        assert keys == sorted(keys, reverse=order == "descending")
     if column == "Package":
         found = [name for name in names(page) if name in {"a", "B2", "b10"}]
         assert found == ["b10", "B2", "a"]

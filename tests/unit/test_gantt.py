@@ -23,7 +23,7 @@ LINE = re.compile(
     r"gantt|    dateFormat .*|    axisFormat [%MHSLd: .]+|    todayMarker off|"
     r"    section [A-Z][A-Za-z</>-]+|"
     r"    (build|upload|confirm|approval|follow-up|wait|dependency|slot|retry|index-lag) "
-    r"[A-Za-z0-9 ._+/@-]+ · [0-9][0-9a-z. ]+ :((crit|active|done)(, active)?, )?"
+    r"[A-Za-z0-9 ._+/@-]+ · [0-9][0-9a-z. ]+ :((crit|done)(, done)?, )?"
     r"2001-01-\d\d \d\d:\d\d:\d\d\.\d{3}, \d+ms"
 )
 
@@ -46,11 +46,11 @@ def test_the_longest_chain_stands_above_the_lanes() -> None:
         "    section Longest<br/>chain",
         "    build pypi core · 1.0 s :crit, 2001-01-01 00:00:00.000, 1000ms",
         "    upload pypi core · 2.2 s :crit, 2001-01-01 00:00:01.000, 2250ms",
-        "    index-lag pypi core · 0.8 s :crit, active, 2001-01-01 00:00:03.250, 750ms",
+        "    index-lag pypi core · 0.8 s :crit, done, 2001-01-01 00:00:03.250, 750ms",
         "    section Build",
         "    build pypi core · 1.0 s :2001-01-01 00:00:00.000, 1000ms",
         "    section Upload",
-        "    upload pypi core · 2.2 s :active, 2001-01-01 00:00:01.000, 2250ms",
+        "    upload pypi core · 2.2 s :2001-01-01 00:00:01.000, 2250ms",
         "    section Confirm",
         "    confirm pypi core · 0.8 s :done, 2001-01-01 00:00:03.250, 750ms",
     ]

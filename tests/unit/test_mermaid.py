@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 CORE, HTTP, APP = (PackageId("pypi", name) for name in ("core", "http", "app"))
 LINE = re.compile(
-    r'flowchart LR|    n\d+\["[A-Za-z0-9 ._+/@:-]+"\]:::\w+|    n\d+ --> n\d+|'
+    r'%%\{init: [a-zA-Z0-9"{}:, ]+\}%%|flowchart LR|'
+    r'    n\d+\["[A-Za-z0-9 ._+/@:-]+"\]:::\w+|    n\d+ --> n\d+|'
     r"    classDef \w+ fill:#\w+,stroke:#\w+,color:#\w+(,stroke-width:3px)?"
 )
 GROUPS = re.compile(
@@ -44,6 +45,7 @@ def test_flowchart_draws_labels_edges_and_the_styles_in_use() -> None:
         {CORE: frozenset(), HTTP: frozenset({CORE})},
     )
     assert chart.splitlines() == [
+        '%%{init: {"flowchart": {"nodeSpacing": 10, "rankSpacing": 30, "padding": 6}}}%%',
         "flowchart LR",
         '    n0["core 1.0"]:::done',
         '    n1["http 2.0"]:::failed',
@@ -66,7 +68,7 @@ def test_no_text_adds_a_line_or_leaves_its_quotes(texts: list[str]) -> None:
     }
     edges = {name: frozenset({next(iter(labels))}) for name in list(labels)[1:]}
     lines = flowchart(labels, edges).splitlines()
-    assert len(lines) == 1 + len(texts) + len(edges) + 1
+    assert len(lines) == 2 + len(texts) + len(edges) + 1
     assert all(LINE.fullmatch(line) for line in lines)
 
 

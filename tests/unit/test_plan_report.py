@@ -148,7 +148,7 @@ def test_plan_summary_has_table_graph_and_private_packages() -> None:
     text = plan_summary(mixed_plan())
     assert text.startswith("## ❌ 2 packages to publish\n")
     assert "| <code>pypi:http</code> | <code>1.0.0</code> | 🟦 to upload as built before |" in text
-    assert "```mermaid\nflowchart LR" in text
+    assert "```mermaid\n%%{init" in text
     assert "1 package never published" in text
 
 

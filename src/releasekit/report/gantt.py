@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from releasekit.model import PackageId, Phase, Report
     from releasekit.spent import Step
 
-# Their titles, and the colours they have beside those of the chain.
+# Their titles, and the colours they have beside those of the chain. In Mermaid's dark theme, what
+# stands beside a bar that is `active` is black on black.
 _LANES: Final[Mapping[Phase, tuple[str, str]]] = {
     "build": ("Build", ""),
-    "upload": ("Upload", "active"),
+    "upload": ("Upload", ""),
     "confirm": ("Confirm", "done"),
     "approval": ("Approval", "done"),
     "follow-up": ("Follow-up", ""),
@@ -96,7 +97,7 @@ def _part(steps: Sequence[tuple[float, Step]]) -> _Bar:
     start_s = steps[0][0]
     end_s = steps[-1][0] + steps[-1][1].lasted_s
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
-    tag = "crit" if longest.what in WORK or more else "crit, active"
+    tag = "crit" if longest.what in WORK or more else "crit, done"
     return _Bar(start_s, end_s - start_s, f"{longest.what} {longest.package}{more}", tag)
 
 

@@ -21,6 +21,9 @@ MAX_BYTES: Final = 40_000
 # More of them are too small to read at the width of a page.
 MAX_PACKAGES: Final = 60
 
+# Closer together than by default: what is less wide is drawn larger.
+_CLOSE: Final = '%%{init: {"flowchart": {"nodeSpacing": 10, "rankSpacing": 30, "padding": 6}}}%%'
+_PACKAGES: Final = (_CLOSE, "flowchart LR")
 _GROUPS: Final = "flowchart TB"
 
 # Dark text on light fills reads the same in GitHub's light and dark themes.
@@ -43,7 +46,7 @@ def flowchart(
     Arrows lead from a package to its dependents: in the order of publishing.
     """
     nodes = {name: f"n{index}" for index, name in enumerate(labels)}
-    lines = ["flowchart LR"]
+    lines = [*_PACKAGES]
     lines += [
         f"    {nodes[name]}[{escape.mermaid(text)}]:::{style}"
         for name, (text, style) in labels.items()

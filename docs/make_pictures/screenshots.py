@@ -1,0 +1,49 @@
+"""Pictures of what is shown in a browser: job summaries, and report pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from make_pictures import chromium, summaries
+from make_pictures.npm_files import npm_files
+from make_pictures.releases import SIZES, release
+from releasekit.report.page import report_page
+from releasekit.report.summary import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from make_pictures.chromium import Theme
+    from releasekit.model import Report
+
+_REPORT_WIDTH: Final = 1_280
+# Whoever reads on below sees that there is more.
+_MOST_HEIGHT: Final = 1_900
+
+
+def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and PNGs; `pages` is where the pages go that they show."""
+    pages.mkdir(parents=True, exist_ok=True)
+    with chromium.browser() as browser:
+        for size in SIZES:
+            for theme in chromium.THEMES:
+                for kind, show in (("summary", _summary), ("report", _report)):
+                    file = pages / f"{kind}-{size}-{theme}.html"
+                    yield f"{file.stem}.png", show(browser, file, release(size), theme)
+
+
+def _summary(browser: Browser, file: Path, report: Report, theme: Theme) -> bytes:
+    file.write_text(summaries.page(summary(report), npm_files(), theme=theme))
+    with chromium.shown(browser, file, (summaries.WIDTH, _MOST_HEIGHT), theme) as page:
+        if troubles := summaries.drawn(page).troubles:
+            raise SystemExit(f"{file}: {troubles}")
+        return chromium.picture(page, most_height=_MOST_HEIGHT)
+
+
+def _report(browser: Browser, file: Path, report: Report, theme: Theme) -> bytes:
+    file.write_text(report_page(report))
+    with chromium.shown(browser, file, (_REPORT_WIDTH, 1_000), theme) as page:
+        return chromium.picture(page, most_height=_MOST_HEIGHT)

@@ -1,0 +1,74 @@
+"""Job summaries in a browser, shown as GitHub shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.tools import require_tool
+from make_pictures import chromium, summaries
+from make_pictures.npm_files import npm_files
+from make_pictures.releases import SIZES, release
+from releasekit.report.summary import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def files() -> Path:
+    require_tool("chromium")
+    require_tool("npm")
+    return npm_files()
+
+
+@pytest.fixture
+def drawn(files: Path, tmp_path: Path) -> Callable[[str], summaries.Drawn]:
+    def draw(markdown: str) -> summaries.Drawn:
+        file = tmp_path / "summary.html"
+        file.write_text(summaries.page(markdown, files, theme="light"))
+        with (
+            chromium.browser() as browser,
+            chromium.shown(browser, file, (summaries.WIDTH, 800), "light") as page,
+        ):
+            return summaries.drawn(page)
+
+    return draw
+
+
+def test_every_graph_of_a_summary_is_drawn(drawn: Callable[[str], summaries.Drawn]) -> None:
+    """Of small releases and of large ones, whether all went well or not."""
+    releases = [release(size, well=well) for size in SIZES for well in (False, True)]
+    text = "\n\n".join(map(summary, releases))
+    assert drawn(text) == summaries.Drawn(charts=text.count("```mermaid\n"), troubles=[])
+    assert "```mermaid\n" in text
+
+
+# Beside its bar, a label is on the ground of the page, or on the shade of its section.
+LABELS = """() => [...document.querySelectorAll(".taskTextOutsideRight, .taskTextOutsideLeft")]
+    .map((label) => [label.textContent, getComputedStyle(label).fill.match(/\\d+/g).map(Number)])"""
+
+
+@pytest.mark.parametrize("theme", chromium.THEMES)
+def test_labels_beside_bars_can_be_read_in_both_themes(
+    files: Path, tmp_path: Path, theme: chromium.Theme
+) -> None:
+    file = tmp_path / "summary.html"
+    file.write_text(summaries.page(summary(release(60)), files, theme=theme))
+    with (
+        chromium.browser() as browser,
+        chromium.shown(browser, file, (summaries.WIDTH, 800), theme) as page,
+    ):
+        assert summaries.drawn(page).troubles == []
+        labels = page.evaluate(LABELS)
+    bright = {text: sum(colour[:3]) / 3 for text, colour in labels}
+    assert len(bright) > 9
+    assert {t: b for t, b in bright.items() if (b < 160 if theme == "dark" else b > 90)} == {}
+
+
+def test_what_is_no_graph_is_told(drawn: Callable[[str], summaries.Drawn]) -> None:
+    """Else the test above could not fail."""
+    charts, troubles = drawn("```mermaid\nflowchart LR\n    a[ --> b\n```\n")
+    assert (charts, len(troubles)) == (1, 1)
