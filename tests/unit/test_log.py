@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, Plan
     from releasekit.report.log import Group
 
+AGAIN = "Fix what the reason names, then run the same command again."
 CORE, APP, CLI = package("core"), package("app", "core"), package("cli", "app")
 LONE, BAD = package("lone"), package("bad")
 
@@ -139,7 +140,7 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
         "fake:held  1.0      blocked            needs fake:bad, which is failed",
         "fake:bad   1.0      failed             bad does not build",
         "",
-        f"fake:bad: {Problem.BUILD_FAILED.url}",
+        f"fake:bad: {AGAIN} {Problem.BUILD_FAILED.url}",
         f"fake:held: Fix what it needs, then run the same command again. {Problem.BLOCKED.url}",
         "",
         "2 of 5 packages published, 1 already there, 1 failed, 1 blocked",
