@@ -120,6 +120,9 @@ def test_an_event_is_shown_without_secrets() -> None:
         ("https://x.example/@scope/name", "https://x.example/@scope/name"),
         ("https://one/?a, https://two/?b", "https://one/?… https://two/?…"),
         ("ssh://git@x.example/a", "ssh://***@x.example/a"),
+        ("https://a.example,https://u:p@b.example", "https://a.example,https://***@b.example"),
+        ("https://one/https://u:p@two/a?b", "https://one/https://***@two/a?…"),
+        ("https://u:p@one/://v@two/", "https://***@one/://***@two/"),
     ],
 )
 def test_of_urls_only_what_is_public_is_shown(text: str, shown: str) -> None:

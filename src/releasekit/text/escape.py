@@ -52,14 +52,17 @@ def bare_urls(text: str) -> str:
 
 
 def _bare(match: re.Match[str]) -> str:
-    scheme, separator, rest = match[0].partition("://")
-    if not separator:
-        return scheme
-    public = re.split(r"[?#]", rest, maxsplit=1)[0]
-    host, slash, path = public.partition("/")
-    cut = "?…" if public != rest else ""
-    user, at, name = host.rpartition("@")
-    return f"{scheme}://{'***' if user else ''}{at}{name}{slash}{path}{cut}"
+    """A word may hold several, one in the path of another or after a comma."""
+    first, *others = match[0].split("://")
+    shown = [first]
+    for rest in others:
+        public = re.split(r"[?#]", rest, maxsplit=1)[0]
+        host, slash, path = public.partition("/")
+        user, at, name = host.rpartition("@")
+        shown.append(f"{'***' if user else ''}{at}{name}{slash}{path}")
+        if public != rest:
+            return f"{'://'.join(shown)}?…"
+    return "://".join(shown)
 
 
 def clip(text: str, limit: int) -> str:
