@@ -53,6 +53,10 @@ class Page(HTMLParser):
         self.feed(text)
         self.close()
 
+    @property
+    def links(self) -> list[str]:
+        return [value or "" for tag, name, value in self.attributes if (tag, name) == ("a", "href")]
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes += [(tag, name, value) for name, value in attrs]
@@ -224,9 +228,30 @@ def test_hostile_text_stays_text(text: str) -> None:
     assert [tag for tag in page.tags if tag != "a"] == [tag for tag in harmless.tags if tag != "a"]
     named = {(tag, name) for tag, name, _ in page.attributes}
     assert named - {("a", "rel")} == {(tag, name) for tag, name, _ in harmless.attributes}
-    links = [value or "" for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
-    assert all(re.match(r"#(main|p\d+)$|https?://", link) for link in links)
+    assert all(re.match(r"#(main|p\d+)$|https?://", link) for link in page.links)
     assert page.drawing["packages"][0]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://registry.npmjs.org@elsewhere.example/core",
+        "https://user:password@elsewhere.example/core",
+        "https://elsewhere.example/" + "a" * 300,
+    ],
+)
+def test_no_link_pretends_to_lead_elsewhere(url: str) -> None:
+    """R35: the page links to what the summary links to."""
+    page = Page(report_page(hostile_report(url)))
+    assert "elsewhere" not in " ".join(page.links)
+
+
+def test_what_vouches_for_the_run_is_no_page_that_anybody_on_the_way_can_change() -> None:
+    """R35"""
+    plain = "http://elsewhere.example/acme"
+    told = replace(partial_report(), project="acme", repository=plain, run_url=plain)
+    page = Page(report_page(told))
+    assert "elsewhere" not in " ".join(page.links)
 
 
 @pytest.mark.parametrize(

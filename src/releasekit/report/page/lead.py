@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
+from releasekit.report.links import commit_url, repository_url, run_url, web_page
 from releasekit.report.page.markup import MARKS, listed, log, outcome, section
 from releasekit.report.spent_words import totals
 from releasekit.report.text import by_reason, few, packages, seconds
@@ -39,20 +40,19 @@ def head(report: Report) -> str:
 
 
 def _project(report: Report) -> str:
-    return html_link(clip(report.project, 200), report.repository) if report.project else "Release"
+    name = clip(report.project, 200)
+    return html_link(name, repository_url(report)) if name else "Release"
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
-    commit = report.commit.partition("+")[0]
-    tree = f"{report.repository}/commit/{commit}" if report.repository and commit else ""
     registries = ", ".join(
-        f"{html(clip(name, 40))}: {html_link(clip(url, 200), url)}"
+        f"{html(clip(name, 40))}: {html_link(clip(url, 200), web_page(url))}"
         for name, url in sorted(report.registries.items())
     )
     return [
         ("Result", html(verdict_of(report))),
-        ("Commit", html_link(clip(report.commit, 80), tree)),
-        ("Run", html_link("workflow run", report.run_url) if report.run_url else ""),
+        ("Commit", html_link(clip(report.commit, 80), commit_url(report))),
+        ("Run", html_link("workflow run", run_url(report)) if report.run_url else ""),
         ("Began", f"<time>{html(clip(report.started_at, 40))}</time>"),
         ("Took", seconds(report.duration_s)),
         ("Builds", html(clip(report.builds, 200))),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.report.links import web_page
 from releasekit.report.page.markup import listed, log, outcome
 from releasekit.report.spent_words import package_words, size
 from releasekit.report.text import packages, seconds
@@ -87,7 +88,7 @@ def _row(number: int, result: Result, around: _Around) -> str:
     cells = (
         f'<th scope="row">{html(clip(package.id.name, 200))}</th>',
         f"<td>{html(clip(package.id.ecosystem, 40))}</td>",
-        f"<td>{html_link(clip(package.version, 80), result.url)}</td>",
+        f"<td>{html_link(clip(package.version, 80), web_page(result.url))}</td>",
         f"<td>{outcome(result.outcome)}</td>",
         f"<td>{result.attempts}</td>",
         f'<td data-value="{result.duration_s:.3f}">{seconds(result.duration_s)}</td>',
@@ -112,7 +113,7 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
     return [
         ("Reason", f'<span class="said">{html(clip(whole, _MOST_CHARS))}</span>' if whole else ""),
         ("What to do", _advice(result.hint)),
-        ("Where it is", html_link(clip(result.url, 500), result.url)),
+        ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
         ("Waits for approval", _staged(result)),
         ("Its time", f'<span class="why">{waited}</span>' if waited else ""),
         ("Tries", html(_tries(result))),
@@ -131,7 +132,7 @@ def _staged(result: Result) -> str:
     if result.staged is None:
         return ""
     tag = f" as {html(clip(result.staged.tag, 100))}" if result.staged.tag else ""
-    return html_link(clip(result.staged.url or "yes", 500), result.staged.url) + tag
+    return html_link(clip(result.staged.url or "yes", 500), web_page(result.staged.url)) + tag
 
 
 def _tries(result: Result) -> str:
