@@ -4,6 +4,7 @@ at the path they name, and say so before anything is published.
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.host import outlet
 from releasekit.report.page import BEGINNING
 from workspaces import uv_workspace
 
@@ -98,6 +100,27 @@ def test_a_page_that_is_among_the_sources_is_not_replaced(
     assert "report.html is a file that git tracks" in capsys.readouterr().err
     assert (workspace / "report.html").read_text() == BEGINNING
     assert not (tmp_path / "r").exists()
+
+
+def test_a_page_that_may_not_be_read_stays_and_is_told_of(
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R33, R52: a step that ran as root, for instance, has left it; it costs no run."""
+    page = tmp_path / "report.html"
+    page.write_text(BEGINNING)
+
+    def denied(path: Path, size: int) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    argv = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
+    with monkeypatch.context() as patched:
+        patched.setattr(outlet, "read_head", denied)
+        assert main([*argv, f"--results-file={tmp_path / 'results.json'}"]) == 0
+    assert f"{page} cannot be written: Permission denied" in capsys.readouterr().out
+    assert page.read_text() == BEGINNING
 
 
 def test_a_run_replaces_what_an_earlier_one_has_written(workspace: Path, tmp_path: Path) -> None:

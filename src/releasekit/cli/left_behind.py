@@ -28,8 +28,15 @@ async def refuse_tracked_results(config: Config, session: Session) -> None:
     results = config.results_file
     await refuse_tracked(results, "results-file", config, session)
     page = results.with_name(PAGE) if results else None
-    if page is not None and page.is_file() and not trouble_at(page, page=True):
+    if page is not None and _may_be_replaced(page):
         await refuse_tracked(page, "results-file", config, session)
+
+
+def _may_be_replaced(page: Path) -> bool:
+    """Whether there is one of ours; one that may not be read stays, too."""
+    with contextlib.suppress(OSError):
+        return page.is_file() and not trouble_at(page, page=True)
+    return False
 
 
 def forget_results(config: Config) -> None:
