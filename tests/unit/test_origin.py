@@ -70,3 +70,10 @@ def test_a_name_that_is_none_of_a_repository_names_nothing(tmp_path: Path) -> No
         assert origin(job(tmp_path, GITHUB_REPOSITORY=name), tmp_path) == Origin(
             project=tmp_path.name
         )
+
+
+def test_a_checkout_that_cannot_be_followed_costs_no_results(tmp_path: Path) -> None:
+    """R4: it is looked for once all is uploaded, before the results are written."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert origin(job(loop), tmp_path).project == "acme/widgets"

@@ -40,5 +40,8 @@ def origin(environment: Mapping[str, str], root: Path) -> Origin:
 
 def _below(root: Path, checkout: str) -> tuple[str, ...]:
     """The parts of the path from one to the other; none where it leads elsewhere."""
-    top = Path(checkout).resolve() if checkout else root
+    try:
+        top = Path(checkout).resolve() if checkout else root
+    except (RuntimeError, OSError):  # a loop of links, before Python 3.13 and since
+        return ()
     return root.relative_to(top).parts if root.is_relative_to(top) else ()
