@@ -334,7 +334,7 @@ class Inputs:
         Wanted,
         Declaration(
             "Builds write only to the workspace and their tools' caches, and see into no other "
-            "process: `auto` where Linux can do it, `required` or not at all, or `off`.",
+            "process: `auto` where Linux can do it, `required` to fail elsewhere, or `off`.",
             "choice",
             places=NOT_IN_FILE,
         ),
