@@ -249,7 +249,7 @@ def _report() -> Report:
             outcome = Outcome.ALREADY_PUBLISHED
         elif name == FAILED:
             outcome, reason = Outcome.FAILED, WHY
-            hint = "Mend what the end of its log says."
+            hint = "Fix what the end of its log says."
         elif any(results[on].outcome in {Outcome.FAILED, Outcome.BLOCKED} for on in needs):
             outcome, reason = Outcome.BLOCKED, f"needs {FAILED}, which failed"
         results[name] = Result(package=_package(name), outcome=outcome, reason=reason, hint=hint)
