@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 from pathlib import Path
 from typing import Final
 
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+from make_pictures.recorded import svg
 from releasekit.model import (
     Artifact,
     Outcome,
@@ -21,8 +20,10 @@ from releasekit.model import (
     Result,
     Staged,
 )
+from releasekit.problems import Problem
 from releasekit.report.review import Change, Review, show_review
 from releasekit.report.summary import summary
+from releasekit.text.commands import spelled
 
 WIDTHS: Final = (80, 120)
 RUN: Final = "https://github.com/acme/monorepo/actions/runs/1234567890"
@@ -95,19 +96,11 @@ def _change(level: int, name: str) -> Change:
 
 
 def picture(width: int) -> str:
-    """On a dark ground of its own, so that it reads the same on a light page and on a dark one."""
     stream = _Terminal()
     show_review(review(), stream, {"TERM": "xterm-256color", "COLUMNS": str(width)})
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(stream.getvalue() + "Approve 12 packages? [y/N] y"))
-    # Without the addresses of fonts: a picture in a page may load nothing.
-    format_ = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    drawn = console.export_svg(
-        title="releasekit approve results.json",
-        code_format=format_.replace("Fira Code", "ui-monospace, Menlo, Consolas"),
-        unique_id=f"review-{width}",
-    )
-    return "\n".join(line.rstrip() for line in drawn.splitlines()) + "\n"
+    return svg(console, title="releasekit approve results.json", name=f"review-{width}")
 
 
 class _Terminal(io.StringIO):
@@ -123,6 +116,9 @@ def staged_summary() -> str:
         Result(
             package=package,
             outcome=Outcome.BLOCKED,
+            hint=f"Approve what is staged, with {spelled('approve')}, then run the same command "
+            "again.",
+            problem=Problem.WAITS_FOR_APPROVAL,
             reason="needs npm:@acme/server, which is staged",
         )
     )

@@ -8,15 +8,14 @@ shows what it wrote.
 from __future__ import annotations
 
 import io
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyte
-from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
+from make_pictures.recorded import svg
 from releasekit.model import (
     Action,
     Course,
@@ -177,7 +176,6 @@ def failed(stage: Stage) -> None:
 
 
 def picture(name: str, scene: Callable[[Stage], None], width: int) -> str:
-    """On a dark ground of its own, so that it reads the same on a light page and on a dark one."""
     stage = Stage(width)
     scene(stage)
     screen = pyte.Screen(width, ROWS)
@@ -186,14 +184,7 @@ def picture(name: str, scene: Callable[[Stage], None], width: int) -> str:
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
     for row in _rows(screen):
         console.print(row, soft_wrap=True)
-    # Without the addresses of fonts: a picture in a page may load nothing.
-    format_ = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    drawn = console.export_svg(
-        title="releasekit publish",
-        code_format=format_.replace("Fira Code", "ui-monospace, Menlo, Consolas"),
-        unique_id=f"terminal-{name}-{width}",
-    )
-    return "\n".join(line.rstrip() for line in drawn.splitlines()) + "\n"
+    return svg(console, title="releasekit publish", name=f"terminal-{name}-{width}")
 
 
 def _rows(screen: pyte.Screen) -> list[Text]:
@@ -249,7 +240,7 @@ def _report() -> Report:
             outcome = Outcome.ALREADY_PUBLISHED
         elif name == FAILED:
             outcome, reason = Outcome.FAILED, WHY
-            hint = "Mend what the end of its log says."
+            hint = "Fix what the end of its log says."
         elif any(results[on].outcome in {Outcome.FAILED, Outcome.BLOCKED} for on in needs):
             outcome, reason = Outcome.BLOCKED, f"needs {FAILED}, which failed"
         results[name] = Result(package=_package(name), outcome=outcome, reason=reason, hint=hint)

@@ -5,7 +5,8 @@ from itertools import pairwise
 import pytest
 
 from releasekit.model import Outcome
-from releasekit.report.grouped import Row, rows_of, without_name
+from releasekit.report.grouped import Row, rows_of
+from releasekit.report.text import without_name
 from sample_runs import package, report, result
 
 

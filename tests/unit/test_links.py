@@ -9,10 +9,9 @@ from releasekit.model import Outcome, Staged
 from releasekit.report.links import (
     MAX_CHARS,
     commit_page,
-    commit_url,
     package_url,
-    repository_url,
     run_url,
+    trusted_page,
     web_page,
 )
 from sample_runs import hostile_text, outcomes, result
@@ -52,8 +51,8 @@ def test_a_page_of_a_registry_is_a_link(url: str) -> None:
 def test_anything_else_is_none(url: str) -> None:
     """R35"""
     assert web_page(url) == ""
-    run = replace(outcomes(), repository=url, run_url=url, commit="c0ffee00")
-    assert (repository_url(run), run_url(run), commit_url(run)) == ("", "", "")
+    run = replace(outcomes(), run_url=url)
+    assert (trusted_page(url), run_url(run), commit_page(url, "c0ffee00")) == ("", "", "")
 
 
 @given(text=hostile_text)
@@ -74,16 +73,16 @@ def test_a_package_leads_to_its_page_or_to_where_it_waits() -> None:
 
 def test_a_commit_leads_to_its_page() -> None:
     commit = "5d41402abc4b2a76b9719d911017c592ae1f3c07"
-    run = replace(outcomes(), repository=REPOSITORY, commit=commit)
-    assert commit_url(run) == f"{REPOSITORY}/commit/{commit}"
-    assert commit_url(replace(run, commit=f"{commit}+dirty.0123abcd")) == commit_url(run)
+    page = f"{REPOSITORY}/commit/{commit}"
+    assert commit_page(REPOSITORY, commit) == page
+    assert commit_page(REPOSITORY, f"{commit}+dirty.0123abcd") == page
     for other in ("", "main", "../../settings", f"{commit}/..", "C0FFEE00"):
-        assert commit_url(replace(run, commit=other)) == ""
+        assert commit_page(REPOSITORY, other) == ""
     assert commit_page("", commit) == ""
 
 
 def test_a_repository_without_tls_is_believed_on_this_machine_only() -> None:
     for page in ("http://127.0.0.1:3000/a/b", "http://localhost/a/b", REPOSITORY):
-        assert repository_url(replace(outcomes(), repository=page)) == page
+        assert trusted_page(page) == page
     for page in ("http://ghe.example/a/b", "http://localhost.evil.example/a/b"):
-        assert repository_url(replace(outcomes(), repository=page)) == ""
+        assert trusted_page(page) == ""

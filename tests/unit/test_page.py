@@ -132,7 +132,7 @@ def test_a_row_tells_all_that_is_known() -> None:
         "3 requests (0 bytes sent, 0 bytes received).",
         "Waited 4.0 s: upload slots 4.0 s. Waited longest for pypi:other: 2.0 s.",
         '<a href="#p1">pypi:app</a>',
-        "1 package blocked by it",
+        "1 package waits for it",
     ):
         assert words in text, words
 

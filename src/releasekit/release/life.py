@@ -22,7 +22,8 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.problems import Problem
-from releasekit.report.text import few
+from releasekit.report.remedy import GENERAL
+from releasekit.report.text import few, without_name
 from releasekit.report.verdict import awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
 from releasekit.text.commands import spelled
@@ -30,7 +31,6 @@ from releasekit.text.commands import spelled
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from releasekit.model import Package
 
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 
@@ -310,7 +310,7 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         package=run.planned.package,
         outcome=outcome,
         reason=reason,
-        hint=(error.hint if error else "") or _HINTS.get(outcome, ""),
+        hint=(error.hint if error else "") or GENERAL.get(outcome, ""),
         problem=_problem(outcome, error),
         log=error.log if isinstance(error, BuildFailed) else (),
         attempts=run.attempts - run.rests,
@@ -321,22 +321,6 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         warnings=run.warnings,
         staged=run.staged if outcome is Outcome.STAGED else None,
     )
-
-
-def without_name(text: str, package: Package) -> str:
-    """An error names its package; where it stands beside that package, nobody has to hear it."""
-    for name in (f"{package}: ", f"{package.id}: ", f"{package.id} "):
-        if text.startswith(name):
-            return text[len(name) :]
-    return text
-
-
-_HINTS = {
-    Outcome.FAILED: "Fix what the reason names, then run the same command again.",
-    Outcome.UNKNOWN: "Run the same command again: it asks the registry first.",
-    Outcome.BLOCKED: "Fix what it needs, then run the same command again.",
-    Outcome.CANCELLED: "Run the same command again to finish.",
-}
 
 
 _PROBLEMS = {

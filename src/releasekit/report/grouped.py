@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
 from releasekit.report.results_table import failures_last
-from releasekit.report.text import few, packages
+from releasekit.report.text import few, packages, without_name
 from releasekit.report.waiting import wait_for_it, waiting_for
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.model import Package, PackageId, Report, Result
+    from releasekit.model import PackageId, Report, Result
 
 # More than so many with the same cause share a row, which names so many of them.
 FEW: Final = 3
@@ -64,14 +64,6 @@ def _row(package: str, version: str, outcome: Outcome, why: str) -> Row:
 def _clean(result: Result) -> bool:
     """A published package with a hint has left something else undone."""
     return result.outcome.done and not result.hint
-
-
-def without_name(reason: str, package: Package) -> str:
-    """`reason` where the package's name stands beside it."""
-    for name in (str(package), str(package.id)):
-        if reason.startswith(name) and reason[len(name) : len(name) + 1] in {":", " "}:
-            return reason[len(name) :].lstrip(": ") or reason
-    return reason
 
 
 def _why(result: Result, roots: Mapping[PackageId, tuple[PackageId, Outcome]]) -> str:

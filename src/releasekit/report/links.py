@@ -33,16 +33,8 @@ def package_url(result: Result) -> str:
     return web_page(result.url or (result.staged.url if result.staged else ""))
 
 
-def repository_url(report: Report) -> str:
-    return trusted_page(report.repository)
-
-
 def run_url(report: Report) -> str:
     return trusted_page(report.run_url)
-
-
-def commit_url(report: Report) -> str:
-    return commit_page(report.repository, report.commit)
 
 
 def commit_page(repository: str, commit: str) -> str:

@@ -17,11 +17,11 @@ from releasekit.model import Course, Outcome
 from releasekit.report import headline, plan_headline
 from releasekit.report.course import because
 from releasekit.report.glyphs import STYLES, glyphs_for
-from releasekit.report.grouped import rows_of, without_name
+from releasekit.report.grouped import rows_of
 from releasekit.report.region import Region, size_of
 from releasekit.report.results_table import remarks
 from releasekit.report.tally import Tally
-from releasekit.report.text import seconds
+from releasekit.report.text import seconds, without_name
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:

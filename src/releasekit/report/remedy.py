@@ -11,13 +11,12 @@ if TYPE_CHECKING:
 
     from releasekit.model import Result
 
-_AGAIN: Final = "then run it again: what is published is left alone."
-_REMEDIES: Final[Mapping[Outcome, str]] = {
-    Outcome.FAILED: f"Mend what the reason says, {_AGAIN}",
-    Outcome.UNKNOWN: "Run it again: it asks the registry first.",
-    Outcome.BLOCKED: "Nothing here: the next run publishes it, once what it waits for is there.",
-    Outcome.CANCELLED: "Run it again to finish.",
-    Outcome.STAGED: "Review and approve it.",
+_AGAIN: Final = "then run the same command again."
+GENERAL: Final[Mapping[Outcome, str]] = {
+    Outcome.FAILED: f"Fix what the reason names, {_AGAIN}",
+    Outcome.UNKNOWN: "Run the same command again: it asks the registry first.",
+    Outcome.BLOCKED: f"Fix what it needs, {_AGAIN}",
+    Outcome.CANCELLED: "Run the same command again to finish.",
 }
 _OUTPUT: Final = "The whole output is in "
 
@@ -25,7 +24,7 @@ _OUTPUT: Final = "The whole output is in "
 def remedy(result: Result) -> str:
     """Its hint, or what helps in general; empty where there is nothing to do."""
     if result.outcome is Outcome.FAILED and result.log:
-        general = f"Mend what the last lines of its build say, {_AGAIN}"
+        general = f"Fix what the last lines of its build say, {_AGAIN}"
         if not result.hint or result.hint.startswith(_OUTPUT):
             return f"{general} {result.hint}".rstrip()
-    return result.hint or _REMEDIES.get(result.outcome, "")
+    return result.hint or GENERAL.get(result.outcome, "")

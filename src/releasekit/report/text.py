@@ -24,6 +24,14 @@ def few(names: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def without_name(reason: str, package: Package) -> str:
+    """`reason`, which may begin with the package's name, for where that stands beside it."""
+    for name in (str(package), str(package.id)):
+        if reason.startswith(name) and reason[len(name) : len(name) + 1] in {":", " "}:
+            return reason[len(name) :].lstrip(": ") or reason
+    return reason
+
+
 def by_reason(private: Sequence[Package]) -> dict[str, list[Package]]:
     """Packages that are never published: there may be hundreds that share a reason."""
     groups: dict[str, list[Package]] = {}

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.model import Outcome
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.text import packages
 
 if TYPE_CHECKING:
@@ -24,13 +25,15 @@ _EXIT_CODES: Final[Mapping[Verdict, int]] = {
     "cancelled": 130,
 }
 
-_INCOMPLETE: Final = (
-    (Outcome.STAGED, "staged"),
-    (Outcome.FAILED, "failed"),
-    (Outcome.UNKNOWN, "unknown"),
-    (Outcome.BLOCKED, "blocked"),
-    (Outcome.CANCELLED, "cancelled"),
-    (Outcome.REMOVED, "left out"),
+# What follows the number of published packages, in this order.
+_REST: Final = (
+    Outcome.ALREADY_PUBLISHED,
+    Outcome.STAGED,
+    Outcome.FAILED,
+    Outcome.UNKNOWN,
+    Outcome.BLOCKED,
+    Outcome.CANCELLED,
+    Outcome.REMOVED,
 )
 
 
@@ -99,8 +102,8 @@ def headline(report: Report) -> str:
     first = first_words(report)
     if total in {0, already} or (outcomes[Outcome.STAGED] == total and not report.dry_run):
         return first
-    rest = [(already, "already there"), *((outcomes[kind], word) for kind, word in _INCOMPLETE)]
-    return ", ".join([first, *(f"{count} {word}" for count, word in rest if count)])
+    rest = [f"{outcomes[each]} {OUTCOMES[each].word}" for each in _REST if outcomes[each]]
+    return ", ".join([first, *rest])
 
 
 def first_words(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""How many packages a failure keeps from going out: what there is to gain by mending it."""
+"""How many packages a failure keeps from going out: what there is to gain by fixing it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from releasekit.model import PackageId
+from releasekit.report.layers import layers
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def drawing(report: Report) -> dict[str, object]:
     """Words that are in the table as well are only there."""
     numbers = {result.package.id: number for number, result in enumerate(report.results)}
     needs = [_needs(report, result, numbers) for result in report.results]
-    layers = _layers(needs)
+    layer = layers(numbers, report.edges)
     return {
         "duration": round(report.duration_s, 3),
         "packages": [
@@ -29,7 +30,7 @@ def drawing(report: Report) -> dict[str, object]:
                 "version": visible(clip(result.package.version, 80)),
                 "outcome": result.outcome,
                 "needs": needs[number],
-                "layer": layers[number],
+                "layer": layer[result.package.id] - 1,
                 "waited": _waited(result, numbers),
                 "spans": [
                     [span.phase, round(span.start_s, 3), round(span.end_s, 3)]
@@ -48,14 +49,6 @@ def drawing(report: Report) -> dict[str, object]:
 def _needs(report: Report, result: Result, numbers: Mapping[PackageId, int]) -> list[int]:
     edges = report.edges.get(result.package.id, frozenset())
     return sorted(numbers[name] for name in edges if name in numbers)
-
-
-def _layers(needs: list[list[int]]) -> list[int]:
-    """One further than the furthest of what a package needs; dependencies come first."""
-    layers: list[int] = []
-    for number, on in enumerate(needs):
-        layers.append(1 + max((layers[other] for other in on if other < number), default=-1))
-    return layers
 
 
 def _waited(result: Result, numbers: Mapping[PackageId, int]) -> int:

@@ -6,16 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.report.links import commit_url, repository_url, run_url, web_page
+from releasekit.report.links import commit_page, run_url, trusted_page, web_page
 from releasekit.report.page.markup import MARKS, listed, log, outcome, section
 from releasekit.report.spent_words import totals
-from releasekit.report.text import by_reason, few, packages, seconds
+from releasekit.report.text import by_reason, few, seconds
 from releasekit.report.verdict import headline, verdict_of
+from releasekit.report.waiting import wait_for_it, waiting_for
 from releasekit.report.warnings import grouped
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.model import PackageId, Report, Result
 
@@ -41,7 +42,7 @@ def head(report: Report) -> str:
 
 def _project(report: Report) -> str:
     name = clip(report.project, 200)
-    return html_link(name, repository_url(report)) if name else "Release"
+    return html_link(name, trusted_page(report.repository)) if name else "Release"
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
@@ -51,7 +52,10 @@ def _facts(report: Report) -> list[tuple[str, str]]:
     )
     return [
         ("Result", html(verdict_of(report))),
-        ("Commit", html_link(clip(report.commit, 80), commit_url(report))),
+        (
+            "Commit",
+            html_link(clip(report.commit, 80), commit_page(report.repository, report.commit)),
+        ),
         ("Run", html_link("workflow run", run_url(report)) if report.run_url else ""),
         ("Began", f"<time>{html(clip(report.started_at, 40))}</time>"),
         ("Took", seconds(report.duration_s)),
@@ -83,7 +87,7 @@ def first_to_do(report: Report) -> str:
     told = _causes(report.results)
     if not told:
         return ""
-    waiting = _waiting(report, [result for _, about in told[:_MOST_CARDS] for result in about])
+    waiting = waiting_for(report)
     cards = [_card(hint, about, waiting) for hint, about in told[:_MOST_CARDS]]
     if len(told) > _MOST_CARDS:
         cards.append(f"<p>{len(told) - _MOST_CARDS} more stand in the table below.</p>")
@@ -105,30 +109,10 @@ def _causes(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
     return [(hint, found[rank, hint]) for rank, hint in sorted(found, key=lambda each: each[0])]
 
 
-def _waiting(report: Report, roots: Iterable[Result]) -> dict[PackageId, int]:
-    """How many are blocked behind each of `roots`, through others too."""
-    blocked = {r.package.id for r in report.results if r.outcome is Outcome.BLOCKED}
-    behind: dict[PackageId, list[PackageId]] = {}
-    for package in blocked:
-        for on in report.edges.get(package, ()):
-            behind.setdefault(on, []).append(package)
-    return {root.package.id: len(_reached(root.package.id, behind)) for root in roots}
-
-
-def _reached(start: PackageId, behind: Mapping[PackageId, list[PackageId]]) -> set[PackageId]:
-    seen: set[PackageId] = set()
-    ahead = [start]
-    while ahead:
-        new = [each for each in behind.get(ahead.pop(), ()) if each not in seen]
-        seen.update(new)
-        ahead += new
-    return seen
-
-
 def _card(hint: str, about: list[Result], waiting: Mapping[PackageId, int]) -> str:
     kind = about[0].outcome
     advice = f'<p class="advice">{html(clip(hint, _MOST_CHARS))}</p>' if hint else ""
-    rows = [_cause(result, waiting[result.package.id]) for result in about[:_MOST_NAMED]]
+    rows = [_cause(result, waiting.get(result.package.id, 0)) for result in about[:_MOST_NAMED]]
     more = len(about) - _MOST_NAMED
     rest = f"<li>and {more} more with the same to do</li>" if more > 0 else ""
     return f'<div class="card {kind}">{advice}<ul>{"".join(rows)}{rest}</ul></div>'
@@ -136,7 +120,7 @@ def _card(hint: str, about: list[Result], waiting: Mapping[PackageId, int]) -> s
 
 def _cause(result: Result, waiting: int) -> str:
     name = html(clip(str(result.package), 200))
-    wait = f' <span class="note">{packages(waiting)} blocked by it</span>' if waiting else ""
+    wait = f' <span class="note">{wait_for_it(waiting)}</span>' if waiting else ""
     tail = log(result.log[-12:], f"The last lines of the log of {clip(str(result.package), 200)}")
     return (
         f"<li>{outcome(result.outcome)} <b>{name}</b>{wait}"
