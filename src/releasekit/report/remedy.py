@@ -24,8 +24,17 @@ _OUTPUT: Final = "The whole output is in "
 
 def remedy(result: Result) -> str:
     """Its hint, or what helps in general; empty where there is nothing to do."""
-    if result.outcome is Outcome.FAILED and result.log:
-        general = f"Mend what the last lines of its build say, {_AGAIN}"
-        if not result.hint or result.hint.startswith(_OUTPUT):
-            return f"{general} {result.hint}".rstrip()
-    return result.hint or _REMEDIES.get(result.outcome, "")
+    return " ".join(filter(None, (what_to_do(result), whole_output(result))))
+
+
+def what_to_do(result: Result) -> str:
+    """As `remedy`, without where the output of its build is."""
+    where = whole_output(result)
+    if result.outcome is Outcome.FAILED and result.log and result.hint in {"", where}:
+        return f"Mend what the last lines of its build say, {_AGAIN}"
+    return "" if where else result.hint or _REMEDIES.get(result.outcome, "")
+
+
+def whole_output(result: Result) -> str:
+    """Where the output of its build is, as a sentence; empty where its hint is about more."""
+    return result.hint if result.hint.startswith(_OUTPUT) else ""
