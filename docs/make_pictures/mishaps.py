@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import BuildFailed, PackageError, Rejected
 from releasekit.graph import reachable
 from releasekit.model import Node, PackageId, PackageWarning, WarningName
+from releasekit.report.remedy import READ_ITS_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -73,7 +74,7 @@ def _readme_missing(package: Package) -> Mishap:
         "    raise OSError(message)",
         cause,
     )
-    hint = f"The whole output is in {_LOGS}/build-pypi-{package.id.name}.log"
+    hint = f"{READ_ITS_LOG} The whole output is in {_LOGS}/build-pypi-{package.id.name}.log"
     error = BuildFailed(f"its build ended with 1: {cause}", log=log, hint=hint)
     return Mishap(Node("build", package.id), error)
 
@@ -93,7 +94,7 @@ def _not_compiled(package: Package) -> Mishap:
         f"error: could not compile `{package.id.name}` (lib) due to 1 previous error",
         "error: failed to verify package tarball",
     )
-    hint = f"The whole output is in {_LOGS}/build-cargo-{package.id.name}.log"
+    hint = f"{READ_ITS_LOG} The whole output is in {_LOGS}/build-cargo-{package.id.name}.log"
     error = BuildFailed(f"cargo package ended with 101: {cause}", log=log, hint=hint)
     return Mishap(Node("build", package.id), error)
 

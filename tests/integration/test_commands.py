@@ -11,6 +11,7 @@ import pytest
 
 from releasekit.__main__ import main
 from releasekit.report.page import BEGINNING
+from releasekit.report.remedy import READ_ITS_LOG
 from workspaces import git, uv_workspace
 
 if TYPE_CHECKING:
@@ -108,7 +109,9 @@ def assert_whole_log(out: str) -> None:
         for line in lines
         if line and not line.startswith(("builds: ", "warning: ", "::warning ", "| ", "spent: "))
     ]
-    where = next(line for line in told if line.startswith("pypi:demo-a: The whole output is in "))
+    where = next(
+        line for line in told if line.startswith("pypi:demo-a: Fix what the end of its log says, ")
+    )
     first = told.index("::endgroup::") + 1
     told[first : first + 2] = sorted(told[first : first + 2], reverse=True)  # built side by side
     assert told == [

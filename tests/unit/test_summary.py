@@ -174,8 +174,8 @@ def test_there_is_always_something_to_do(outcome: Outcome) -> None:
     assert row.rsplit("|", 2)[1].strip()
 
 
-def test_a_failed_build_without_a_hint_of_its_own_leads_to_its_last_lines() -> None:
-    general = "Fix what the last lines of its build say, then run the same command again"
+def test_a_failed_build_without_a_hint_of_its_own_leads_to_its_log() -> None:
+    general = "Fix what the end of its log says, then run the same command again"
     log = ("error: no such file",)
     output = "The whole output is in logs/build-pypi-core.log"
     (bare,) = trouble(report(result(outcome=Outcome.FAILED, log=log)))

@@ -18,13 +18,24 @@ GENERAL: Final[Mapping[Outcome, str]] = {
     Outcome.BLOCKED: f"Fix what it needs, {_AGAIN}",
     Outcome.CANCELLED: "Run the same command again to finish.",
 }
-_OUTPUT: Final = "The whole output is in "
+READ_ITS_LOG: Final = f"Fix what the end of its log says, {_AGAIN}"
+OUTPUT: Final = "The whole output is in "
 
 
 def remedy(result: Result) -> str:
     """Its hint, or what helps in general; empty where there is nothing to do."""
-    if result.outcome is Outcome.FAILED and result.log:
-        general = f"Fix what the last lines of its build say, {_AGAIN}"
-        if not result.hint or result.hint.startswith(_OUTPUT):
-            return f"{general} {result.hint}".rstrip()
-    return result.hint or GENERAL.get(result.outcome, "")
+    return " ".join(filter(None, (what_to_do(result), whole_output(result))))
+
+
+def what_to_do(result: Result) -> str:
+    """As `remedy`, without where the output of its build is."""
+    hint = result.hint.partition(OUTPUT)[0].strip()
+    if hint or not result.log or result.outcome is not Outcome.FAILED:
+        return hint or GENERAL.get(result.outcome, "")
+    return READ_ITS_LOG
+
+
+def whole_output(result: Result) -> str:
+    """Where the output of its build is, as a sentence, and what its hint says after it."""
+    _, found, where = result.hint.partition(OUTPUT)
+    return f"{found}{where}"

@@ -13,6 +13,7 @@ from releasekit.errors import BuildFailed
 from releasekit.host import durable
 from releasekit.host.log_pipe import log_pipe
 from releasekit.host.streams import last_lines
+from releasekit.report.remedy import OUTPUT, READ_ITS_LOG
 from releasekit.state.directory import make_state_directory, state_errors
 from releasekit.text.cause import cause_in
 
@@ -42,7 +43,7 @@ class Log:
 
     @property
     def hint(self) -> str:
-        return f"The whole output is in {self.path}"
+        return f"{READ_ITS_LOG} {OUTPUT}{self.path}"
 
     def piped(self) -> AbstractAsyncContextManager[Path]:
         """Where a child that is told a path writes its output to."""

@@ -29,6 +29,7 @@ from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
+from releasekit.report.remedy import READ_ITS_LOG
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
@@ -230,7 +231,8 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
         assert str(error) == said
         assert len(error.log) == 40
         assert error.log[-1] == "ValueError: no ***"  # R34
-        assert error.hint == f"The whole output is in {workspace.state}/logs/run/build-pypi-bad.log"
+        place = workspace.state / "logs" / "run" / "build-pypi-bad.log"
+        assert error.hint == f"{READ_ITS_LOG} The whole output is in {place}"
         assert workspace.log("bad").endswith("ValueError: no ***\n")  # R50
         error = await workspace.failed("odd")
         assert "its wheel could not be built" in str(error)

@@ -1,5 +1,6 @@
 // The graph: layers folded into boxes where there are many packages, single packages otherwise.
 const FOLDED_BEYOND = 60;
+const MOST_COLUMNS = 6; // of groups: with more of them the text is too small to read
 const MOST_AROUND = 200;
 const LEAST_SCALE = 0.02;
 const MOST_SCALE = 4;
@@ -11,7 +12,10 @@ let scene = null;
 let zoom = null;
 
 const absent = (each) => !["published", "already-published", "would-publish"].includes(each.outcome);
-const groupKey = (each) => `g${each.layer} ${each.ecosystem}`;
+const deepest = data.packages.reduce((most, each) => Math.max(most, each.layer + 1), 1);
+const thick = Math.ceil(deepest / MOST_COLUMNS); // layers in a group
+const firstLayer = (each) => each.layer - (each.layer % thick);
+const groupKey = (each) => `g${firstLayer(each)} ${each.ecosystem}`;
 const views = [["all", "every package"]];
 if (data.packages.length > FOLDED_BEYOND) views.unshift(["groups", "layers"]);
 if (data.packages.some(absent) && !data.packages.every(absent)) views.push(["absent", "what is not published"]);
@@ -47,13 +51,15 @@ function boxesOf(packages) {
   const boxes = new Map();
   for (const each of packages) {
     const key = keyOf(each);
-    if (!boxes.has(key)) boxes.set(key, { key, layer: each.layer, needs: new Set(), members: [], group: key[0] === "g" });
+    const group = key[0] === "g";
+    if (!boxes.has(key)) boxes.set(key, { key, layer: group ? firstLayer(each) : each.layer, needs: new Map(), members: [], group });
     boxes.get(key).members.push(each.number);
   }
   for (const each of packages)
     for (const on of each.needs) {
       const other = keyOf(data.packages[on]);
-      if (other !== keyOf(each) && boxes.has(other)) boxes.get(keyOf(each)).needs.add(other);
+      const { needs } = boxes.get(keyOf(each));
+      if (other !== keyOf(each) && boxes.has(other)) needs.set(other, (needs.get(other) ?? 0) + 1);
     }
   // Those of an ecosystem stand together in their column.
   const order = (box) => data.packages[box.members[0]].ecosystem;
@@ -77,7 +83,7 @@ function showGraph(focusKey = null) {
   wanted?.element.setAttribute("tabindex", "0");
   zoom?.destroy();
   canvas.replaceChildren(picture);
-  canvas.style.height = `${Math.round(Math.min(Math.max(place.height * 1.25 + 24, 200), Math.max(320, window.innerHeight * 0.66)))}px`;
+  canvas.style.height = `${frameHeight(place)}px`;
   const { scale, x, y } = fitting();
   zoom = Panzoom(content, {
     canvas: true, minScale: LEAST_SCALE, maxScale: MOST_SCALE, step: 0.25, animate: false,
@@ -88,21 +94,52 @@ function showGraph(focusKey = null) {
   note(boxes);
 }
 
+// As high as the picture is once it is as wide as the frame, within bounds.
+function frameHeight(place) {
+  const wanted = place.height * Math.min(canvas.clientWidth / place.width, 1.25);
+  return Math.round(Math.min(Math.max(wanted + 2, 200), Math.max(320, window.innerHeight * 0.66)));
+}
+
 function boxElement(box, spot) {
   const only = box.group ? null : data.packages[box.members[0]];
   const worst = worstOf(box.members);
-  const label = box.group ? `layer ${box.layer + 1} · ${data.packages[box.members[0]].ecosystem}` : only.name;
-  const below = box.group ? `${box.members.length} packages` : `${marks[only.outcome]} ${only.outcome} · ${only.version}`;
-  const said = box.group ? `${label}, ${below}, ${counted(box.members)}` : wordsOf(only.number).filter(Boolean).join(". ");
-  const element = draw("g", { class: `box ${worst}`, role: "button", tabindex: "-1", "aria-label": said, transform: `translate(${spot.x - WIDE / 2} ${spot.y - HIGH / 2})`, "data-key": box.key });
-  element.append(draw("rect", { class: "paper", width: WIDE, height: HIGH, rx: 6 }));
+  const label = box.group ? data.packages[box.members[0]].ecosystem : only.name;
+  const high = highOf(box);
+  const below = box.group ? layersOf(box) : `${marks[only.outcome]} ${only.outcome} · ${only.version}`;
+  const said = box.group ? `${label}, ${below}, ${sized(box)}, ${counted(box.members)}` : wordsOf(only.number).filter(Boolean).join(". ");
+  const element = draw("g", { class: `box ${worst}${box.group ? " folded" : ""}`, role: "button", tabindex: "-1", "aria-label": said, transform: `translate(${spot.x - WIDE / 2} ${spot.y - high / 2})`, "data-key": box.key });
+  element.append(draw("rect", { class: "paper", width: WIDE, height: high, rx: 6 }));
   if (box.group) bar(element, box.members);
   else element.append(draw("rect", { class: `strip ${worst}`, width: 6, height: HIGH, rx: 3 }));
   element.append(
-    draw("text", { x: 14, y: 17 }, clipped(label, 24)),
-    draw("text", { x: 14, y: 32, class: "second" }, clipped(below, 30)));
+    draw("text", { x: 14, y: box.group ? 24 : 17 }, ending(label, box.group ? 18 : 13)),
+    draw("text", { x: 14, y: box.group ? 43 : 32, class: "second" }, clipped(below, 30)));
+  if (box.group) element.append(draw("text", { x: 14, y: 62, class: "second" }, sized(box)));
   box.element = element;
   return element;
+}
+
+const sized = (box) => `${box.members.length} ${box.members.length === 1 ? "package" : "packages"}`;
+
+function layersOf(box) {
+  const layers = box.members.map((each) => data.packages[each].layer + 1);
+  const [first, last] = [layers.reduce((a, b) => Math.min(a, b)), layers.reduce((a, b) => Math.max(a, b))];
+  return first === last ? `layer ${first}` : `layers ${first}–${last}`;
+}
+
+const MOST_GIVEN_UP = 10; // letters of a name, for its end to begin at a slash
+const pen = make("canvas").getContext("2d");
+
+// The end of a name that is wider than its box: names of one origin begin alike.
+function ending(text, size) {
+  pen.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  const fits = (shown) => pen.measureText(shown).width <= WIDE - 22;
+  if (fits(text)) return text;
+  let from = 1;
+  while (from < text.length && !fits(`…${text.slice(from)}`)) from += 1;
+  const slash = text.indexOf("/", from);
+  const whole = slash >= 0 && slash - from < MOST_GIVEN_UP ? slash : from;
+  return `…${text.slice(whole)}`;
 }
 
 function worstOf(members) {
@@ -122,14 +159,14 @@ function bar(element, members) {
   let x = 8;
   for (const [kind, count] of counts(members)) {
     const width = ((WIDE - 16) * count) / members.length;
-    element.append(draw("rect", { class: `strip ${kind}`, x: x.toFixed(1), y: HIGH - 5, width: width.toFixed(1), height: 3 }));
+    element.append(draw("rect", { class: `strip ${kind}`, x: x.toFixed(1), y: FOLDED_HIGH - 10, width: width.toFixed(1), height: 6 }));
     x += width;
   }
 }
 
 function note(boxes) {
   const words = [`${boxes.length} boxes.`];
-  if (boxes.some((box) => box.group)) words.push("A layer opens by Enter or a press, into its packages.");
+  if (boxes.some((box) => box.group)) words.push("A box opens by Enter or a press, into its packages. Of the arrows between boxes, those that most packages share are drawn.");
   if (view.value === "around") {
     const each = data.packages[center];
     words.push(`All that ${each.name} needs, and all that needs it${boxes.length >= MOST_AROUND ? `, the nearest ${MOST_AROUND}` : ""}.`);
@@ -197,7 +234,7 @@ function point(box) {
   if (!box.group) return showHint(wordsOf(box.members[0]), box.element);
   const names = box.members.slice(0, 8).map((each) => data.packages[each].name).join(", ");
   const more = box.members.length > 8 ? ` and ${box.members.length - 8} more` : "";
-  showHint([`${box.members.length} packages: ${counted(box.members)}`, names + more], box.element);
+  showHint([`${sized(box)}: ${counted(box.members)}`, names + more], box.element);
 }
 
 function leave() {
@@ -255,7 +292,7 @@ canvas.addEventListener("keydown", (event) => {
   const act = {
     Enter: () => open(box),
     " ": () => open(box),
-    ArrowLeft: () => focusOn(cause(box) ?? nearest(box, [...box.needs])),
+    ArrowLeft: () => focusOn(cause(box) ?? nearest(box, [...box.needs.keys()])),
     ArrowRight: () => focusOn(nearest(box, [...scene.boxes.values()].filter((other) => other.needs.has(box.key)).map((other) => other.key))),
     ArrowUp: () => focusOn(beside(box, -1)),
     ArrowDown: () => focusOn(beside(box, 1)),
@@ -270,7 +307,7 @@ canvas.addEventListener("keydown", (event) => {
 
 // What somebody who asks why it waited wants to see first: what is missing, or what took longest.
 function cause(box) {
-  const needed = [...box.needs].map((key) => scene.boxes.get(key));
+  const needed = [...box.needs.keys()].map((key) => scene.boxes.get(key));
   const lacking = needed.find((other) => other.members.some((each) => absent(data.packages[each])));
   return lacking ?? (box.group ? undefined : needed.find((other) => other.key === String(data.packages[box.members[0]].waited)));
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
 from releasekit.report.links import commit_page, run_url, trusted_page, web_page
-from releasekit.report.page.markup import MARKS, listed, log, outcome, section
+from releasekit.report.page.markup import MARKS, advice, listed, log, name, outcome, output, section
 from releasekit.report.spent_words import totals
+from releasekit.report.summary.trouble import causes_of
 from releasekit.report.text import by_reason, few, seconds
 from releasekit.report.verdict import headline, verdict_of
 from releasekit.report.waiting import wait_for_it, waiting_for
@@ -26,7 +28,6 @@ _FEW_STEPS: Final = 15
 _MOST_STEPS: Final = 60
 _MOST_CHARS: Final = 2_000
 _LEAST_S: Final = 0.05
-_ROOTS: Final = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.STAGED})
 
 
 def head(report: Report) -> str:
@@ -41,91 +42,89 @@ def head(report: Report) -> str:
 
 
 def _project(report: Report) -> str:
-    name = clip(report.project, 200)
-    return html_link(name, trusted_page(report.repository)) if name else "Release"
+    title = clip(report.project, 200)
+    return html_link(title, trusted_page(report.repository)) if title else "Release"
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:
+    tree = commit_page(report.repository, report.commit)
+    used = {result.package.id.ecosystem for result in report.results}
     registries = ", ".join(
-        f"{html(clip(name, 40))}: {html_link(clip(url, 200), web_page(url))}"
-        for name, url in sorted(report.registries.items())
+        f"{html(clip(kind, 40))}: {html_link(clip(url, 200), web_page(url))}"
+        for kind, url in sorted(report.registries.items())
+        if kind in used
     )
     return [
         ("Result", html(verdict_of(report))),
-        (
-            "Commit",
-            html_link(clip(report.commit, 80), commit_page(report.repository, report.commit)),
-        ),
+        ("Commit", html_link(clip(report.commit, 80), tree)),
         ("Run", html_link("workflow run", run_url(report)) if report.run_url else ""),
-        ("Began", f"<time>{html(clip(report.started_at, 40))}</time>"),
+        ("Began", f"<time>{html(_began(report.started_at))}</time>"),
         ("Took", seconds(report.duration_s)),
         ("Builds", html(clip(report.builds, 200))),
         ("Registries", registries),
     ]
 
 
+def _began(at: str) -> str:
+    """To the minute, where it is a time as we write it."""
+    try:
+        moment = datetime.fromisoformat(at)
+        return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment.tzinfo else clip(at, 40)
+    except (ValueError, OverflowError):
+        return clip(at, 40)
+
+
 def _bar(report: Report) -> str:
     """Widths are attributes, since the page allows no style but its own."""
     counts = Counter(result.outcome for result in report.results)
-    total, at, parts, legend = len(report.results), 0.0, [], []
+    total, parts, legend = len(report.results), [], []
     for kind in MARKS:
         if count := counts[kind]:
             width = 100 * count / total
-            parts.append(f'<rect class="{kind}" x="{at:.3f}%" width="{width:.3f}%" height="100%"/>')
+            fill = f'<rect class="{kind}" width="100%" height="100%"/>'
+            parts.append(f'<svg width="{width:.3f}%" focusable="false">{fill}</svg>')
             legend.append(f"<li>{outcome(kind)} <b>{count}</b></li>")
-            at += width
     if not parts:
         return ""
     return (
-        f'<svg class="bar" aria-hidden="true" focusable="false">{"".join(parts)}</svg>\n'
+        f'<div class="bar" aria-hidden="true">{"".join(parts)}</div>\n'
         f'<ul class="counts">{"".join(legend)}</ul>'
     )
 
 
 def first_to_do(report: Report) -> str:
-    """A card for each thing to do, with what it is about; what only waits is counted there."""
-    told = _causes(report.results)
-    if not told:
+    """A card for each cause, the worst first; what is blocked is counted by what it waits for."""
+    causes = [cause for cause in causes_of(report, staged=True) if not cause.roots]
+    if not causes:
         return ""
     waiting = waiting_for(report)
-    cards = [_card(hint, about, waiting) for hint, about in told[:_MOST_CARDS]]
-    if len(told) > _MOST_CARDS:
-        cards.append(f"<p>{len(told) - _MOST_CARDS} more stand in the table below.</p>")
-    failed = any(result.outcome is Outcome.FAILED for _, about in told for result in about)
+    cards = [_card(cause.results, waiting) for cause in causes[:_MOST_CARDS]]
+    if len(causes) > _MOST_CARDS:
+        cards.append(f"<p>{len(causes) - _MOST_CARDS} more stand in the table below.</p>")
+    failed = any(cause.first.outcome is Outcome.FAILED for cause in causes)
     title = "What failed, and what to do first" if failed else "What to do first"
     return section(title, "first", cards)
 
 
-def _causes(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
-    """By what to do about them, the worst first; what is blocked is told by what blocks it."""
-    found: dict[tuple[int, str], list[Result]] = {}
-    order = list(MARKS)
-    rooted = any(result.outcome in _ROOTS for result in results)
-    for result in results:
-        silent = not result.hint and result.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}
-        silent |= result.outcome is Outcome.BLOCKED and rooted
-        if not silent:
-            found.setdefault((order.index(result.outcome), result.hint), []).append(result)
-    return [(hint, found[rank, hint]) for rank, hint in sorted(found, key=lambda each: each[0])]
-
-
-def _card(hint: str, about: list[Result], waiting: Mapping[PackageId, int]) -> str:
-    kind = about[0].outcome
-    advice = f'<p class="advice">{html(clip(hint, _MOST_CHARS))}</p>' if hint else ""
-    rows = [_cause(result, waiting.get(result.package.id, 0)) for result in about[:_MOST_NAMED]]
+def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
+    """Which packages, why, what to do, and what the build of the first of them said."""
+    first = about[0]
+    rows = [_named(result, waiting.get(result.package.id, 0)) for result in about[:_MOST_NAMED]]
     more = len(about) - _MOST_NAMED
-    rest = f"<li>and {more} more with the same to do</li>" if more > 0 else ""
-    return f'<div class="card {kind}">{advice}<ul>{"".join(rows)}{rest}</ul></div>'
-
-
-def _cause(result: Result, waiting: int) -> str:
-    name = html(clip(str(result.package), 200))
-    wait = f' <span class="note">{wait_for_it(waiting)}</span>' if waiting else ""
-    tail = log(result.log[-12:], f"The last lines of the log of {clip(str(result.package), 200)}")
-    return (
-        f"<li>{outcome(result.outcome)} <b>{name}</b>{wait}"
-        f"<p>{html(clip(result.reason, _MOST_CHARS))}</p>{tail}</li>"
+    rest = f"<li>and {more} more for the same reason</li>" if more > 0 else ""
+    tail = log(first.log[-12:], f"The last lines of the log of {clip(str(first.package), 200)}")
+    parts = (
+        ("", html(clip(first.reason, _MOST_CHARS))),
+        (' class="advice"', advice(first)),
+        (' class="note"', output(first)),
     )
+    said = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
+    return f'<div class="card {first.outcome}"><ul>{"".join(rows)}{rest}</ul>{said}{tail}</div>'
+
+
+def _named(result: Result, waiting: int) -> str:
+    wait = f' <span class="note">{wait_for_it(waiting)}</span>' if waiting else ""
+    return f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{wait}</li>"
 
 
 def spending(report: Report) -> str:

@@ -6,10 +6,13 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.text.escape import clip, html
+from releasekit.report.remedy import what_to_do, whole_output
+from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from releasekit.model import Result
 
 # A word never stands without its mark, nor a colour without the word.
 MARKS: Final = {
@@ -23,6 +26,7 @@ MARKS: Final = {
     Outcome.PUBLISHED: "✓",
     Outcome.ALREADY_PUBLISHED: "•",
 }
+_MOST_CHARS: Final = 4_000
 # What a browser could take for the end of the element, or for the beginning of another one.
 _IN_SCRIPT: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
@@ -31,6 +35,24 @@ def outcome(kind: Outcome) -> str:
     return (
         f'<span class="outcome {kind}"><span aria-hidden="true">{MARKS[kind]}</span> {kind}</span>'
     )
+
+
+def name(text: str) -> str:
+    """A name that breaks after its slashes before it breaks inside a word."""
+    return html(clip(text, 200)).replace("/", "/<wbr>")
+
+
+def advice(result: Result) -> str:
+    """What to do, and the page that says more."""
+    problem = result.problem
+    page = html_link(str(problem), problem.url) if problem else ""
+    said = html(clip(what_to_do(result), _MOST_CHARS))
+    return " ".join(filter(None, (f'<strong class="said">{said}</strong>' if said else "", page)))
+
+
+def output(result: Result) -> str:
+    """Where all that its build printed is."""
+    return html(clip(whole_output(result), _MOST_CHARS))
 
 
 def section(title: str, anchor: str, body: Iterable[str], *, needs_script: bool = False) -> str:

@@ -7,10 +7,10 @@ from typing import Final
 FILTERS: Final = """\
 <div id="filters" role="search" hidden data-scripted aria-label="Filter packages">
 <label>Search <input type="search" id="search" placeholder="name, version, reason"></label>
-<fieldset id="outcomes"><legend>Outcome</legend></fieldset>
 <label>Ecosystem <select id="ecosystem"><option value="">all</option></select></label>
 <button type="button" id="reset">Show all</button>
 <p id="shown" role="status"></p>
+<fieldset id="outcomes"><legend>Outcome</legend></fieldset>
 </div>"""
 
 GRAPH: Final = """\

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.report.links import web_page
-from releasekit.report.page.markup import listed, log, outcome
+from releasekit.report.page.markup import advice, listed, log, name, outcome, output
 from releasekit.report.spent_words import package_words, size
 from releasekit.report.text import packages, seconds
 from releasekit.text.escape import clip, html, html_link
@@ -65,28 +65,28 @@ class _Around:
         return self._links(self._needed.get(result.package.id, ()))
 
     def _links(self, names: Sequence[PackageId]) -> str:
-        shown = [self._link(name) for name in names[:_MOST_LINKS]]
+        shown = [self._link(each) for each in names[:_MOST_LINKS]]
         more = f" and {len(names) - _MOST_LINKS} more" if len(names) > _MOST_LINKS else ""
         return ", ".join(shown) + more
 
-    def _link(self, name: PackageId) -> str:
-        text = html(clip(str(name), 200))
-        number = self._numbers.get(name)
+    def _link(self, package: PackageId) -> str:
+        text = name(str(package))
+        number = self._numbers.get(package)
         return text if number is None else f'<a href="#p{number}">{text}</a>'
 
 
 def _needed_by(report: Report) -> dict[PackageId, list[PackageId]]:
     found: dict[PackageId, list[PackageId]] = {}
     for result in report.results:
-        for name in sorted(report.edges.get(result.package.id, ())):
-            found.setdefault(name, []).append(result.package.id)
+        for on in sorted(report.edges.get(result.package.id, ())):
+            found.setdefault(on, []).append(result.package.id)
     return found
 
 
 def _row(number: int, result: Result, around: _Around) -> str:
     package = result.package
     cells = (
-        f'<th scope="row">{html(clip(package.id.name, 200))}</th>',
+        f'<th scope="row">{name(package.id.name)}</th>',
         f"<td>{html(clip(package.id.ecosystem, 40))}</td>",
         f"<td>{html_link(clip(package.version, 80), web_page(result.url))}</td>",
         f"<td>{outcome(result.outcome)}</td>",
@@ -112,7 +112,8 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
     waited = html(package_words(result.spent))
     return [
         ("Reason", f'<span class="said">{html(clip(whole, _MOST_CHARS))}</span>' if whole else ""),
-        ("What to do", _advice(result.hint)),
+        ("What to do", advice(result)),
+        ("Its log", output(result)),
         ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
         ("Waits for approval", _staged(result)),
         ("Its time", f'<span class="why">{waited}</span>' if waited else ""),
@@ -122,10 +123,6 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
         ("Warnings", _warnings(result)),
         ("Files", _files(result)),
     ]
-
-
-def _advice(hint: str) -> str:
-    return f'<strong class="said">{html(clip(hint, _MOST_CHARS))}</strong>' if hint else ""
 
 
 def _staged(result: Result) -> str:

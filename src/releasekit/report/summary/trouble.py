@@ -44,12 +44,12 @@ class Cause:
         return self.results[0]
 
 
-def causes_of(report: Report) -> list[Cause]:
+def causes_of(report: Report, *, staged: bool = False) -> list[Cause]:
     """Of what is not on its registry, and of what has left something else undone: the worst outcome
-    first; of the same, what most packages wait for, and what most have. What only waits for
-    approval, and what a dry run would publish, is told elsewhere.
+    first; of the same, what most packages wait for, and what most have. What a dry run would
+    publish is told elsewhere, and so is what only waits for approval, unless `staged`.
     """
-    fine = (Outcome.STAGED, Outcome.WOULD_PUBLISH)
+    fine = {Outcome.WOULD_PUBLISH} if staged else {Outcome.WOULD_PUBLISH, Outcome.STAGED}
     troubled = [
         result
         for result in report.results
