@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.model import Outcome
+from releasekit.problems import Problem
 from releasekit.report.page import BEGINNING
-from releasekit.report.remedy import READ_ITS_LOG
+from releasekit.report.remedy import GENERAL, READ_ITS_LOG
 from workspaces import git, uv_workspace
 
 if TYPE_CHECKING:
@@ -103,15 +105,12 @@ def assert_whole_log(out: str) -> None:
     lines = [re.sub(r"[0-9.]+ s\b", "N s", line).strip() for line in out.splitlines()]
     cause = "TypeError: Field `tool.hatch.build.hooks` must be a table"
     failed = f"its sdist could not be built: its build ended with 1: {cause}"
-    named = f"pypi:demo-a: {failed}"
     told = [
         line
         for line in lines
         if line and not line.startswith(("builds: ", "warning: ", "::warning ", "| ", "spent: "))
     ]
-    where = next(
-        line for line in told if line.startswith("pypi:demo-a: Fix what the end of its log says, ")
-    )
+    where = next(line for line in told if line.startswith(f"pypi:demo-a: {READ_ITS_LOG} "))
     first = told.index("::endgroup::") + 1
     told[first : first + 2] = sorted(told[first : first + 2], reverse=True)  # built side by side
     assert told == [
@@ -123,14 +122,14 @@ def assert_whole_log(out: str) -> None:
         "::endgroup::",
         f"N s  ✗ pypi:demo-a 1.0.0  build failed in N s: {failed}",
         "N s  ✓ pypi:demo-c 1.0.0  published in N s",
-        f"::error title=pypi%3Ademo-a 1.0.0 failed [RK-101]::{named}",
+        f"::error title=pypi%3Ademo-a 1.0.0 failed [RK-101]::{failed}",
         "Last lines of the log of pypi:demo-a",
         "package      version  outcome    why",
         "pypi:demo-c  1.0.0    published  uploaded, and the registry shows our bytes",
         "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which is failed",
-        f"pypi:demo-a  1.0.0    failed     {named}",
+        f"pypi:demo-a  1.0.0    failed     {failed}",
         where,
-        "pypi:demo-b: Fix what it needs, then run the same command again.",
+        f"pypi:demo-b: {GENERAL[Outcome.BLOCKED]} {Problem.BLOCKED.url}",
         "1 of 3 packages published, 1 failed, 1 blocked",
     ]
     # The cause stands right above the table, and nothing of it is folded away.
