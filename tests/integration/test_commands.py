@@ -380,7 +380,8 @@ def test_a_run_names_a_dead_holder_before_it_takes_the_lock(
     lock.write_text('{"pid": 1, "host": "elsewhere", "started": "2026"}')
     assert main(["publish", str(tmp_path)]) == 2
     assert capsys.readouterr().out.startswith(
-        "pypi: the last run did not end in order: process 1 on elsewhere, started 2026\n"
+        "the last run (process 1 on elsewhere, started 2026) did not end in order; "
+        "this one goes on from what the registries have\n"
     )
 
 

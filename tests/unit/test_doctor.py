@@ -304,7 +304,24 @@ def test_a_run_that_begins_names_who_died(site: Site) -> None:
     before = site.contents()
     line = dead_runs(site.state, ["npm", "pypi"])
     assert site.contents() == before
-    assert line.startswith("pypi: the last run did not end in order: process ")
+    assert line.startswith("the last run (process ")
+    assert line.endswith(") did not end in order; this one goes on from what the registries have")
+
+
+def test_the_locks_of_one_dead_run_are_told_together(site: Site) -> None:
+    """R43: ecosystems are named only where it was not the same process."""
+    with locks.acquire(site.state, ["npm", "pypi", "go"]):
+        text = (site.state / "lock.pypi").read_bytes()
+    for name in ("npm", "pypi"):
+        (site.state / f"lock.{name}").write_bytes(text)
+    assert dead_runs(site.state, ["npm", "pypi", "go"]).count("did not end in order") == 1
+    [finding] = site.examine()
+    assert finding.message.startswith("npm, pypi: the last run did not end in order: process ")
+    (site.state / "lock.go").write_text('{"pid": 1, "host": "elsewhere", "started": "2026"}')
+    line = dead_runs(site.state, ["npm", "pypi", "go"])
+    assert line.startswith("npm, pypi: the last run (process ")
+    assert "; go: the last run (process 1 on elsewhere, started 2026) did not end" in line
+    assert site.fix() == ["stale-lock", "stale-lock"]
 
 
 def test_a_run_that_begins_names_what_outlives_a_dead_one(

@@ -101,8 +101,14 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
     held = {name: _held(state_directory, name) for name in ecosystems}
     orphans = [found[1].message for found in held.values() if found and found[1].kind == "orphan"]
     free = [name for name, found in held.items() if found is None]
-    stale = [finding.message for finding in _stale_locks(state_directory, free)]
-    return "; ".join(orphans + stale)
+    dead = _dead_holders(state_directory, free)
+    stale = [
+        (f"{', '.join(names)}: " if orphans or len(dead) > 1 else "")
+        + f"the last run ({holder}) did not end in order"
+        for holder, names in dead.items()
+    ]
+    goes_on = ["this one goes on from what the registries have"] if stale else []
+    return "; ".join(orphans + stale + goes_on)
 
 
 def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
@@ -168,16 +174,26 @@ def _held(state_directory: Path, ecosystem: str) -> tuple[str, Finding] | None:
     )
 
 
-def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
+def _dead_holders(
+    state_directory: Path, ecosystems: Sequence[str]
+) -> dict[locks.Holder, list[str]]:
+    """Who did not release which of these locks, which nobody holds."""
+    found: dict[locks.Holder, list[str]] = {}
     for ecosystem in ecosystems:
         holder = locks.holder(locks.lock_file(state_directory, ecosystem))
         if holder is not None:
-            yield Finding(
-                kind="stale-lock",
-                message=f"{ecosystem}: the last run did not end in order: {holder}",
-                hint="Nothing is locked any more; the next run writes its own name there.",
-                fixable=True,
-            )
+            found.setdefault(holder, []).append(ecosystem)
+    return found
+
+
+def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
+    for holder, names in _dead_holders(state_directory, ecosystems).items():
+        yield Finding(
+            kind="stale-lock",
+            message=f"{', '.join(names)}: the last run did not end in order: {holder}",
+            hint="Nothing is locked any more; the next run writes its own name there.",
+            fixable=True,
+        )
 
 
 def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Iterator[Finding]:
