@@ -390,6 +390,13 @@ def test_doctor_finds_and_fixes(
 ) -> None:
     """R30"""
     assert main(["publish", str(workspace), registry]) == 0
+    capsys.readouterr()
+    assert main(["doctor", str(workspace)]) == 0
+    assert "locks" not in capsys.readouterr().out
+    assert main(["doctor", str(workspace), "--verbose"]) == 0
+    verdict, _, rest = capsys.readouterr().out.partition("\n")
+    assert verdict.endswith("nothing was left behind")
+    assert "locks, in the order in which they are taken:\n  1. ecosystem: " in rest
     journal = workspace / ".releasekit" / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + b'{"torn')
     assert main(["doctor", str(workspace)]) == 1

@@ -53,8 +53,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """`locks` is the order of all locks and who holds what, `last_run` how far the last run came;
-    both are lines for people, and empty where nothing can be said.
+    """`locks` is who holds what, with `every_lock` in the order of all locks, `last_run` how far
+    the last run came; both are lines for people, and empty where nothing can be said.
     """
 
     findings: Sequence[Finding]
@@ -62,7 +62,9 @@ class Examination:
     last_run: Sequence[str] = ()
 
 
-def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = ()) -> Examination:
+def examine(
+    state_directory: Path, *, root: Path, registries: Iterable[Path] = (), every_lock: bool = False
+) -> Examination:
     """Changes nothing, needs no lock, and raises nothing that a damaged state could cause.
 
     `registries` are the static ones, whose locks are shown too. Where there are links, nothing else
@@ -89,7 +91,7 @@ def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = (
     recorded, last_run = _journal(state_directory, running)
     return Examination(
         findings=[*findings, *recorded],
-        locks=lock_table(state_directory, ecosystems, registries=registries),
+        locks=lock_table(state_directory, ecosystems, registries=registries, every=every_lock),
         last_run=last_run,
     )
 
