@@ -341,7 +341,7 @@ async def examine(config: Config, session: Session) -> int:
             print(f"  {log_line(finding.hint)}", file=session.out)
     if not found.findings:
         print(f"{config.state_directory}: nothing was left behind", file=session.out)
-    for line in (*found.last_run, *found.locks):
+    for line in (*found.locks, *found.last_run):
         print(log_line(line), file=session.out)
     return 1 if found.findings else 0
 
