@@ -67,7 +67,9 @@ def main(
         code = error.exit_code
     except KeyboardInterrupt:
         told = f"cancelled before anything was published{mark(Problem.CANCELLED)}"
-        print(f"error: {told}", file=sys.stderr)
+        # A terminal has shown ^C, and waits behind it.
+        line = "\n" if sys.stderr.isatty() else ""
+        print(f"{line}error: {told}\n  Run the same command again.", file=sys.stderr)
         actions.output("result", "cancelled")
         code = INTERRUPTED
     finally:

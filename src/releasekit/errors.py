@@ -12,12 +12,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+# What many call an ecosystem that goes by the name of its registry or its tool here.
+_CALLED: Final = {
+    "rust": "cargo",
+    "crates": "cargo",
+    "python": "pypi",
+    "pip": "pypi",
+    "node": "npm",
+    "nodejs": "npm",
+    "javascript": "npm",
+    "typescript": "npm",
+    "golang": "go",
+    "java": "maven",
+    "kotlin": "maven",
+}
+
+
 def closest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """The one of `known` that was probably meant; nothing when none comes close."""
     from difflib import get_close_matches  # noqa: PLC0415 (only mistakes pay for it)
 
     # Of a longer one the end is left out, because the comparison takes quadratic time.
     known, word = list(known), word[:100]
+    if (called := _CALLED.get(word.lower())) in known:
+        return called
     letters = sorted(word)
     # Two letters that changed places count twice there, and are the commonest slip of all.
     if swapped := [each for each in known if sorted(each) == letters]:

@@ -131,7 +131,7 @@ def test_a_plan_becomes_a_matrix_and_one_report(repository: Repository) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("mode: publsh", 'input mode (RELEASEKIT_MODE) = "publsh" is not known, did you mean \'pu'),
+        ("mode: publsh", 'input mode (RELEASEKIT_MODE) = "publsh" is not known; write plan, p'),
         ("dry-run: yes please", "input dry-run (RELEASEKIT_DRY_RUN)"),
         ("working-directory: nowhere", "nowhere does not exist"),
     ],

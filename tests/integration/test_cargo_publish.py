@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import subprocess
@@ -15,6 +16,9 @@ from integration import crates
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_tool
+from releasekit.ecosystems.cargo.metadata import read_metadata
+from releasekit.errors import ConfigError
+from releasekit.host.process import Processes
 from workspaces import TWELVE, Program, git, kill
 
 if TYPE_CHECKING:
@@ -331,3 +335,22 @@ def test_a_static_directory_serves_what_was_published(
         crates.write_config(fresh / "cargo", f"sparse+{url}/", replace=True)
         found = build_dependent(tmp_path / "dependent", fresh, "demo-docs")
     assert found == counted("demo-docs")
+
+
+def test_what_cargo_says_of_a_manifest_is_told_with_its_place(tmp_path: Path) -> None:
+    """The last that it says is only which members could not be loaded."""
+    member = tmp_path / "rs" / "calc"
+    (member / "src").mkdir(parents=True)
+    (member / "src" / "lib.rs").touch()
+    (member / "Cargo.toml").write_text('[package]\nname = "calc"\nversion = "0.3"\n')
+    (tmp_path / "Cargo.toml").write_text('[workspace]\nmembers = ["rs/*"]\nresolver = "2"\n')
+
+    async def main() -> None:
+        environment = {**os.environ, **toolchain(tmp_path / "home")}
+        async with Processes(environment=environment) as processes:
+            await read_metadata(tmp_path, processes)
+
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(main())
+    assert "cargo cannot read it: rs/calc/Cargo.toml:3:11: " in str(caught.value)
+    assert "minor version number" in str(caught.value)

@@ -382,7 +382,8 @@ def test_a_run_names_a_dead_holder_before_it_takes_the_lock(
     lock.write_text('{"pid": 1, "host": "elsewhere", "started": "2026"}')
     assert main(["publish", str(tmp_path)]) == 2
     assert capsys.readouterr().out.startswith(
-        "pypi: the last run did not end in order: process 1 on elsewhere, started 2026\n"
+        "the last run (process 1 on elsewhere, started 2026) did not end in order; "
+        "this one goes on from what the registries have\n"
     )
 
 
@@ -391,6 +392,13 @@ def test_doctor_finds_and_fixes(
 ) -> None:
     """R30"""
     assert main(["publish", str(workspace), registry]) == 0
+    capsys.readouterr()
+    assert main(["doctor", str(workspace)]) == 0
+    assert "locks" not in capsys.readouterr().out
+    assert main(["doctor", str(workspace), "--verbose"]) == 0
+    verdict, _, rest = capsys.readouterr().out.partition("\n")
+    assert verdict.endswith("nothing was left behind")
+    assert "locks, in the order in which they are taken:\n  1. ecosystem: " in rest
     journal = workspace / ".releasekit" / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + b'{"torn')
     assert main(["doctor", str(workspace)]) == 1

@@ -234,6 +234,7 @@ def test_an_unreachable_registry_is_one_clear_message(workspace: Path, program: 
     assert url in run.err
     assert "Traceback" not in run.err
     assert len(run.err.strip().splitlines()) <= 4
+    assert "Nothing was published. The address is that of `pypi-registry`: correct it" in run.err
 
 
 def test_a_build_that_fails_shows_its_log_and_blocks_its_dependents(

@@ -67,7 +67,9 @@ def test_a_flag_sets_an_input(argv: list[str], attribute: str, value: object) ->
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["pulish"], "the command cannot be 'pulish', did you mean 'publish'?"),
+        (["pulish"], "there is no command 'pulish', did you mean 'publish'?"),
+        (["foo"], "there is no command 'foo'"),
+        (["list"], "there is no command 'list'"),
         (["--dry-run", "publish"], "the command comes before its flags"),
         (["publish", "--max-retry", "3"], "--max-retry is no flag, did you mean '--max-retries'?"),
         (["publish", "--max-retries"], "--max-retries: expected one argument"),
@@ -90,6 +92,13 @@ def test_a_mistake_is_named_in_one_line(argv: list[str], says: str) -> None:
     error = refusal(*argv)
     assert says in str(error)
     assert error.exit_code == 2
+
+
+@pytest.mark.parametrize("word", ["foo", "list", "dry-run"])
+def test_what_is_no_command_is_told_with_those_that_are(word: str) -> None:
+    error = refusal(word)
+    assert str(error) == f"there is no command {word!r}"
+    assert "plan | publish | approve" in error.hint
 
 
 @pytest.mark.parametrize("argv", [["--pypi-token", "hunter2"], ["--pypi-token=hunter2"]])
@@ -128,12 +137,40 @@ def test_an_argument_that_may_be_a_secret_is_not_repeated(argv: list[str]) -> No
     assert error.hint or "***" in str(error)
 
 
+def test_no_default_reads_as_the_parent_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parse(["plan", "--help"], {})
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The root of the workspace. Default: the current directory." in printed
+    assert "Default: .." not in printed
+    assert "these globs, separated by commas or line breaks" in printed
+
+
+def test_the_help_of_publish_names_every_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parse(["publish", "--help"], {})
+    printed = capsys.readouterr().out
+    for name in ("STATE_KEY", "PYPI_TOKEN", "NPM_TOKEN", "CARGO_TOKEN", "MAVEN_PASSWORD"):
+        assert f"  RELEASEKIT_{name}" in printed
+    assert "RELEASEKIT_NPM_OTP" not in printed
+    assert max(map(len, printed[printed.index("secrets, in variables") :].splitlines())) <= 100
+
+
 @pytest.mark.parametrize("flag", ["--help", "-h", "help"])
 def test_help_has_examples_and_exit_codes(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         parse([flag], {"RELEASEKIT_NONSENSE": "does not matter"})
     printed = capsys.readouterr().out
-    for part in ("plan", "publish", "report", "doctor", "examples:", "exit codes:", "130"):
+    for part in (
+        "plan",
+        "publish",
+        "report",
+        "doctor",
+        "examples:",
+        "exit codes:",
+        "130",
+        "--version",
+    ):
         assert part in printed
     assert max(map(len, printed.splitlines())) <= 100
 

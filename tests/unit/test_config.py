@@ -64,7 +64,7 @@ def test_a_flag_beats_the_file_which_beats_the_default(root: Path) -> None:
 
 def test_a_value_of_the_file_is_checked_like_any_other(root: Path) -> None:
     error = refusal(root, file="gate = 'visable'")
-    assert 'releasekit.toml: gate = "visable" is not known, did you mean' in str(error)
+    assert 'releasekit.toml: gate = "visable" is not known; write visible or' in str(error)
 
 
 def test_a_value_that_a_flag_overrules_may_be_wrong(root: Path) -> None:

@@ -49,10 +49,10 @@ class Site:
         self.manifest.write_bytes(b"b>=1")
         self.journal = self.state / "journal.jsonl"
 
-    def examination(self, *registries: Path) -> Examination:
+    def examination(self, *registries: Path, every: bool = False) -> Examination:
         """And see that nothing changes by it."""
         before = self.contents()
-        found = examine(self.state, root=self.root, registries=registries)
+        found = examine(self.state, root=self.root, registries=registries, every_lock=every)
         assert self.contents() == before
         return found
 
@@ -120,7 +120,7 @@ def test_the_journal_is_read_once_and_links_are_looked_for_once(
     folded, walked = Mock(wraps=fold), Mock(wraps=links)
     monkeypatch.setattr("releasekit.state.journal.fold", folded)
     monkeypatch.setattr("releasekit.state.doctor.links", walked)
-    found = site.examination()
+    found = site.examination(every=True)
     assert found.findings
     assert found.locks
     assert found.last_run
@@ -193,7 +193,8 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
     """R30, R44: and nothing changes by it."""
     registry = tmp_path / "registry"
     registry.mkdir()
-    assert site.examination().locks == [
+    assert site.examination().locks == []
+    assert site.examination(every=True).locks == [
         "locks, in the order in which they are taken:",
         "  1. ecosystem: none",
         "  2. upload turn: inside one process",
@@ -214,19 +215,27 @@ def test_the_order_of_the_locks_is_told_with_who_holds_what(site: Site, tmp_path
     ):
         assert try_lock(descriptor)
         (backup,) = backups(site.state, ["pypi"])
-        told = site.examination(registry).locks
+        told = site.examination(registry, every=True).locks
         assert told[1].startswith("  1. ecosystem: npm free; pypi held by process ")
         assert told[3] == f"  3. directory: {registry}/.lock held"
         assert told[5] == f"  5. pins: a set of manifests, kept in {backup}"
+        (site.state / "lock.npm").touch()
+        in_use = site.examination(registry).locks
+        assert in_use == [
+            "locks in use:",
+            f"  ecosystem: {told[1].partition('; ')[2]}",
+            f"  directory: {registry}/.lock held",
+            f"  pins: a set of manifests, kept in {backup}",
+        ]
         (site.state / "lock.pypi").write_bytes(b"")
-        told = site.examination(registry).locks
+        told = site.examination(registry, every=True).locks
         assert told[1] == "  1. ecosystem: npm free; pypi held by somebody without a name"
 
 
 def test_what_is_in_the_way_of_the_state_is_told_of_no_lock(site: Site) -> None:
     (site.state / "backup").touch()
     assert site.examine() == []
-    assert site.examination().locks[5] == "  5. pins: none"
+    assert site.examination(every=True).locks[5] == "  5. pins: none"
     (site.state / "lock.pypi").symlink_to("elsewhere")
     assert site.examination().locks == ()
 
@@ -304,7 +313,24 @@ def test_a_run_that_begins_names_who_died(site: Site) -> None:
     before = site.contents()
     line = dead_runs(site.state, ["npm", "pypi"])
     assert site.contents() == before
-    assert line.startswith("pypi: the last run did not end in order: process ")
+    assert line.startswith("the last run (process ")
+    assert line.endswith(") did not end in order; this one goes on from what the registries have")
+
+
+def test_the_locks_of_one_dead_run_are_told_together(site: Site) -> None:
+    """R43: ecosystems are named only where it was not the same process."""
+    with locks.acquire(site.state, ["npm", "pypi", "go"]):
+        text = (site.state / "lock.pypi").read_bytes()
+    for name in ("npm", "pypi"):
+        (site.state / f"lock.{name}").write_bytes(text)
+    assert dead_runs(site.state, ["npm", "pypi", "go"]).count("did not end in order") == 1
+    [finding] = site.examine()
+    assert finding.message.startswith("npm, pypi: the last run did not end in order: process ")
+    (site.state / "lock.go").write_text('{"pid": 1, "host": "elsewhere", "started": "2026"}')
+    line = dead_runs(site.state, ["npm", "pypi", "go"])
+    assert line.startswith("npm, pypi: the last run (process ")
+    assert "; go: the last run (process 1 on elsewhere, started 2026) did not end" in line
+    assert site.fix() == ["stale-lock", "stale-lock"]
 
 
 def test_a_run_that_begins_names_what_outlives_a_dead_one(

@@ -86,9 +86,20 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("mode", "publsh", "is not known, did you mean 'publish'?; write plan, publish or report"),
+        (
+            "mode",
+            "publsh",
+            'is not known; write plan, publish or report; did you mean "publish"?',
+        ),
         ("mode", "doctor", "write plan, publish or report"),
-        ("ecosystem", "pypi,pipy", "is not known, did you mean 'pypi'?; write pypi"),
+        ("ecosystem", "pypi,pipy", "is not known; write pypi"),
+        ("ecosystem", "nmp", 'go or maven; did you mean "npm"?'),
+        ("ecosystem", "Rust", '; did you mean "cargo"?'),
+        ("ecosystem", "python", '; did you mean "pypi"?'),
+        ("ecosystem", "node", '; did you mean "npm"?'),
+        ("ecosystem", "javascript", '; did you mean "npm"?'),
+        ("ecosystem", "golang", '; did you mean "go"?'),
+        ("ecosystem", "java", '; did you mean "maven"?'),
         ("dry-run", "yes", "is neither true nor false; write true or false"),
         ("dry-run", "True", "write true or false"),
         ("concurrency", "five", "is not a whole number; write a whole number from 1 to 100"),

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from releasekit.__main__ import main
 from releasekit.cli.interruption import SIGNALS, Interruption
 from releasekit.errors import INTERRUPTED
 from releasekit.release.release import CANCEL_GRACE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from releasekit.release.release import ReleaseRun
 
@@ -188,3 +190,26 @@ def test_before_there_is_a_release_a_second_hang_up_changes_nothing() -> None:
         process.stderr.close()  # as if it had hung up
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == INTERRUPTED
+
+
+@pytest.mark.parametrize(("terminal", "before"), [(True, "\n"), (False, "")])
+def test_cancelled_while_planning_says_how_to_go_on(
+    terminal: bool,
+    before: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R28: on a line of its own, behind the ^C of a terminal."""
+
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("releasekit.__main__._on_a_loop", interrupted)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    assert main(["plan", str(tmp_path)]) == INTERRUPTED
+    _, told = capsys.readouterr().err.split("\n", 1)
+    assert told == (
+        f"{before}error: cancelled before anything was published [RK-154]\n"
+        "  Run the same command again.\n"
+    )

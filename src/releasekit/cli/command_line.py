@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from releasekit.config.inputs import Inputs
 
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
+_SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
 _EXIT_CODES: Final = """\
 exit codes:
@@ -46,6 +47,9 @@ usage: releasekit COMMAND [ROOT | RESULTS] [--FLAG ...]
 
 commands (`releasekit COMMAND --help` lists the flags):
 {commands}
+
+  --help     this text
+  --version  the version of ReleaseKit
 
 examples:
   releasekit plan                                what would be published from here
@@ -97,12 +101,15 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    near = did_you_mean(word, COMMANDS)
-    # What is nothing like a command may be a token in the wrong place.
-    what = f"cannot be {word!r}" if near and word.isalpha() else "is not the first argument"
-    what = "comes before its flags" if word.startswith("-") else what
+    near = closest(word, COMMANDS)
+    if word.startswith("-"):
+        what = "the command comes before its flags"
+    elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
+        what = f"there is no command {word!r}"
+    else:  # it may be a token in the wrong place
+        what = "the first argument is no command"
     raise CommandLineError(
-        f"the command {what}{near}",
+        what + (f", did you mean {near!r}?" if near else ""),
         hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
     )
 
@@ -125,7 +132,7 @@ def _parser(command: Command, declared: Declared) -> _Parser:
     parser = _Parser(
         prog=f"releasekit {command}",
         description=COMMANDS[command],
-        epilog=f"{_CREDENTIALS if command in DECIDE else ''}{_EXIT_CODES}",
+        epilog=f"{_secrets(command, declared)}{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -139,6 +146,16 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         if command in declaration.commands:
             _add_flag(add.get(declaration.name, parser.add_argument), declaration)
     return parser
+
+
+def _secrets(command: Command, declared: Declared) -> str:
+    """The variables, which have no flags."""
+    if command in DECIDE:
+        return _CREDENTIALS
+    listed = [each.variable for each in declared.secrets.values() if command in each.commands]
+    if not listed:
+        return ""
+    return "secrets, in variables, never as flags:\n  " + "\n  ".join(listed) + "\n\n"
 
 
 def _positional(command: Command) -> tuple[str, str, str]:

@@ -333,16 +333,15 @@ async def examine(config: Config, session: Session) -> int:
         config.state_directory,
         root=config.root,
         registries=_directories(config),
+        every_lock=config.verbose,
     )
-    for line in found.locks:
-        print(log_line(line), file=session.out)
     for finding in found.findings:
         print(f"{finding.kind}: {log_line(finding.message)}", file=session.out)
         if finding.hint:
             print(f"  {log_line(finding.hint)}", file=session.out)
     if not found.findings:
         print(f"{config.state_directory}: nothing was left behind", file=session.out)
-    for line in found.last_run:
+    for line in (*found.locks, *found.last_run):
         print(log_line(line), file=session.out)
     return 1 if found.findings else 0
 

@@ -6,16 +6,18 @@ import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
+from urllib.parse import urlsplit
 
 from releasekit.aio import Group
 from releasekit.causes.refusals import PathError
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
+from releasekit.config.values import Url
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import DeadlinePassed
+from releasekit.errors import DeadlinePassed, Transient
 from releasekit.host.files import repository_of
 from releasekit.host.origin import origin
 from releasekit.host.process import Processes
@@ -104,7 +106,8 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
 ) -> Prepared:
     """Discover, plan and warn; what is open for that stays so for as long as `group` is.
 
-    Raises DeadlinePassed where that takes longer than the whole run may.
+    Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
+    registry does not answer.
     """
     patience = Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
     limit = asyncio.timeout_at(None if config.deadline_s is None else patience.until)
@@ -119,6 +122,9 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
                 inherit_fds=inherit_fds,
                 patience=patience,
             )
+    except Transient as error:
+        error.hint = error.hint or _nothing_done(str(error), config, session)
+        raise
     except TimeoutError as error:
         if not limit.expired():
             raise
@@ -127,6 +133,18 @@ async def prepared(  # noqa: PLR0913 - what a command begins with, by name
             "published",
             hint=f"Raise `deadline`; see what took so long with {spelled('plan')}.",
         ) from error
+
+
+def _nothing_done(message: str, config: Config, session: Session) -> str:
+    """What to do where a server that `message` names does not answer while the plan is made."""
+    urls = {name: place for name, place in config.registries.items() if isinstance(place, Url)}
+    names = [
+        f"`{session.ecosystems[name].registry.name}`"
+        for name, url in urls.items()
+        if f"//{urlsplit(url.text).netloc.rpartition('@')[2]}/" in message
+    ]
+    given = f"The address is that of {' and '.join(names)}: correct it, or run" if names else "Run"
+    return f"Nothing was published. {given} the same command again when the server answers."
 
 
 async def _prepared(  # noqa: PLR0913 - as `prepared`

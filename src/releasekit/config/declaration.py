@@ -124,6 +124,8 @@ class Declaration:
 
     @property
     def description(self) -> str:
+        if self.kind == "path" and self.shown == ".":
+            return f"{self.help} Default: the current directory."
         return self.help + (f" Default: `{self.shown}`." if self.shown else "")
 
     def parse(self, text: str, label: str) -> object:

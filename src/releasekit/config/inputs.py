@@ -73,14 +73,17 @@ class Inputs:
     packages: Annotated[
         tuple[str, ...],
         Declaration(
-            "Only packages whose name matches one of these globs, one per line. "
-            "A dependency that is left out must be on its registry already.",
+            "Only packages whose name matches one of these globs, separated by commas or "
+            "line breaks. A dependency that is left out must be on its registry already.",
             "names",
         ),
     ] = ()
     exclude_packages: Annotated[
         tuple[str, ...],
-        Declaration("No package whose name matches one of these globs, one per line.", "names"),
+        Declaration(
+            "No package whose name matches one of these globs, separated by commas or line breaks.",
+            "names",
+        ),
     ] = ()
     dist: Annotated[
         tuple[str, ...],
@@ -308,9 +311,9 @@ class Inputs:
         bool,
         Declaration(
             "A log of everything: phases, requests, and why packages wait. So is that of a job "
-            "that is run again with debug logging.",
+            "that is run again with debug logging. With `doctor`, all locks in their order.",
             "bool",
-            commands=RUNS,
+            commands=RUNS | {"doctor"},
             places=NOT_IN_FILE,
         ),
     ] = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.errors import did_you_mean
+from releasekit.errors import closest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,9 @@ def text(value: str) -> str:
 def choice(value: str, choices: Sequence[str]) -> str:
     if value not in choices:
         listed = " or ".join([", ".join(choices[:-1]), choices[-1]] if choices[1:] else choices)
-        raise InvalidValue(f"is not known{did_you_mean(value, choices)}; write {listed}")
+        near = closest(value, choices, cutoff=0.5)
+        meant = f'; did you mean "{near}"?' if near else ""
+        raise InvalidValue(f"is not known; write {listed}{meant}")
     return value
 
 

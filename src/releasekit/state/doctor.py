@@ -53,8 +53,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """`locks` is the order of all locks and who holds what, `last_run` how far the last run came;
-    both are lines for people, and empty where nothing can be said.
+    """`locks` is who holds what, with `every_lock` in the order of all locks, `last_run` how far
+    the last run came; both are lines for people, and empty where nothing can be said.
     """
 
     findings: Sequence[Finding]
@@ -62,7 +62,9 @@ class Examination:
     last_run: Sequence[str] = ()
 
 
-def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = ()) -> Examination:
+def examine(
+    state_directory: Path, *, root: Path, registries: Iterable[Path] = (), every_lock: bool = False
+) -> Examination:
     """Changes nothing, needs no lock, and raises nothing that a damaged state could cause.
 
     `registries` are the static ones, whose locks are shown too. Where there are links, nothing else
@@ -89,7 +91,7 @@ def examine(state_directory: Path, *, root: Path, registries: Iterable[Path] = (
     recorded, last_run = _journal(state_directory, running)
     return Examination(
         findings=[*findings, *recorded],
-        locks=lock_table(state_directory, ecosystems, registries=registries),
+        locks=lock_table(state_directory, ecosystems, registries=registries, every=every_lock),
         last_run=last_run,
     )
 
@@ -101,8 +103,14 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
     held = {name: _held(state_directory, name) for name in ecosystems}
     orphans = [found[1].message for found in held.values() if found and found[1].kind == "orphan"]
     free = [name for name, found in held.items() if found is None]
-    stale = [finding.message for finding in _stale_locks(state_directory, free)]
-    return "; ".join(orphans + stale)
+    dead = _dead_holders(state_directory, free)
+    stale = [
+        (f"{', '.join(names)}: " if orphans or len(dead) > 1 else "")
+        + f"the last run ({holder}) did not end in order"
+        for holder, names in dead.items()
+    ]
+    goes_on = ["this one goes on from what the registries have"] if stale else []
+    return "; ".join(orphans + stale + goes_on)
 
 
 def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
@@ -168,16 +176,26 @@ def _held(state_directory: Path, ecosystem: str) -> tuple[str, Finding] | None:
     )
 
 
-def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
+def _dead_holders(
+    state_directory: Path, ecosystems: Sequence[str]
+) -> dict[locks.Holder, list[str]]:
+    """Who did not release which of these locks, which nobody holds."""
+    found: dict[locks.Holder, list[str]] = {}
     for ecosystem in ecosystems:
         holder = locks.holder(locks.lock_file(state_directory, ecosystem))
         if holder is not None:
-            yield Finding(
-                kind="stale-lock",
-                message=f"{ecosystem}: the last run did not end in order: {holder}",
-                hint="Nothing is locked any more; the next run writes its own name there.",
-                fixable=True,
-            )
+            found.setdefault(holder, []).append(ecosystem)
+    return found
+
+
+def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
+    for holder, names in _dead_holders(state_directory, ecosystems).items():
+        yield Finding(
+            kind="stale-lock",
+            message=f"{', '.join(names)}: the last run did not end in order: {holder}",
+            hint="Nothing is locked any more; the next run writes its own name there.",
+            fixable=True,
+        )
 
 
 def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Iterator[Finding]:

@@ -224,6 +224,11 @@ def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
         (("warning: x", "error: no", "", "Caused by:", "  because"), "no : because"),
         (("error: first", "error: second"), "second"),
         ((), "it says nothing"),
+        (
+            ("error: odd", "key", " --> a b/Cargo.toml:3:9", "  |", "error: failed to load"),
+            "a b/Cargo.toml:3:9: odd key",
+        ),
+        (("error: odd", "warning: w", " --> Cargo.toml:3:9", "error: failed"), "failed"),
     ],
 )
 def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:

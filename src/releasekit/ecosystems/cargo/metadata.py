@@ -7,6 +7,7 @@ https://doc.rust-lang.org/cargo/commands/cargo-metadata.html
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 120.0
 INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."
+# What is wrong in a manifest stands above its place, and neither is in cargo's last words.
+_PLACED: Final = re.compile(
+    r"^error: (?P<what>.+(?:\n(?!error: |warning: ).+){0,2}?)\n *--> (?P<place>.+\.toml:\d+:\d+)$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +98,10 @@ def parse_metadata(text: str) -> list[Crate]:
 
 
 def complaint(log: tuple[str, ...]) -> str:
-    """Cargo's error in one line, warnings left out."""
+    """Cargo's error in one line, warnings left out; with its place where it is in a manifest."""
     text = "\n" + "\n".join(log)
+    if placed := _PLACED.search(text):
+        return one_line(f"{placed['place']}: {placed['what']}")
     words = text.rpartition("\nerror: ")[2].replace("\nCaused by:\n", ": ")
     return one_line(words) or "it says nothing"
 
