@@ -124,7 +124,7 @@ def assert_whole_log(out: str) -> None:
         "Last lines of the log of pypi:demo-a",
         "package      version  outcome    why",
         "pypi:demo-c  1.0.0    published  uploaded, and the registry shows our bytes",
-        "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which is failed",
+        "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which failed",
         f"pypi:demo-a  1.0.0    failed     {named}",
         where,
         "pypi:demo-b: Fix what it needs, then run the same command again.",

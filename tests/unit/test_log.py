@@ -137,7 +137,7 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
         "fake:old   1.0      already-published  because",
         "fake:core  1.0      published          uploaded, and the registry shows our bytes",
         "fake:app   1.0      published          uploaded, and the registry shows our bytes",
-        "fake:held  1.0      blocked            needs fake:bad, which is failed",
+        "fake:held  1.0      blocked            needs fake:bad, which failed",
         "fake:bad   1.0      failed             bad does not build",
         "",
         f"fake:bad: {AGAIN} {Problem.BUILD_FAILED.url}",

@@ -112,7 +112,7 @@ def test_a_row_tells_all_that_is_known() -> None:
             ),
             spent=Spent(requests=3, seconds={"slot": 4.0}, waited_for="pypi:other", longest_s=2.0),
         ),
-        result("app", Outcome.BLOCKED, reason="needs pypi:core, which is failed"),
+        result("app", Outcome.BLOCKED, reason="needs pypi:core, which failed"),
         edges={"app": ("core",)},
     )
     text = report_page(told)
