@@ -107,6 +107,7 @@ def assert_whole_log(out: str) -> None:
         line
         for line in lines
         if line and not line.startswith(("builds: ", "warning: ", "::warning ", "| ", "spent: "))
+        if not line.startswith("to: dir:")
     ]
     where = next(line for line in told if line.startswith("pypi:demo-a: The whole output is in "))
     first = told.index("::endgroup::") + 1
@@ -130,6 +131,7 @@ def assert_whole_log(out: str) -> None:
         "pypi:demo-b: Fix what it needs, then run the same command again.",
         "1 of 3 packages published, 1 failed, 1 blocked",
     ]
+    assert sum(line.startswith("to: dir:") for line in lines) == 1
     # The cause stands right above the table, and nothing of it is folded away.
     assert f"| {cause}" in lines[lines.index("Last lines of the log of pypi:demo-a") :]
     assert lines.count("::endgroup::") == 1

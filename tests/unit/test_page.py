@@ -206,13 +206,20 @@ def hostile_report(text: str) -> Report:
         project=text,
         repository=text,
         run_url=text,
-        registries={text: text},
+        registries={"pypi": text},
         spent=RunSpent(
             total=Spent(requests=1),
             chain=(Step(package=text, what="build", lasted_s=1),),
             advice=text,
         ),
     )
+
+
+def test_only_registries_that_have_a_package_are_listed() -> None:
+    places = {"pypi": "https://upload.pypi.org/legacy/", "maven": "https://central.example/"}
+    page = report_page(replace(partial_report(), registries=places))
+    assert "https://upload.pypi.org/legacy/" in page
+    assert "central.example" not in page
 
 
 @settings(max_examples=60)
