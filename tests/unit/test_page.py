@@ -184,6 +184,21 @@ def test_long_chains_tell_their_longest_steps() -> None:
     assert '<p class="advice">Wait less.</p>' in text
 
 
+@pytest.mark.parametrize(
+    ("short", "told"), [(1, "1 shorter one is left out."), (4, "4 shorter ones are left out.")]
+)
+def test_the_critical_path_has_as_many_steps_as_in_the_timeline(short: int, told: str) -> None:
+    seconds = [0.01] * short + [2.0, 3.0]
+    steps = tuple(
+        Step(package=f"pypi:p{n}", what="build", lasted_s=lasted)
+        for n, lasted in enumerate(seconds)
+    )
+    made = replace(report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps))
+    text = report_page(made)
+    assert f"The critical path, {len(steps)} steps" in text
+    assert told in text
+
+
 def hostile_report(text: str) -> Report:
     """With that text wherever something comes from outside."""
     hurt = replace(
