@@ -167,7 +167,7 @@ def partial_report() -> Report:
             hint="Read the log.",
             log=("Traceback:", "SyntaxError: invalid syntax"),
         ),
-        result("app", Outcome.BLOCKED, reason="needs pypi:broken, which is failed"),
+        result("app", Outcome.BLOCKED, reason="needs pypi:broken, which failed"),
         edges={"http": ("core",), "app": ("broken", "http")},
         private=(package("tools", "0", unpublishable="marked Private :: Do Not Upload"),),
     )

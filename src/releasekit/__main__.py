@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,8 +17,9 @@ from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, ReleasekitError
+from releasekit.host.origin import origin
 from releasekit.host.reexec import reexec_without_secrets
-from releasekit.host.runner import Actions
+from releasekit.host.runner import Actions, on_actions
 from releasekit.http.credentials import Credentials, require_text, snapshot
 from releasekit.problems import Problem, mark
 from releasekit.text.escape import bare_urls, clip, log_line
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
 MAX_CHARS: Final = 16_384
+# What happened before these is told elsewhere.
+_OTHERS: Final = frozenset({"report", "approve", "reject", "doctor"})
 
 
 def start() -> int:
@@ -49,7 +53,7 @@ def main(
     actions = Actions(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.
     credentials = Credentials(taken, mask=actions.mask)
-    code = 1
+    code, config = 1, None
     sys.excepthook = partial(_print_bug, credentials.redact)
     try:
         require_text(taken, {each.variable for each in declared.secrets.values()})
@@ -64,6 +68,9 @@ def main(
         code = _on_a_loop(config, credentials, actions, ecosystems)
     except ReleasekitError as error:
         _say(error, actions, credentials)
+        given = sys.argv[1:] if argv is None else argv
+        if _wants_summary(config, given, taken.environment):
+            _summarize(error, actions, credentials, taken.environment, config)
         code = error.exit_code
     except KeyboardInterrupt:
         told = f"cancelled before anything was published{mark(Problem.CANCELLED)}"
@@ -142,6 +149,41 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
     print(f"  {error.problem.url}", file=sys.stderr, flush=True)
     actions.annotate("error", [(f"ReleaseKit{mark(error.problem)}", message)])
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
+
+
+def _wants_summary(
+    config: Config | None, argv: Sequence[str], environment: Mapping[str, str]
+) -> bool:
+    """Where the run publishes or plans, as far as is known by then."""
+    if config is not None:
+        return config.summary and config.mode not in _OTHERS
+    mode = argv[0] if argv else environment.get("RELEASEKIT_MODE", "plan")
+    off = "--summary=false" in argv or environment.get("RELEASEKIT_SUMMARY", "").lower() == "false"
+    return mode not in _OTHERS and not off
+
+
+def _summarize(
+    error: ReleasekitError,
+    actions: Actions,
+    credentials: Credentials,
+    environment: Mapping[str, str],
+    config: Config | None,
+) -> None:
+    """What it adds to the log may fail: the error has been told there."""
+    if actions.has_summary or not on_actions(environment):
+        return
+    from releasekit.report.summary.early import early_summary  # noqa: PLC0415 - for errors alone
+
+    with suppress(OSError, ValueError):
+        root = config.root if config else Path(environment.get("GITHUB_WORKSPACE", "."))
+        text = early_summary(
+            credentials.redact(bare_urls(str(error))),
+            credentials.redact(error.hint),
+            error.problem,
+            origin(environment, root),
+            published=actions.release_began,
+        )
+        actions.summary(text)
 
 
 def _print_bug(

@@ -201,7 +201,7 @@ def test_arrow_keys_walk_along_dependencies(opened: Open) -> None:
     assert "OSError: Readme file does not exist" in page.locator("#hint").inner_text()
     page.keyboard.press("ArrowRight")
     assert focused(page).startswith("⊘ pypi:acme-web 2.4.0 — blocked. ")
-    assert "needs pypi:acme-measure, which is failed" in page.locator("#hint").inner_text()
+    assert "needs pypi:acme-measure, which failed" in page.locator("#hint").inner_text()
     page.keyboard.press("Enter")
     assert page.locator("#dialog").get_attribute("open") is not None
     assert focused(page) == "Close"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.causes.refusals import PathError
 from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.report.page import BEGINNING
@@ -109,6 +110,7 @@ def assert_whole_log(out: str) -> None:
         line
         for line in lines
         if line and not line.startswith(("builds: ", "warning: ", "::warning ", "| ", "spent: "))
+        if not line.startswith("to: dir:")
     ]
     where = next(line for line in told if line.startswith(f"pypi:demo-a: {READ_ITS_LOG} "))
     first = told.index("::endgroup::") + 1
@@ -126,12 +128,13 @@ def assert_whole_log(out: str) -> None:
         "Last lines of the log of pypi:demo-a",
         "package      version  outcome    why",
         "pypi:demo-c  1.0.0    published  uploaded, and the registry shows our bytes",
-        "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which is failed",
+        "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which failed",
         f"pypi:demo-a  1.0.0    failed     {failed}",
         where,
         f"pypi:demo-b: {GENERAL[Outcome.BLOCKED]} {Problem.BLOCKED.url}",
         "1 of 3 packages published, 1 failed, 1 blocked",
     ]
+    assert sum(line.startswith("to: dir:") for line in lines) == 1
     # The cause stands right above the table, and nothing of it is folded away.
     assert f"| {cause}" in lines[lines.index("Last lines of the log of pypi:demo-a") :]
     assert lines.count("::endgroup::") == 1
@@ -238,6 +241,61 @@ def test_what_a_build_tells_the_runner_is_taken_out(
         "failure",
     ]
     assert main(["publish", str(workspace), registry, "--packages", "demo-a"]) == 0
+
+
+def test_a_run_that_ends_before_its_plan_says_so_in_the_summary(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R34, R35, R47: nobody finds an empty page, and nothing of a secret on it."""
+    summary = tmp_path / "summary"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "acme/widgets")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setenv("RELEASEKIT_PYPI_TOKEN", "canary-3f9a")
+    assert main(["publish", str(workspace), "--gate=<b>canary-3f9a"]) == 2
+    text = summary.read_text()
+    assert text.startswith("## ❌ acme/widgets: the run ended early\n\n> [!CAUTION]\n")
+    assert "> **Nothing was published.**\n>\n> " in text
+    assert "gate" in text
+    assert "problems.md#rk-" in text
+    assert "<b>" not in text
+    assert "canary" not in text
+    summary.unlink()
+    assert main(["publish", str(workspace), "--gate=no", "--summary=false"]) == 2
+    assert not summary.exists()
+    assert main(["doctor", str(workspace), "--gate=no"]) == 2
+    assert not summary.exists()
+
+
+def test_a_summary_that_cannot_be_written_hides_no_error(
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    assert main(["publish", str(workspace), "--gate=no"]) == 2
+    printed = capsys.readouterr()
+    assert "gate" in printed.err
+    assert "the job summary is not written" in printed.out
+
+
+def test_a_summary_does_not_say_that_nothing_was_published_where_that_is_not_known(
+    workspace: Path, registry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R47"""
+    summary = tmp_path / "summary"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+
+    def full(_path: Path, _text: str) -> None:
+        raise PathError("results.json: cannot be written: No space left on device")
+
+    monkeypatch.setattr("releasekit.cli.commands._write", full)
+    assert main(["publish", str(workspace), registry, "--packages", "demo-c"]) == 2
+    assert "demo_c" in str([*(tmp_path / "r").rglob("*.whl")])
+    assert "> **The run ended with an error.**" in summary.read_text()
 
 
 def test_summary_and_annotations_can_be_turned_off(

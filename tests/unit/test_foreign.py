@@ -392,7 +392,7 @@ def test_what_another_job_has_ended_without_is_not_waited_for(job: Job, tmp_path
     job.during = ends
     results = job.run(part(APP), results_directory=tmp_path / "shared")
     assert results["app"].outcome is BLOCKED
-    assert results["app"].reason == ("needs fake:core, which is failed in another job: it broke")
+    assert results["app"].reason == ("needs fake:core, which failed in another job: it broke")
     assert 20.0 <= job.ended_s <= 45.0
 
 

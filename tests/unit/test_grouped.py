@@ -66,6 +66,16 @@ def test_the_same_failure_of_many_is_one_row() -> None:
     )
 
 
+def test_what_became_of_a_dependency_is_told_in_plain_words() -> None:
+    made = report(
+        result("core", Outcome.REMOVED, reason="left out"),
+        result("app", Outcome.BLOCKED, reason="no"),
+        edges={"app": ("core",)},
+    )
+    whys = {row.package: row.why for row in rows_of(made)}
+    assert whys["pypi:app"] == "needs pypi:core, which was left out"
+
+
 def test_what_is_blocked_by_nothing_in_the_plan_says_its_own_reason() -> None:
     made = report(
         result("app", Outcome.BLOCKED, reason="needs npm:other, which another job did not publish")

@@ -93,17 +93,33 @@ def test_a_blocked_package_names_what_failed_at_the_bottom_of_it() -> None:
     for name in ("core", "other"):
         runs[package_id(name)].error = BuildFailed("no")
     found = {result.package.id.name: result for result in results_of(runs, made.edges())}
-    assert found["app"].reason == "needs fake:core, which is failed"
+    assert found["app"].reason == "needs fake:core, which failed"
     assert found["cli"].reason == (
-        "needs fake:app, which is blocked by fake:core, needs fake:other, which is failed"
+        "needs fake:app, which is blocked by fake:core, needs fake:other, which failed"
     )
     assert found["web"].reason == "needs fake:cli, which is blocked by fake:core, fake:other"
 
 
 def test_a_blocked_package_names_what_it_needs() -> None:
     found = result_of(run(), BLOCKED_BY)
-    assert found.reason == "needs fake:core, which is failed"
+    assert found.reason == "needs fake:core, which failed"
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("failed", "needs fake:core, which failed"),
+        ("failed in another job: no", "needs fake:core, which failed in another job: no"),
+        ("cancelled", "needs fake:core, which was cancelled"),
+        ("removed", "needs fake:core, which was left out"),
+        ("unknown", "needs fake:core, which is unknown"),
+        ("staged", "needs fake:core, which is staged"),
+        ("blocked by fake:lib", "needs fake:core, which is blocked by fake:lib"),
+    ],
+)
+def test_what_became_of_a_dependency_is_told_in_plain_words(how: str, told: str) -> None:
+    assert result_of(run(), [(package_id("core"), how)]).reason == told
 
 
 def test_a_failure_says_what_of_it_is_out_already() -> None:

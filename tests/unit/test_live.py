@@ -117,6 +117,12 @@ def test_what_is_running_is_shown_and_how_far_it_is(screen: Screen) -> None:
     assert legend == "keys: p pause, q cancel"
 
 
+def test_a_terminal_says_where_packages_go_before_the_first_ends(screen: Screen) -> None:
+    screen.progress.begin(mixed_plan())
+    lines = screen.rows()
+    assert lines[1] == "to: pypi.org"
+
+
 def test_a_package_that_has_ended_leaves_a_line_with_its_seconds(screen: Screen) -> None:
     screen.progress.begin(of("core", "http", "app", "cli", "slow", "gui"))
     for name, outcome in (

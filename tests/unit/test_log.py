@@ -14,7 +14,16 @@ from hypothesis import given
 from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, plan, target
 from memory_log import MemoryLog
 from releasekit.errors import Transient
-from releasekit.model import Action, Course, Event, Outcome, PackageId, Phase
+from releasekit.model import (
+    Action,
+    Course,
+    Event,
+    Outcome,
+    PackageId,
+    PackageWarning,
+    Phase,
+    WarningName,
+)
 from releasekit.problems import Problem
 from releasekit.release.polling import Polling
 from releasekit.release.release import ReleaseRun
@@ -126,6 +135,8 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
         "",
         "publish (4): because",
         "",
+        "to: https://registry.example/",
+        "",
         "     2.0 s  ✗ fake:bad 1.0  build failed in 2.0 s: bad does not build",
         "     7.0 s  ✓ fake:core 1.0  published in 7.0 s",
         "     8.0 s  ✓ fake:app 1.0  published in 3.0 s",
@@ -137,7 +148,7 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
         "fake:old   1.0      already-published  because",
         "fake:core  1.0      published          uploaded, and the registry shows our bytes",
         "fake:app   1.0      published          uploaded, and the registry shows our bytes",
-        "fake:held  1.0      blocked            needs fake:bad, which is failed",
+        "fake:held  1.0      blocked            needs fake:bad, which failed",
         "fake:bad   1.0      failed             bad does not build",
         "",
         f"fake:bad: {AGAIN} {Problem.BUILD_FAILED.url}",
@@ -147,12 +158,24 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
     ]
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_warnings_of_a_dry_run_are_told_once(bench: Bench, *, dry_run: bool) -> None:
+    """Those of a release also before anything of it is out."""
+    warned = PackageWarning(name=WarningName.NEW_NAME, message="nobody has it yet")
+    made = plan(CORE)
+    made = replace(made, packages=tuple(replace(p, warnings=(warned,)) for p in made.packages))
+    lines = bench.log(made, dry_run=dry_run)
+    assert sum("nobody has it yet" in line for line in lines) == (1 if dry_run else 2)
+
+
 def test_a_thousand_packages_that_are_there_are_one_line(bench: Bench) -> None:
     kept = [package(f"p{number:03}") for number in range(1_000)]
     made = plan(*kept, actions={each.id.name: Action.KEEP for each in kept})
     assert bench.log(made) == [
         "Plan: 1000 packages: 1000 already published",
         "keep (1000): because",
+        "",
+        "to: https://registry.example/",
         "",
         "already published (1000): fake:p000, fake:p001, fake:p002 and 997 more",
         "",

@@ -118,7 +118,7 @@ def test_a_row_tells_all_that_is_known() -> None:
             ),
             spent=Spent(requests=3, seconds={"slot": 4.0}, waited_for="pypi:other", longest_s=2.0),
         ),
-        result("app", Outcome.BLOCKED, reason="needs pypi:core, which is failed"),
+        result("app", Outcome.BLOCKED, reason="needs pypi:core, which failed"),
         edges={"app": ("core",)},
     )
     text = report_page(told)
@@ -287,6 +287,21 @@ def test_long_chains_tell_their_longest_steps() -> None:
     assert '<p class="advice">Wait less.</p>' in text
 
 
+@pytest.mark.parametrize(
+    ("short", "told"), [(1, "1 shorter one is left out."), (4, "4 shorter ones are left out.")]
+)
+def test_the_critical_path_has_as_many_steps_as_in_the_timeline(short: int, told: str) -> None:
+    seconds = [0.01] * short + [2.0, 3.0]
+    steps = tuple(
+        Step(package=f"pypi:p{n}", what="build", lasted_s=lasted)
+        for n, lasted in enumerate(seconds)
+    )
+    made = replace(report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps))
+    text = report_page(made)
+    assert f"The critical path, {len(steps)} steps" in text
+    assert told in text
+
+
 def hostile_report(text: str) -> Report:
     """With that text wherever something comes from outside."""
     hurt = replace(
@@ -309,13 +324,20 @@ def hostile_report(text: str) -> Report:
         project=text,
         repository=text,
         run_url=text,
-        registries={text: text},
+        registries={"pypi": text},
         spent=RunSpent(
             total=Spent(requests=1),
             chain=(Step(package=text, what="build", lasted_s=1),),
             advice=text,
         ),
     )
+
+
+def test_only_registries_that_have_a_package_are_listed() -> None:
+    places = {"pypi": "https://upload.pypi.org/legacy/", "maven": "https://central.example/"}
+    page = report_page(replace(partial_report(), registries=places))
+    assert "https://upload.pypi.org/legacy/" in page
+    assert "central.example" not in page
 
 
 @settings(max_examples=60)

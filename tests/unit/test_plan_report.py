@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from releasekit.model import Action, Origin, Staged
+from releasekit.model import Action, Origin, PackageId, Staged
 from releasekit.report import (
     plan_headline,
     plan_json,
@@ -37,7 +37,38 @@ def test_plan_table_lists_packages_in_publish_order_then_why_others_are_not_in_i
     ]
     assert re.fullmatch(r"pypi:core +1\.0\.0 +keep +on the registry already", lines[1])
     assert lines[5:7] == ["", "never published: pypi:tools: marked Private :: Do Not Upload"]
-    assert lines[-1] == plan_headline(mixed_plan())
+    assert lines[-2:] == ["to: pypi.org", plan_headline(mixed_plan())]
+
+
+def test_a_plan_says_where_its_packages_go() -> None:
+    """R34: each place once, of ecosystems that it has, and nothing that lets somebody in."""
+    steps = [
+        replace(each, package=replace(each.package, id=PackageId(ecosystem, "core")))
+        for ecosystem in ("pypi", "npm", "cargo", "go")
+        for each in [step("core", Action.PUBLISH)]
+    ]
+    made = replace(
+        plan(*steps),
+        registries={
+            "pypi": "https://me:pw@upload.pypi.org/legacy/",
+            "npm": "https://me:pw@r.example/np_m?token=pw#pw",
+            "cargo": "https://r.example/np_m",
+            "go": "dir:/tmp/registry/go",
+            "maven": "https://central.sonatype.com/",
+        },
+    )
+    places = "https://r.example/np_m, dir:/tmp/registry/go, pypi.org"  # cargo's, which is npm's
+    assert plan_table(made).splitlines()[-2] == f"to: {places}"
+    assert "pw" not in plan_table(made) + plan_summary(made)
+    assert " · to " in plan_summary(made)
+    assert "np&#95;m" in plan_summary(made)
+    assert "sonatype" not in plan_table(made) + plan_summary(made)
+
+
+def test_where_packages_go_is_no_command_to_the_runner() -> None:
+    """R35"""
+    made = replace(mixed_plan(), registries={"pypi": "dir:/tmp/a\n::error::b"})
+    assert "\n::" not in plan_table(made)
 
 
 def test_a_reason_that_many_packages_share_is_told_once() -> None:

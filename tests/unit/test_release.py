@@ -189,7 +189,7 @@ def test_a_failure_blocks_its_dependents_only(line: Line) -> None:
         "lone": Outcome.PUBLISHED,
     }
     assert (results["app"].reason, results["app"].hint) == ("403: not yours", "ask the owner")
-    assert results["cli"].reason == "needs fake:app, which is failed"
+    assert results["cli"].reason == "needs fake:app, which failed"
 
 
 def test_a_build_that_fails_shows_its_log(line: Line) -> None:

@@ -17,6 +17,7 @@ from releasekit.report import (
     verdict_of,
 )
 from releasekit.report.text import columns, seconds
+from releasekit.report.verdict import there_words
 from releasekit.text.commands import spelled
 from sample_runs import (
     artifact,
@@ -37,6 +38,24 @@ PUBLISHED, ALREADY, FAILED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outco
 UNKNOWN, BLOCKED = Outcome.UNKNOWN, Outcome.BLOCKED
 REMOVED, CANCELLED, STAGED = Outcome.REMOVED, Outcome.CANCELLED, Outcome.STAGED
 WOULD = Outcome.WOULD_PUBLISH
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        (outcomes(*[ALREADY] * 4, PUBLISHED, FAILED), "5 of 6 packages are on their registries"),
+        (outcomes(ALREADY, CANCELLED), "1 of 2 packages is on its registry"),
+        (outcomes(PUBLISHED, FAILED), "1 of 2 packages published"),
+        (outcomes(PUBLISHED, ALREADY), "1 of 2 packages published"),
+        (outcomes(ALREADY, ALREADY), "All 2 packages are already published, nothing to do"),
+        (outcomes(WOULD, ALREADY, dry_run=True), "Dry run: 1 of 2 packages would be published"),
+    ],
+)
+def test_a_heading_counts_what_was_there_before_where_something_is_missing(
+    run: Report, sentence: str
+) -> None:
+    """R47"""
+    assert there_words(run) == sentence
 
 
 @pytest.mark.parametrize(

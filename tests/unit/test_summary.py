@@ -40,7 +40,8 @@ def shape(text: str) -> list[tuple[str, ...]]:
 def test_summary_begins_with_the_truth_in_the_colour_of_it() -> None:
     """R47"""
     lines = summary(replace(partial_report(), project="acme/widgets")).splitlines()
-    assert lines[:3] == ["## ❌ acme/widgets: 2 of 5 packages published", "", "> [!CAUTION]"]
+    heading = "## ❌ acme/widgets: 3 of 5 packages are on their registries"
+    assert lines[:3] == [heading, "", "> [!CAUTION]"]
     assert lines[3] == "> **1 failed, 1 blocked.**"
     assert lines[7:10] == [
         "🟩🟩⬜🟧🟥",
@@ -70,7 +71,7 @@ def test_each_ending_has_a_colour_of_its_own(run: Report, sign: str, alert: str)
 
 
 def test_a_summary_without_a_project_is_headed_by_the_truth_alone() -> None:
-    assert summary(partial_report()).startswith("## ❌ 2 of 5 packages published\n")
+    assert summary(partial_report()).startswith("## ❌ 3 of 5 packages are on their registries\n")
 
 
 def test_summary_leads_to_the_run_the_commit_and_every_page() -> None:
@@ -356,7 +357,7 @@ def test_summary_says_how_much_it_leaves_out() -> None:
 
 
 def test_the_shortest_summary_is_given_where_none_fits() -> None:
-    assert summary(partial_report(), limit_bytes=10).startswith("## ❌ 2 of 5 packages")
+    assert summary(partial_report(), limit_bytes=10).startswith("## ❌ 3 of 5 packages")
 
 
 def test_files_are_listed_with_their_digests() -> None:

@@ -268,6 +268,7 @@ class _Run:
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)
+        self.session.actions.release_began = True
         try:
             progress.begin(self.plan)
             with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):

@@ -55,6 +55,9 @@ class Actions:
         self._output_bytes = 0
         self._files = CommandFiles({})
         self._restored: list[str] = []
+        self.has_summary = False
+        # From then on nobody may say that nothing was published.
+        self.release_began = False
 
     def watch_files(self) -> None:
         """From now on nobody else is to write to the files that the runner obeys: `restore_files`.
@@ -98,6 +101,7 @@ class Actions:
         """Append to the job summary; what exceeds 1 MiB is cut at a paragraph, with a word about
         it.
         """
+        self.has_summary = True
         path = self._environment.get("GITHUB_STEP_SUMMARY")
         if not path:
             return

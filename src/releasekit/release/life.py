@@ -23,7 +23,7 @@ from releasekit.model import (
 )
 from releasekit.problems import Problem
 from releasekit.report.remedy import GENERAL
-from releasekit.report.text import few, without_name
+from releasekit.report.text import became, few, without_name
 from releasekit.report.verdict import awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
 from releasekit.text.commands import spelled
@@ -210,7 +210,8 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
         return Outcome.UNKNOWN, str(run.error) if run.error else reason
     if blockers:
-        return Outcome.BLOCKED, ", ".join(f"needs {on}, which is {how}" for on, how in blockers)
+        needs = (f"needs {on}, which {became(how)}" for on, how in blockers)
+        return Outcome.BLOCKED, ", ".join(needs)
     if run.error is not None:
         # A release of which a part is out for good is not one of which nothing is.
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
 from releasekit.report.results_table import failures_last
-from releasekit.report.text import few, packages, without_name
+from releasekit.report.text import became, few, packages, without_name
 from releasekit.report.waiting import wait_for_it, waiting_for
 from releasekit.text.escape import clip, visible
 
@@ -70,8 +70,7 @@ def _why(result: Result, roots: Mapping[PackageId, tuple[PackageId, Outcome]]) -
     """The same words for all that wait for the same package."""
     if result.outcome is Outcome.BLOCKED and result.package.id in roots:
         root, outcome = roots[result.package.id]
-        ended = "failed" if outcome is Outcome.FAILED else f"is {outcome}"
-        return f"needs {root}, which {ended}"
+        return f"needs {root}, which {became(outcome)}"
     return clip(without_name(result.reason, result.package), _MAX_CHARS)
 
 

@@ -18,6 +18,7 @@ from releasekit.report import headline, plan_headline
 from releasekit.report.course import because
 from releasekit.report.glyphs import STYLES, glyphs_for
 from releasekit.report.grouped import rows_of
+from releasekit.report.plans import destination_line
 from releasekit.report.region import Region, size_of
 from releasekit.report.results_table import remarks
 from releasekit.report.tally import Tally
@@ -104,6 +105,8 @@ class LiveProgress:
         self._tally.begin(plan)
         self._began_s = self._turned_s = self._clock()
         self._region.say(Text(plan_headline(plan)))
+        if line := destination_line(plan):
+            self._region.say(Text(line))
         self._region.start()
 
     def on_event(self, event: Event) -> None:

@@ -100,7 +100,9 @@ class LogProgress:
         kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
         self._there |= kept
         with self._group(f"Plan: {plan_headline(plan)}"):
-            if table := plan_table(plan, whole=False).rstrip("\n"):
+            # Warnings of a dry run, which soon ends, stand below its results.
+            table = plan_table(plan, whole=False, warnings=not self._dry_run).rstrip("\n")
+            if table:
                 self._print(table)
         self._silence.begin()
 

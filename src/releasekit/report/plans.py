@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os.path
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,16 @@ if TYPE_CHECKING:
 PLAN_SCHEMA: Final = 1
 
 _FEW: Final = 3
+# What people call the registries that take uploads at another address than they show them.
+_CALLED: Final = {
+    "upload.pypi.org": "pypi.org",
+    "test.pypi.org": "test.pypi.org",
+    "registry.npmjs.org": "registry.npmjs.org",
+    "index.crates.io": "crates.io",
+    "central.sonatype.com": "central.sonatype.com",
+    "proxy.golang.org": "proxy.golang.org",
+}
+_MAX_CHARS: Final = 200
 
 
 def plan_headline(plan: Plan) -> str:
@@ -33,10 +44,32 @@ def plan_headline(plan: Plan) -> str:
     return f"{packages(len(plan.packages))}: {', '.join(parts)}"
 
 
-def plan_table(plan: Plan, *, whole: bool = True) -> str:
+def destinations(plan: Plan) -> list[str]:
+    """Where its packages go: each place once, without what may let somebody in."""
+    used = sorted({planned.package.id.ecosystem for planned in plan.packages})
+    places = [_place(plan.registries[name]) for name in used if plan.registries.get(name)]
+    return [escape.clip(place, _MAX_CHARS) for place in dict.fromkeys(places)]
+
+
+def destination_line(plan: Plan) -> str:
+    """`to: pypi.org, dir:/tmp/registry/npm`; empty for a plan without packages."""
+    places = destinations(plan)
+    return escape.log_line(f"to: {', '.join(places)}") if places else ""
+
+
+def _place(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    host = host.rpartition("@")[2]
+    return _CALLED.get(host) or f"{scheme}://{host}{slash}{path}"
+
+
+def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     """For a terminal or a log: packages in publish order, then what many of them have in common,
-    and why others are never published. Where it is not the `whole` of it, packages that are kept
-    for one reason are only counted, and the headline stands elsewhere.
+    why others are never published, and where they go. Where it is not the `whole` of it, packages
+    that are kept for one reason are only counted, and the headline stands elsewhere.
     """
     shared = shared_reasons(plan)
     rows = [
@@ -53,7 +86,9 @@ def plan_table(plan: Plan, *, whole: bool = True) -> str:
     ]
     lines += [*common, ""] if common else []
     lines += _never_published(plan.private)
-    lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
+    if warnings:
+        lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
+    lines += filter(None, [destination_line(plan)])
     headline = [plan_headline(plan)] if whole else []
     return "\n".join([*lines, *headline, *map(escape.log_line, plan.notes)])
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.model import Outcome
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.model import Package
 
 _MAX_WIDTH: Final = 100
+_BECAME: Final[Mapping[str, str]] = {
+    Outcome.FAILED: "failed",
+    Outcome.CANCELLED: "was cancelled",
+    Outcome.REMOVED: "was left out",
+}
 
 
 def packages(count: int) -> str:
@@ -30,6 +36,12 @@ def without_name(reason: str, package: Package) -> str:
         if reason.startswith(name) and reason[len(name) : len(name) + 1] in {":", " "}:
             return reason[len(name) :].lstrip(": ") or reason
     return reason
+
+
+def became(how: str) -> str:
+    """The end of "it needs X, which …"; `how` begins with the outcome of X, or says what it is."""
+    word, space, rest = how.partition(" ")
+    return f"{_BECAME.get(word, f'is {word}')}{space}{rest}"
 
 
 def by_reason(private: Sequence[Package]) -> dict[str, list[Package]]:

@@ -95,6 +95,17 @@ def exit_code(report: Report) -> int:
     return _EXIT_CODES[verdict_of(report)]
 
 
+def there_words(report: Report) -> str:
+    """The headline of what the registries have, whoever put it there: without what is missing."""
+    outcomes = Counter(result.outcome for result in report.results)
+    already, total = outcomes[Outcome.ALREADY_PUBLISHED], len(report.results)
+    there = already + outcomes[Outcome.PUBLISHED]
+    if report.dry_run or not already or there == total:
+        return first_words(report)
+    verb, where = ("is", "its registry") if there == 1 else ("are", "their registries")
+    return f"{there} of {packages(total)} {verb} on {where}"
+
+
 def headline(report: Report) -> str:
     """The truth of the release in one plain sentence, without a final stop."""
     outcomes = Counter(result.outcome for result in report.results)

@@ -140,16 +140,17 @@ def spending(report: Report) -> str:
         # The longest tell where the time went; they stay in their order.
         least = sorted((step.lasted_s for step in steps), reverse=True)[:_MOST_STEPS][-1]
         shown = [step for step in steps if step.lasted_s >= least][:_MOST_STEPS]
-        left = len(steps) - len(shown)
-        unfolded = " open" if len(steps) <= _FEW_STEPS else ""
-        count = f"{len(steps)} step{'s' if len(steps) > 1 else ''}"
+        total, left = len(spent.chain), len(spent.chain) - len(shown)
+        unfolded = " open" if len(shown) <= _FEW_STEPS else ""
+        count = f"{total} step{'s' if total > 1 else ''}"  # as many as the timeline has
         lines.append(f"<details{unfolded}><summary>The critical path, {count}</summary><ol>")
         lines += [
             f"<li>{html(clip(step.package, 200))} <i>{html(step.what)}</i> "
             f"{seconds(step.lasted_s)}</li>"
             for step in shown
         ]
-        lines.append("</ol>" + (f"<p>{left} shorter ones are left out.</p>" if left else ""))
+        rest = "1 shorter one is" if left == 1 else f"{left} shorter ones are"
+        lines.append("</ol>" + (f"<p>{rest} left out.</p>" if left else ""))
         lines.append("</details>")
     return "\n".join(lines)
 

@@ -90,7 +90,7 @@ function showTimeline() {
     if (more) picture.append(draw("text", { x: 0, y: y + 25, class: "second" }, more));
   };
   if (path.length) {
-    title("critical path", `${path.length} steps`);
+    title("critical path", `${path.length} step${path.length === 1 ? "" : "s"}`);
     for (const step of path) add(step, y, 22, `path ${works[step.what] ? step.what : "waiting"}`, stepWords(step));
     y += 40;
   }

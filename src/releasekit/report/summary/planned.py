@@ -16,7 +16,7 @@ from releasekit.report.markdown import (
     table,
 )
 from releasekit.report.marks import ACTIONS
-from releasekit.report.plans import own_reasons, shared_reasons
+from releasekit.report.plans import destinations, own_reasons, shared_reasons
 from releasekit.report.summary.graph import graph_section
 from releasekit.report.summary.heading import alert_box, counted, facts, title
 from releasekit.report.text import packages
@@ -50,7 +50,7 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
         *title(sign, origin.project, words),
         *alert_box(alert, [*sentences, *(markdown(note) for note in plan.notes)]),
         *counted([(mark, counts[action]) for action, mark in ACTIONS.items()]),
-        *facts(plan.commit, origin.repository, origin.run_url, []),
+        *facts(plan.commit, origin.repository, origin.run_url, _destination(plan)),
         *warning_section(((each.package, each.warnings) for each in plan.packages), rows),
         *_common(plan),
         *_sections(plan, rows),
@@ -74,6 +74,11 @@ def _outlook(plan: Plan) -> tuple[str, Alert, str, list[str]]:
         return "⏳", "IMPORTANT", words, ["**Approve what is staged.** Nothing else is to be done."]
     done = "Everything is published already." if plan.packages else "There is nothing to do."
     return "✅", "NOTE", words, [done]
+
+
+def _destination(plan: Plan) -> list[str]:
+    places = destinations(plan)
+    return [f"to {', '.join(map(markdown, places))}"] if places else []
 
 
 def _common(plan: Plan) -> list[str]:

@@ -18,7 +18,7 @@ from releasekit.report.summary.graph import graph_section
 from releasekit.report.summary.heading import alert_box, counted, facts, title
 from releasekit.report.summary.trouble import causes_of, trouble_section
 from releasekit.report.text import seconds
-from releasekit.report.verdict import first_words, verdict_of
+from releasekit.report.verdict import there_words, verdict_of
 from releasekit.report.warnings import warning_section
 from releasekit.text.escape import clip, code, fence, markdown
 
@@ -44,7 +44,7 @@ def _summary(
     sign, alert, sentences = _ending(report)
     counts = Counter(result.outcome for result in report.results)
     lines = [
-        *title(sign, report.project, first_words(report)),
+        *title(sign, report.project, there_words(report)),
         *alert_box(alert, sentences),
         *counted([(mark, counts[outcome]) for outcome, mark in OUTCOMES.items()]),
         *_facts(report),
