@@ -45,11 +45,9 @@ def _project(report: Report) -> str:
 def _facts(report: Report) -> list[tuple[str, str]]:
     commit = report.commit.partition("+")[0]
     tree = f"{report.repository}/commit/{commit}" if report.repository and commit else ""
-    used = {result.package.id.ecosystem for result in report.results}
     registries = ", ".join(
         f"{html(clip(name, 40))}: {html_link(clip(url, 200), url)}"
         for name, url in sorted(report.registries.items())
-        if name in used
     )
     return [
         ("Result", html(verdict_of(report))),
