@@ -4,6 +4,7 @@ anything, and without scripts its headline and its table can be read all the sam
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.report.page import assets
@@ -16,6 +17,8 @@ from releasekit.report.verdict import headline
 from releasekit.text.escape import clip, html
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from releasekit.model import Report
 
 # By which a later run knows that it may replace the page.
@@ -55,7 +58,13 @@ def _sections(report: Report) -> list[str]:
     shown = "\n".join(part for part in main if part)
     return [
         '<a class="skip" href="#main">Skip to the report</a>',
-        head(report),
+        head(replace(report, registries=_used(report))),
         f'<main id="main" tabindex="-1">\n{shown}\n</main>',
         f"<footer><p>{_FOOT}</p></footer>",
     ]
+
+
+def _used(report: Report) -> Mapping[str, str]:
+    """The registries that a package of the run is for."""
+    ecosystems = {result.package.id.ecosystem for result in report.results}
+    return {name: url for name, url in report.registries.items() if name in ecosystems}
