@@ -58,13 +58,7 @@ def _sections(report: Report) -> list[str]:
     shown = "\n".join(part for part in main if part)
     return [
         '<a class="skip" href="#main">Skip to the report</a>',
-        head(replace(report, registries=_used(report))),
+        head(report),
         f'<main id="main" tabindex="-1">\n{shown}\n</main>',
         f"<footer><p>{_FOOT}</p></footer>",
     ]
-
-
-def _used(report: Report) -> Mapping[str, str]:
-    """The registries that a package of the run is for."""
-    ecosystems = {result.package.id.ecosystem for result in report.results}
-    return {name: url for name, url in report.registries.items() if name in ecosystems}
