@@ -4,7 +4,6 @@ anything, and without scripts its headline and its table can be read all the sam
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.report.page import assets
@@ -17,8 +16,6 @@ from releasekit.report.verdict import headline
 from releasekit.text.escape import clip, html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from releasekit.model import Report
 
 # By which a later run knows that it may replace the page.
