@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from integration.tools import require_tool
 from releasekit.errors import BuildFailed
 from releasekit.state.directory import built_directory
 from workspaces import TWELVE, git
@@ -150,6 +151,7 @@ def go_environment(home: Path, **changes: str) -> dict[str, str]:
 
 
 def go(where: Path, *arguments: str, environment: Mapping[str, str]) -> str:
+    require_tool("go")
     done = subprocess.run(
         ["go", *arguments],
         cwd=where,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from contract.case import Place
 from integration.crates import TOKEN, CrateServer
+from integration.tools import require_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,7 @@ class Cargo:
         return f"demo-{key}"
 
     def write(self, root: Path, members: Sequence[Member]) -> None:
+        require_tool("cargo")  # which reads the manifests, too
         (root / "Cargo.toml").write_text(
             '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n'
             f'[workspace.package]\nversion = "{self.version}"\nedition = "2021"\n'

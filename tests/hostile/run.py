@@ -199,6 +199,8 @@ def _entry(path: str) -> Entry:
     content = ""
     if stat.S_ISLNK(state.st_mode):
         content = os.readlink(path)  # noqa: PTH115 - as above
+    elif not os.access(path, os.R_OK):
+        content = "out of reach"  # of whoever is not root, what a case has locked
     elif stat.S_ISREG(state.st_mode) and state.st_size <= _READ_BYTES:
         content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     still = not stat.S_ISDIR(state.st_mode)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.tools import require_tool
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.state.history import encode, records_of
 from workspaces import Program, Run, git, npm_workspace, uv_workspace, wait_for_orphans
@@ -69,6 +70,7 @@ class Site:
 
 @pytest.fixture(name="site", params=["uv", "npm"])
 def _site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    require_tool(request.param)
     return Site(tmp_path, uv_workspace if request.param == "uv" else npm_workspace)
 
 
