@@ -20,7 +20,6 @@ def test_nothing_is_wrong_with_a_good_run(judge: Judge) -> None:
     """R40, R50, R51, R52"""
     ended = judge(Case(name="good", files={"w/pyproject.toml": _GOOD}, codes=frozenset({0})))
     assert ended.peak_mb > 20
-    assert ended.stall_s > 0
 
 
 def test_a_refusal_is_one_sentence(judge: Judge) -> None:
