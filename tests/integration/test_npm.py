@@ -387,6 +387,7 @@ def test_a_static_directory_serves_from_below_the_root_of_its_host(
     program: Program, tmp_path: Path, tool: str, flag: str, addressed: bool
 ) -> None:
     """Also as the registry of a scope, with the address that clients take as it stands."""
+    require_tool("npm")
     root = npm_workspace(tmp_path / "workspace", {"core": (), "web": ("core",)})
     served = tmp_path / "served" / "any" / "prefix"
     served.mkdir(parents=True)

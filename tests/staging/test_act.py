@@ -72,7 +72,8 @@ def test_stage_approve_publish_the_rest_and_then_nothing(
     path = polyglot.root / "releasekit.toml"
     path.write_text(f"trusted-publishing = 'always'\n{settings}{path.read_text()}")
     identity = [each for pair in registry.runner.items() for each in ("--env", "=".join(pair))]
-    polyglot.add_programs(node=tools() / NODE / "bin" / "node", npm=require_tool("npm"))
+    program = require_tool("npm")
+    polyglot.add_programs(node=tools() / NODE / "bin" / "node", npm=program)
 
     first = polyglot.run("push", *identity)
     assert first.job("publish") == "success", first.log("publish")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.tools import require_tool
 from staging.client import Client
 from staging.documents import pack
 from workspaces import TWELVE, Program, npm_workspace
@@ -36,6 +37,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 def test_npm_sees_what_is_staged_as_we_report_it(place: tuple[str, str], tmp_path: Path) -> None:
     """R19: also after a second run, and after one that knows nothing of the first."""
+    require_tool("npm")
     url, token = place
     home, other = tmp_path / "home", tmp_path / "npm"
     home.mkdir()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.tools import require_tool
 from staging.documents import pack
 from staging.registry import HangUp
 from workspaces import Program, kill, npm_workspace
@@ -45,6 +46,7 @@ def test_killed_around_every_staging_each_is_staged_once(
     """R14, R15, R18, R19: twelve packages in three levels; before each staging, and after it with
     its answer lost.
     """
+    require_tool("npm")
     for name in PACKAGES:
         registry.npm.publish(pack({"name": f"@acme/{name}", "version": "0.9.0"}))
     workspace = npm_workspace(tmp_path / "workspace", PACKAGES)
