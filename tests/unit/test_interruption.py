@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def signals() -> Iterator[None]:
-    """As they were: a command that was cancelled early leaves its own behind."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    """As they are where nobody has changed them: tests may run under nohup, and a command that was
+    cancelled early leaves its own behind.
+    """
+    usual = dict.fromkeys(SIGNALS, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, usual[number]) for number in SIGNALS}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
