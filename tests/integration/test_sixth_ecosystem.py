@@ -183,11 +183,12 @@ def test_a_build_that_fails_ends_with_its_log(
 def test_documents_are_made_from_the_same_table(
     known: Mapping[str, EcosystemDeclaration],
 ) -> None:
-    action, readme, makefile, _ = generated(Declared.for_ecosystems(known)).values()
+    written = {path.name: text for path, text in generated(Declared.for_ecosystems(known)).items()}
+    action, inputs, makefile = (written[name] for name in ("action.yml", "inputs.md", "Makefile"))
     assert '\n  bundle-channel:\n    description: "Who gets bundles' in action
     assert "\n        RELEASEKIT_BUNDLE_SEAL: ${{ inputs.bundle-seal }}\n" in action
-    assert "\n| `bundle-channel` | `stable` | Who gets bundles" in readme
-    assert "`maven`, `bundle`. Default" in readme
+    assert "\n| `bundle-channel` | `stable` | Who gets bundles" in inputs
+    assert "`maven`, `bundle`. Default" in inputs
     assert "maven|mvn|3|\n" in makefile
 
 
