@@ -370,6 +370,16 @@ def plan(*packages: Package, actions: Mapping[str, Action] | None = None) -> Pla
     )
 
 
+def placed(made: Plan, root: Path) -> Plan:
+    """`made`, where each package has a manifest of its own below `root`."""
+    steps = []
+    for each in made.packages:
+        manifest = root / f"{each.package.id.name}.toml"
+        manifest.write_text("")
+        steps.append(replace(each, package=replace(each.package, manifest=manifest)))
+    return replace(made, packages=tuple(steps))
+
+
 def released(
     root: Path,
     target: Target,
@@ -386,12 +396,12 @@ def released(
         journal = Journal.open(settings.state_directory, run_id="run", seal=SEAL)
         journal.run_started(plan_digest="", commit="", tool="", started_at="", ecosystems=["fake"])
         release = ReleaseRun(
-            placed,
+            there,
             {"fake": target},
             config=settings,
             journal=journal,
             watch=lambda _: None,
-            sources=Sources(placed, None),
+            sources=Sources(there, None),
             polling=AT_ONCE,
         )
         during(release)
@@ -399,10 +409,5 @@ def released(
         journal.close()
         return {result.package.id.name: result for result in release.results()}
 
-    steps = []
-    for step in made.packages:
-        manifest = root / f"{step.package.id.name}.toml"
-        manifest.write_text("")
-        steps.append(replace(step, package=replace(step.package, manifest=manifest)))
-    placed = replace(made, packages=tuple(steps))
+    there = placed(made, root)
     return asyncio.run(main())

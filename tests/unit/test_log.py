@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import pytest
 from hypothesis import given
 
-from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, plan, target
+from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, placed, plan, target
 from memory_log import MemoryLog
 from releasekit.errors import Transient
 from releasekit.model import (
@@ -81,16 +81,8 @@ class Bench:
         progress = LogProgress(
             stream, group=self.group, verbose=verbose, dry_run=bool(changes.get("dry_run"))
         )
-        run(lambda _: self._run(self._placed(made), progress, **changes))
+        run(lambda _: self._run(placed(made, self.root), progress, **changes))
         return stream.getvalue().splitlines()
-
-    def _placed(self, made: Plan) -> Plan:
-        steps = []
-        for each in made.packages:
-            manifest = self.root / f"{each.package.id.name}.toml"
-            manifest.write_text("")
-            steps.append(replace(each, package=replace(each.package, manifest=manifest)))
-        return replace(made, packages=tuple(steps))
 
     async def _run(self, made: Plan, progress: LogProgress, **changes: object) -> None:
         settings = config(self.root, **{"retry_base_delay_s": 0.0, **changes})

@@ -4,39 +4,21 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from io import StringIO
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.model import Event, Outcome, PackageId, Phase
 from releasekit.report.live import LiveProgress
 from releasekit.report.log import LogProgress
 from releasekit.report.progress import choose_progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Literal
 
 
 class Terminal(StringIO):
     def isatty(self) -> bool:
         return True
-
-
-class Details(TypedDict, total=False):
-    phase: Phase
-    attempt: int
-    delay_s: float
-    outcome: Outcome
-    detail: str
-
-
-def event(
-    state: Literal["started", "ended", "retrying", "settled"],
-    name: str = "http",
-    **details: Unpack[Details],
-) -> Event:
-    return Event(package=PackageId("pypi", name), state=state, at_s=1.25, **details)
 
 
 @pytest.mark.parametrize(

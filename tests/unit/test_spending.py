@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from fakes import SEAL, FakeRegistry, FakeWorkspace, config, package, package_id, plan, target
+from fakes import (
+    SEAL,
+    FakeRegistry,
+    FakeWorkspace,
+    config,
+    package,
+    package_id,
+    placed,
+    plan,
+    target,
+)
 from memory_log import MemoryLog
 from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Transient
 from releasekit.host.scrub import Redactor
@@ -87,16 +97,8 @@ class Bench:
     stops_at_s: float | None = None
 
     def spent(self, made: Plan, **changes: object) -> dict[str, Spent]:
-        run(lambda loop: self._run(loop, self._placed(made), **changes))
+        run(lambda loop: self._run(loop, placed(made, self.root), **changes))
         return {on.name: spent for on, spent in self.spending.packages.items()}
-
-    def _placed(self, made: Plan) -> Plan:
-        steps = []
-        for step in made.packages:
-            manifest = self.root / f"{step.package.id.name}.toml"
-            manifest.write_text("")
-            steps.append(replace(step, package=replace(step.package, manifest=manifest)))
-        return replace(made, packages=tuple(steps))
 
     async def _run(self, loop: VirtualLoop, made: Plan, **changes: object) -> None:
         settings = config(self.root, **{"retry_base_delay_s": 0.0, **changes})

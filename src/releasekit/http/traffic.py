@@ -179,26 +179,24 @@ def _tell_delay(cause: Wait, lasted_s: float, *, end: bool = False, what: str = 
 
 async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
     """Send a request just as it is. The answer is not read yet, and has to be closed."""
-    account, seen = _account.get(), _Seen(request)
+    account = _account.get()
     account.requests += 1
-    size = 0
+    seen, size = _Seen(request, account), 0
     if isinstance(request.stream, httpx.ByteStream):
         size = int(request.headers.get("Content-Length", 0))
     else:
         stream = cast("httpx.AsyncByteStream", request.stream)
-        request.stream = _CountedStream(stream, account, seen)
+        request.stream = _CountedStream(stream, seen)
     try:
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
     except NEVER_SENT as error:
         seen.ended(trouble=_named(error))
         raise
     except BaseException as error:
-        account.sent_bytes += size
-        seen.sent_bytes += size
+        seen.sent(size)
         seen.ended(trouble=_named(error))
         raise
-    account.sent_bytes += size
-    seen.sent_bytes += size
+    seen.sent(size)
     return seen.until_closed(response)
 
 
@@ -208,30 +206,36 @@ def received(size: int) -> None:
 
 
 class _CountedStream(httpx.AsyncByteStream):
-    def __init__(self, stream: httpx.AsyncByteStream, account: Account, seen: _Seen) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, seen: _Seen) -> None:
         self._stream = stream
-        self._account = account
         self._seen = seen
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
-            self._account.sent_bytes += len(part)
-            self._seen.sent_bytes += len(part)
+            self._seen.sent(len(part))
             yield part
 
 
 class _Seen:
     """One exchange, of which whoever watches is told once, at its end."""
 
-    __slots__ = ("_about", "_book", "_request", "_start_s", "received_bytes", "sent_bytes")
+    __slots__ = (
+        *("_about", "_account", "_book", "_request", "_start_s"),
+        *("received_bytes", "sent_bytes"),
+    )
 
-    def __init__(self, request: httpx.Request) -> None:
+    def __init__(self, request: httpx.Request, account: Account) -> None:
+        self._account = account
         book = _book.get()
         self._book = book if book is not None and book.watch is not None else None
         self._request = request
         self._about = _about.get()
         self._start_s = asyncio.get_running_loop().time()
         self.sent_bytes = self.received_bytes = 0
+
+    def sent(self, size: int) -> None:
+        self._account.sent_bytes += size
+        self.sent_bytes += size
 
     def until_closed(self, response: httpx.Response) -> httpx.Response:
         """`response`, which tells of itself when it is closed."""
