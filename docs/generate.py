@@ -35,7 +35,9 @@ def action_inputs(declared: Declared) -> Iterator[str]:
     for declaration in _of_the_action(declared):
         yield f"  {declaration.name}:"
         yield f"    description: {json.dumps(declaration.description, ensure_ascii=False)}"
-        yield f'    default: "{"plan" if declaration.name == "mode" else ""}"'
+        # An empty one is not given, so that releasekit.toml can say it.
+        given = declaration.name == "mode" or declaration.kind == "secret"
+        yield f'    default: "{declaration.shown if given else ""}"'
 
 
 def action_environment(declared: Declared) -> Iterator[str]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.attested import Attestation, ReleaseStatement
     from releasekit.spent import RunSpent, Spent
 
 
@@ -113,11 +114,14 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One built file. `digests` maps algorithm to lowercase hex and always holds "sha256"."""
+    """One built file. `digests` maps algorithm to lowercase hex and always holds "sha256"; its
+    `attestation`, once there is one, goes to the registry with it.
+    """
 
     path: Path
     size: int
     digests: Mapping[str, str]
+    attestation: Attestation | None = None
 
     @property
     def filename(self) -> str:
@@ -206,6 +210,7 @@ class PlannedPackage:
     is the sha256 (hex) of everything that makes this package what it is: version, dependencies,
     manifest, registry. `staged` is where an earlier run has left it, to be approved. `shard` is the
     part of its ecosystem that one of several jobs publishes, `2/4`; empty where that is not split.
+    Where it is to `attest`, no file of it is sent without an attestation.
     """
 
     package: Package
@@ -219,6 +224,7 @@ class PlannedPackage:
     staged: Staged | None = None
     warnings: tuple[PackageWarning, ...] = ()
     shard: str = ""
+    attest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +238,8 @@ class Plan:
     version this workspace has, of packages outside the plan too. `notes` are sentences about what
     to expect, of time for instance. `foreign` are packages outside the plan that something in it
     waits for, and that another job is going to publish; `behind` says of packages that have more
-    waiting behind them elsewhere than in the plan, how many one after the other.
+    waiting behind them elsewhere than in the plan, how many one after the other. `provenance` says
+    what is going to be signed, and what keeps the rest from it.
     """
 
     packages: tuple[PlannedPackage, ...]
@@ -244,6 +251,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     foreign: tuple[Package, ...] = ()
     behind: Mapping[PackageId, int] = field(default_factory=dict)
+    provenance: str = ""
 
     def edges(self) -> dict[PackageId, frozenset[PackageId]]:
         """In-plan dependencies of every planned package."""
@@ -282,7 +290,7 @@ class Outcome(StrEnum):
         return self is Outcome.PUBLISHED or self is Outcome.ALREADY_PUBLISHED
 
 
-Phase = Literal["build", "upload", "confirm", "approval", "follow-up", "wait"]
+Phase = Literal["build", "attest", "upload", "confirm", "approval", "follow-up", "wait"]
 
 
 class Node(NamedTuple):
@@ -362,24 +370,14 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a run takes place. `project` is what a heading calls what is released, `repository` the
-    page of its sources, and `run_url` that of the workflow run, empty where there is none.
-    """
-
-    project: str = ""
-    repository: str = ""
-    run_url: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A finished run; `results` holds every planned package once, in publish order.
 
     `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the
     packages that are never published. `registries` maps each ecosystem to the URL its packages go
     to. What was `spent` is known of runs of this version. `project`, `repository` and `run_url` are
-    those of its `Origin`.
+    those of its `Origin`. `provenance` is what its plan said, `statement` what was signed about all
+    files together.
     """
 
     run_id: str
@@ -397,3 +395,5 @@ class Report:
     project: str = ""
     repository: str = ""
     run_url: str = ""
+    provenance: str = ""
+    statement: ReleaseStatement | None = None

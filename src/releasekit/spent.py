@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-Work = Literal["build", "upload", "follow-up"]
+Work = Literal["build", "attest", "upload", "follow-up"]
 # docs/spent.md says exactly what each of them means.
 Wait = Literal["dependency", "slot", "build-slot", "rate-limit", "index-lag", "retry", "approval"]
 WORK: Final[tuple[Work, ...]] = get_args(Work)

@@ -73,7 +73,7 @@ STATE = (
     *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (
-    *("values", "declaration", "tables", "ecosystem", "inputs", "declared"),
+    *("values", "declaration", "tables", "ecosystem", "selection", "inputs", "declared"),
     *("levels", "file", "locations", "rows", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.
@@ -86,6 +86,7 @@ HOUSE = (
     ("errors",),
     ("causes", "failures", "refusals"),
     ("spent",),
+    ("attested",),
     ("model",),
     ("aio",),
     ("priority",),

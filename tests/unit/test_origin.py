@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host.origin import origin
-from releasekit.model import Origin
+from releasekit.host.origin import Origin, origin
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from releasekit.model import Action, Origin, PackageId, Staged
+from releasekit.host.origin import Origin
+from releasekit.model import Action, PackageId, Staged
 from releasekit.report import (
     plan_headline,
     plan_json,

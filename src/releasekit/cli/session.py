@@ -47,10 +47,11 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.host.origin import Origin
     from releasekit.host.runner import Actions
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
-    from releasekit.model import Origin, Plan, Report
+    from releasekit.model import Plan, Report
     from releasekit.state.history import History
     from releasekit.state.seals import Seal
 

@@ -69,6 +69,8 @@ class Config:
     results_directory: Path | None
     pin: PinMode
     trusted_publishing: Literal["auto", "always", "never"]
+    attestations: Literal["auto", "required", "off"]
+    trust_config: Path | None
     registries: Mapping[str, Directory | Url | Name]
     ecosystem_inputs: tuple[object, ...]
     state_directory: Path
@@ -182,6 +184,8 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         results_directory=locations.results_directory(),
         pin=inputs.pin,
         trusted_publishing=inputs.trusted_publishing,
+        attestations=inputs.attestations,
+        trust_config=locations.path("trust_config"),
         registries=locations.registries(),
         ecosystem_inputs=locations.ecosystem_inputs(),
         state_directory=locations.state_directory(),

@@ -85,12 +85,12 @@ class Declaration:
         return cls(help, kind, name=name, commands=ALL)
 
     @classmethod
-    def secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
+    def secret(cls, name: str, help: str, *, default: str = "") -> Declaration:  # noqa: A002
         """Its value never passes through the inputs: `credentials` takes it from the environment,
-        and no process sees it.
+        and no process sees it. `default` is what the action sets.
         """
         places = frozenset[Place]({"action"})
-        return cls(help, "secret", name=name, commands=PUBLISH, places=places)
+        return cls(help, "secret", name=name, default=default, commands=PUBLISH, places=places)
 
     @classmethod
     def personal_secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
@@ -126,7 +126,9 @@ class Declaration:
     def description(self) -> str:
         if self.kind == "path" and self.shown == ".":
             return f"{self.help} Default: the current directory."
-        return self.help + (f" Default: `{self.shown}`." if self.shown else "")
+        # What the action gives a secret is an expression, which only a default may hold.
+        told = self.shown and self.kind != "secret"
+        return self.help + (f" Default: `{self.shown}`." if told else "")
 
     def parse(self, text: str, label: str) -> object:
         """The value of `text`; raises ConfigError that names `label`, where it was written."""

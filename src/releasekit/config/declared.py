@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from releasekit.causes.refusals import UnknownName
 from releasekit.config.declaration import PREFIX, Declaration, declared_by
-from releasekit.config.inputs import STATE_KEY, Inputs
+from releasekit.config.inputs import FORGE_TOKEN, STATE_KEY, Inputs
 from releasekit.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -101,5 +101,8 @@ def _everything(ecosystems: Collection[EcosystemDeclaration]) -> Iterator[Declar
             case "state-directory":
                 yield declaration
                 yield STATE_KEY
+            case "trust-config":
+                yield declaration
+                yield FORGE_TOKEN
             case _:
                 yield declaration

@@ -1,7 +1,8 @@
 """Every input of a run, declared once; those of an ecosystem are declared in its folder.
 
 Flags, RELEASEKIT_* variables, the keys of releasekit.toml, action.yml and docs/inputs.md all
-come from the annotated fields, or are compared with them by a test.
+come from the annotated fields, or are compared with them by a test. What a run is about stands in
+`selection`; here is how it goes about it.
 """
 
 from collections.abc import Mapping
@@ -16,9 +17,9 @@ from releasekit.config.declaration import (
     PUBLISH,
     REPORTS,
     RUNS,
-    Command,
     Declaration,
 )
+from releasekit.config.selection import Selection
 from releasekit.config.values import Directory, PinMode, StageMode, Url
 from releasekit.host.sandbox import Wanted
 
@@ -27,10 +28,16 @@ STATE_KEY = Declaration.secret(
     "The secret, of 32 characters at least, that seals what is built. Runs that have the same one "
     "trust each other's state directory; without it, only runs of one user on one machine do.",
 )
+FORGE_TOKEN = Declaration.secret(
+    "forge-token",
+    "What GitHub is sent the release statement with, where the job has `attestations: write`. "
+    "Default: the job's own token.",
+    default="${{ github.token }}",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
+class Inputs(Selection):
     """What the user asked for, with defaults filled in.
 
     `own` maps the names of those inputs of ecosystems that were given to their values. `given` maps
@@ -38,80 +45,6 @@ class Inputs:
     because a path is relative to the directory of whoever wrote it.
     """
 
-    mode: Annotated[
-        Command,
-        Declaration(
-            "`plan` shows what would be published, `publish` publishes what is missing, "
-            "`report` joins the results of several jobs into one summary.",
-            "choice",
-            choices=("plan", "publish", "report"),
-            commands=frozenset(),
-            places=frozenset({"action"}),
-        ),
-    ] = "plan"
-    working_directory: Annotated[
-        str, Declaration("The root of the workspace.", "path", commands=ALL, places=NOT_IN_FILE)
-    ] = "."
-    config_file: Annotated[
-        str,
-        Declaration(
-            "Default: `releasekit.toml` in the root, if it is there.",
-            "path",
-            commands=ALL,
-            places=NOT_IN_FILE,
-        ),
-    ] = ""
-    ecosystem: Annotated[
-        tuple[str, ...],
-        Declaration(
-            "Only these ecosystems, separated by commas or line breaks: "
-            "{ecosystems}. Default: all that are found.",
-            "names",
-            commands=ALL,
-        ),
-    ] = ()
-    packages: Annotated[
-        tuple[str, ...],
-        Declaration(
-            "Only packages whose name matches one of these globs, separated by commas or "
-            "line breaks. A dependency that is left out must be on its registry already.",
-            "names",
-        ),
-    ] = ()
-    exclude_packages: Annotated[
-        tuple[str, ...],
-        Declaration(
-            "No package whose name matches one of these globs, separated by commas or line breaks.",
-            "names",
-        ),
-    ] = ()
-    dist: Annotated[
-        tuple[str, ...],
-        Declaration(
-            "Directories with package files that were built elsewhere, one per line: wheels, npm "
-            "tarballs, crates, jars. They are checked, completed and published in order.",
-            "lines",
-        ),
-    ] = ()
-    plan_file: Annotated[
-        str,
-        Declaration(
-            "Publish exactly what this plan of an earlier job says; refused when the sources "
-            "differ. With `plan`, where to write it; with `report`, what has to be accounted for.",
-            "path",
-            commands=REPORTS,
-            places=NOT_IN_FILE,
-        ),
-    ] = ""
-    dry_run: Annotated[
-        bool,
-        Declaration(
-            "Everything but the uploads, builds included.",
-            "bool",
-            commands=PUBLISH,
-            places=NOT_IN_FILE,
-        ),
-    ] = False
     concurrency: Annotated[
         int, Declaration("Packages uploaded at a time.", "int", minimum=1, maximum=100)
     ] = 5
@@ -277,6 +210,22 @@ class Inputs:
             "choice",
         ),
     ] = "auto"
+    attestations: Annotated[
+        Literal["auto", "required", "off"],
+        Declaration(
+            "Sign where files come from: `auto` where this job has an identity and the registry "
+            "takes it, `required` to publish nothing without, or `off`.",
+            "choice",
+        ),
+    ] = "auto"
+    trust_config: Annotated[
+        str,
+        Declaration(
+            "The client trust config of a private Sigstore instance. Default: the public one.",
+            "path",
+            places=NOT_IN_FILE,
+        ),
+    ] = ""
     registry: Annotated[
         Directory | Url | None,
         Declaration(

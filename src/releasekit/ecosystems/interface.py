@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.aio import Group
+    from releasekit.attested import Obstacle
     from releasekit.config.values import StageMode
     from releasekit.errors import BuildFailed, ConfigError
     from releasekit.host.process import Processes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Published,
         Staged,
     )
+    from releasekit.provenance.job import Job
     from releasekit.state.run_logs import Logs
 
     # The files of a package, or why there are none.
@@ -215,6 +217,24 @@ class Prebuilt(Protocol):
         ...
 
 
+class Attesting(Protocol):
+    """How a registry takes attestations, one for each file of a package. An upload finds that of a
+    file as `Artifact.attestation`.
+    """
+
+    def obstacle(self, package: Package, job: Job) -> Obstacle | None:
+        """Why it would refuse those of this package from this job; without asking anybody."""
+        ...
+
+    def wish(self, package: Package) -> bool | None:
+        """What the package itself says, as `publishConfig.provenance` does; None for nothing."""
+        ...
+
+    def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
+        """What is to be signed about a built file; may read it, which blocks."""
+        ...
+
+
 class FollowUp(Protocol):
     """What packages do by themselves once they are published; they stay so whatever comes of it."""
 
@@ -248,6 +268,7 @@ class Target:
     Where it `builds_on_published` dependencies, the registry has to show those that another job
     publishes before a dependent is built. `missing_tool` says why none of some packages could be
     built on this machine, with the version wanted and what to do, without starting anything.
+    Where nothing is `attesting`, the registry takes no attestations, as far as is known.
     """
 
     workspace: Workspace
@@ -264,6 +285,7 @@ class Target:
     singly: Callable[[Sequence[Package]], Sequence[Sequence[Package]]] | None = None
     builds_on_published: bool = False
     missing_tool: Callable[[Sequence[Package]], ConfigError | None] | None = None
+    attesting: Attesting | None = None
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

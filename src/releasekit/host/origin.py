@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.host.runner import on_actions
-from releasekit.model import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,17 @@ _SERVER: Final = re.compile(
 )
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a run takes place. `project` is what a heading calls what is released, `repository` the
+    page of its sources, and `run_url` that of the workflow run, empty where there is none.
+    """
+
+    project: str = ""
+    repository: str = ""
+    run_url: str = ""
 
 
 def origin(environment: Mapping[str, str], root: Path) -> Origin:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.config.config import cpu_count
 from releasekit.http.traffic import Account
 from releasekit.release.advice import Limits, advice
 from releasekit.release.timesheet import timesheet
 from releasekit.spent import WAITS, RunSpent, Spent, Step, added
+
+# Beyond it, the public log answers no sooner.
+ATTEST_SLOTS: Final = 8
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -42,6 +45,8 @@ def lanes_of(config: Config) -> dict[str, int | None]:
     return {
         "wait": None,
         "build": config.build_concurrency,
+        # A log of signatures takes its second for each, and a few at once without any trouble.
+        "attest": ATTEST_SLOTS,
         "upload": config.concurrency,
         "confirm": None,
         "approval": None,

@@ -26,13 +26,19 @@ if TYPE_CHECKING:
 
 _AT_WORK: Final[Mapping[Phase, What]] = {
     "build": "build",
+    "attest": "attest",
     "upload": "upload",
     "confirm": "index-lag",
     "approval": "approval",
     "follow-up": "follow-up",
 }
 # What a task that is ready waits for; a registry takes its time whether it is asked or not.
-_READY: Final[Mapping[Phase, What]] = {"build": "build-slot", "upload": "slot", "follow-up": "slot"}
+_READY: Final[Mapping[Phase, What]] = {
+    "build": "build-slot",
+    "attest": "slot",
+    "upload": "slot",
+    "follow-up": "slot",
+}
 # What begins so soon has waited for no slot, only for its turn in the event loop.
 _AT_ONCE_MS: Final = 10
 # Where pauses of several requests overlap, the first of these counts.
@@ -248,7 +254,8 @@ def _chains(
         upload = [on for on in confirm.after if on.phase == "upload"] if confirm else []
         rest = (Node("confirm", package), Node("approval", package), Node("follow-up", package))
         chain = [built_by[package]] if package in built_by else []
-        chains[package] = [*chain, *upload, *(node for node in rest if node in tasks)]
+        attest = [node for node in [Node("attest", package)] if node in tasks]
+        chains[package] = [*chain, *attest, *upload, *(node for node in rest if node in tasks)]
     return chains
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # stands beside a bar that is `active` is black on black.
 _LANES: Final[Mapping[Phase, tuple[str, str]]] = {
     "build": ("Build", ""),
+    "attest": ("Attest", ""),
     "upload": ("Upload", ""),
     "confirm": ("Confirm", "done"),
     "approval": ("Approval", "done"),

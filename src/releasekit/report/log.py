@@ -34,6 +34,7 @@ _NO_LINE: Final = frozenset(
 )
 _DOING: Final[Mapping[Phase, str]] = {
     "build": "building",
+    "attest": "signing",
     "upload": "uploading",
     "confirm": "waiting for its registry to show it",
     "approval": "waiting for a person's approval",

@@ -18,6 +18,7 @@ _LAST: Final = 4
 _MAX_CHARS: Final = 500
 _WORDS: Final[dict[Work | Wait, str]] = {
     "build": "building",
+    "attest": "signing",
     "upload": "uploading",
     "follow-up": "follow-ups",
     "dependency": "dependencies",

@@ -15,7 +15,7 @@ from releasekit.state.history import encode, records_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_OF_PACKAGES = frozenset({"built", "intent", "outcome"})
+_OF_PACKAGES = frozenset({"built", "attested", "intent", "outcome"})
 
 
 def compacted(data: bytes) -> bytes:
@@ -66,6 +66,7 @@ class _Version:
 
     def __init__(self) -> None:
         self._built: set[int] = set()
+        self._attested: set[int] = set()
         self._intent: set[int] = set()
         self._intent_run = ""
         self._settling: set[int] = set()
@@ -74,7 +75,8 @@ class _Version:
 
     @property
     def indices(self) -> set[int]:
-        return self._built | self._intent | self._settling | self._staged | self._outcome
+        made = self._built | self._attested
+        return made | self._intent | self._settling | self._staged | self._outcome
 
     @property
     def settled(self) -> bool:
@@ -84,7 +86,9 @@ class _Version:
     def add(self, index: int, record: Mapping[str, Any]) -> None:
         """Forget what the record supersedes, by the rules of `history`."""
         if record["event"] == "built":
-            self._built, self._outcome = {index}, set()
+            self._built, self._attested, self._outcome = {index}, set(), set()
+        elif record["event"] == "attested":
+            self._attested = {index}
         elif record["event"] == "intent":
             self._intent, self._intent_run = {index}, record["run"]
             self._settling, self._staged, self._outcome = set(), set(), set()

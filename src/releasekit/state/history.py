@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from releasekit.attested import Attestation
 from releasekit.errors import JournalError, JournalNewer
 from releasekit.model import Artifact, Outcome, PackageId, Staged
 from releasekit.text.commands import spelled
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from releasekit.model import Package
     from releasekit.state.seals import Seal
 
-SCHEMA = 3  # since 2 there is `planned`, since 3 the outcome "staged"
+# Since 2 there is `planned`, since 3 the outcome "staged", since 4 `attested`.
+SCHEMA = 4
 # Separators elsewhere, and what no system call takes: NUL, and surrogates that stand for no byte.
 # https://peps.python.org/pep-0383/
 _NO_NAME: Final = re.compile(r"[\\:\x00\ud800-\udc7f\udd00-\udfff]")
@@ -250,6 +252,16 @@ class _Fold:
             reason="",
         )
 
+    def attested(self, record: Mapping[str, Any]) -> None:
+        # Files that were built anew since have no attestation yet.
+        entry, files = self._entry(record), record["files"]
+        entry["artifacts"] = tuple(
+            replace(each, attestation=self._attestation(files[each.filename]))
+            if each.filename in files and files[each.filename]["sha256"] == each.sha256
+            else each
+            for each in entry.get("artifacts", ())
+        )
+
     def intent(self, record: Mapping[str, Any]) -> None:
         intent = Intent(
             run_id=record["run"], registry=record["registry"], digests=record["digests"]
@@ -276,14 +288,25 @@ class _Fold:
         key = record["package"], record["version"]
         return self._entries.setdefault(key, {"version": record["version"]})
 
-    def _artifact(self, record: Mapping[str, Any]) -> Artifact:
-        path = record["path"]
+    def _attestation(self, record: Mapping[str, Any]) -> Attestation:
+        path, index = self._path(record["path"]), record["index"]
+        if type(index) is not int or not all(type(record[key]) is str for key in ("bundle", "log")):
+            raise TypeError(f"attestation of {path} is {record!r}")
+        return Attestation(
+            path=path, sha256=record["bundle"], log_index=index, log_url=record["log"]
+        )
+
+    def _path(self, path: str) -> Path:
         if path.startswith("/") or ".." in path.split("/") or _NO_NAME.search(path):
             raise ValueError(f"{path} is not inside the state directory")
+        return Path(f"{self._state_directory}/{path}")
+
+    def _artifact(self, record: Mapping[str, Any]) -> Artifact:
+        path = self._path(record["path"])
         size, digests = record["size"], record["digests"]
         if type(size) is not int or type(digests.get("sha256")) is not str:
             raise ValueError(f"{path} has no size or no sha256")
-        return Artifact(path=Path(f"{self._state_directory}/{path}"), size=size, digests=digests)
+        return Artifact(path=path, size=size, digests=digests)
 
 
 def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:
@@ -317,6 +340,7 @@ _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "step_started": [("node", str)],
     "step_ended": [("node", str), ("duration_s", float)],
     "built": [("package", str), ("version", str), ("fingerprint", str), ("artifacts", list)],
+    "attested": [("package", str), ("version", str), ("files", dict)],
     "intent": [("package", str), ("version", str), ("registry", str), ("digests", dict)],
     "outcome": [("package", str), ("version", str), ("outcome", str), ("reason", str)],
     "run_ended": [("result", str)],

@@ -202,6 +202,24 @@ class Journal:
             record["seal"] = self._seal.of(sealed, commit=self._commit)
         self._append("built", **record)
 
+    def attested(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        """Durable with the intent that follows. A bundle vouches for itself: it is not sealed."""
+        self._append_for(
+            package,
+            "attested",
+            files={
+                artifact.filename: {
+                    "sha256": artifact.sha256,
+                    "path": signed.path.relative_to(self._state_directory).as_posix(),
+                    "bundle": signed.sha256,
+                    "log": signed.log_url,
+                    "index": signed.log_index,
+                }
+                for artifact in artifacts
+                if (signed := artifact.attestation) is not None
+            },
+        )
+
     async def intent(self, package: Package, *, registry: str, digests: Mapping[str, str]) -> None:
         """Await it before the first byte of an upload. `digests` maps filename to sha256."""
         self._append_for(package, "intent", registry=registry, digests=dict(digests))

@@ -50,7 +50,7 @@ function criticalPath() {
   });
 }
 
-const works = { build: "build", upload: "upload", "follow-up": "follow-up", "index-lag": "confirm", approval: "approval" };
+const works = { build: "build", attest: "attest", upload: "upload", "follow-up": "follow-up", "index-lag": "confirm", approval: "approval" };
 const critical = new Map(); // phase and package to the steps on the path
 for (const step of path) {
   const key = `${works[step.what] ?? ""} ${step.number}`;

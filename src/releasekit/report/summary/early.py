@@ -8,7 +8,7 @@ from releasekit.report.summary.heading import alert_box, facts, title
 from releasekit.text.escape import clip, markdown
 
 if TYPE_CHECKING:
-    from releasekit.model import Origin
+    from releasekit.host.origin import Origin
     from releasekit.problems import Problem
 
 _MAX_CHARS = 2_000

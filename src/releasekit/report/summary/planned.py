@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from releasekit.model import Action, Origin
+from releasekit.host.origin import Origin
+from releasekit.model import Action
 from releasekit.report.links import web_page
 from releasekit.report.markdown import (
     LIMIT_BYTES,

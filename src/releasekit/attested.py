@@ -1,0 +1,61 @@
+"""What is signed about where files come from, and what keeps it from being so, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The log of Sigstore's public instance has a page for people.
+# https://docs.sigstore.dev/logging/overview/
+_PUBLIC_LOG: Final = "https://rekor.sigstore.dev"
+_SEARCH: Final = "https://search.sigstore.dev/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attestation:
+    """A Sigstore bundle about one file, or about several, lies at `path`, and `sha256` (hex) is its
+    own digest; the transparency log at `log_url` has it as entry `log_index`.
+    """
+
+    path: Path
+    sha256: str
+    log_index: int
+    log_url: str
+
+    @property
+    def link(self) -> str:
+        """Where the log shows the entry."""
+        log = self.log_url.rstrip("/")
+        if log == _PUBLIC_LOG:
+            return f"{_SEARCH}?logIndex={self.log_index}"
+        return f"{log}/api/v1/log/entries?logIndex={self.log_index}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why something cannot be attested: `condition` is a clause, "this job has no `id-token: write`
+    permission", and `cure` a sentence that says what to change.
+    """
+
+    condition: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.condition}. {self.cure}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseStatement:
+    """The attestations over all files of a release, `subjects` of them, which lie in the JSON lines
+    at `path`. `url` is where GitHub shows them, and `note` says why it does not; each is empty
+    where there is nothing to say.
+    """
+
+    path: Path
+    subjects: int
+    attestations: tuple[Attestation, ...]
+    url: str = ""
+    note: str = ""
