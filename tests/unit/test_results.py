@@ -149,7 +149,7 @@ def first(document: dict[str, object]) -> dict[str, object]:
         ),
         (
             broken(lambda d: first(d).update(spans=[{"phase": "test", "start_s": 0, "end_s": 1}])),
-            "a.json: packages[0]: spans[0]: 'phase' must be one of build, upload, confirm",
+            "a.json: packages[0]: spans[0]: 'phase' must be one of build, attest, upload",
         ),
         (broken(lambda d: first(d).pop("url")), "a.json: packages[0]: 'url' is missing"),
     ],
