@@ -1,0 +1,397 @@
+"""Sigstore on loopback, whole: GitHub's token service, Fulcio with its CT log, and Rekor v1, whose
+answers the official verifiers accept. As a process, it prints where everything is once it listens:
+`python -m provenance.sigstore_double DIRECTORY [--delay-s 0.2]`, with `tests` on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import hashlib
+import json
+import re
+import socket
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import parse_qs, urlsplit
+
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from integration.http_server import Server
+from provenance.authority import Authority, BadRequest, public_bytes
+from provenance.oidc import ISSUER, RUNNER_TOKEN, BadToken, Issuer, claims_of
+from provenance.transparency import ENTRIES, BadEntry, Log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    from provenance.transparency import Entry
+
+CERTIFY = "/api/v2/signingCert"
+START = "2026-01-01T00:00:00Z"
+
+Service = Literal["tokens", "authority", "log"]
+# A status; or the work is done and the connection reset; or nobody ever answers.
+Fault = int | Literal["lost", "silent"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    service: Service | Literal["other"]
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class HangUp(Exception):
+    """The connection is reset, and the client gets no answer; a hook may raise it."""
+
+
+@dataclass
+class Sigstore:
+    """`before` sees each request before anything is done about it, `after` the answer to it; each
+    may end the client, or raise HangUp. `delay_s` is how long the log takes for an entry.
+    """
+
+    directory: Path
+    issuer: Issuer = field(default_factory=Issuer)
+    authority: Authority = field(default_factory=Authority)
+    log: Log = field(default_factory=Log)
+    delay_s: float = 0.0
+    before: Callable[[Request], None] = lambda request: None
+    after: Callable[[Request, Answer], None] = lambda request, answer: None
+    requests: list[Request] = field(default_factory=list)
+    url: str = ""
+    # How many were at work at the same time, at most.
+    most: Counter[str] = field(default_factory=Counter)
+    closing: threading.Event = field(default_factory=threading.Event)
+    _faults: dict[str, list[Fault]] = field(default_factory=dict)
+    _working: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """What the log holds, in its order."""
+        return self.log.entries
+
+    @property
+    def claims(self) -> dict[str, str]:
+        """What the next tokens say about the job; to be changed."""
+        return self.issuer.claims
+
+    def become(self, repository: str, workflow: str = "release.yml") -> None:
+        """From now on the job is one of another repository, or of another workflow."""
+        self.issuer.claims = claims_of(repository, workflow)
+
+    def fail(self, service: Service, fault: Fault, *, times: int = 1) -> None:
+        """The next `times` requests to a service. What is "lost" is done: a log has the entry."""
+        self._faults.setdefault(service, []).extend([fault] * times)
+
+    def seen(self, service: Service) -> list[Request]:
+        return [request for request in self.requests if request.service == service]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the runner sets for this job; where Sigstore is, `trust_config` says."""
+        claims = self.claims
+        return {
+            "GITHUB_ACTIONS": "true",
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.url}/token?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": RUNNER_TOKEN,
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_REPOSITORY": claims["repository"],
+            "GITHUB_REPOSITORY_ID": claims["repository_id"],
+            "GITHUB_REPOSITORY_OWNER": claims["repository_owner"],
+            "GITHUB_REPOSITORY_OWNER_ID": claims["repository_owner_id"],
+            "GITHUB_EVENT_NAME": claims["event_name"],
+            "GITHUB_REF": claims["ref"],
+            "GITHUB_SHA": claims["sha"],
+            "GITHUB_RUN_ID": claims["run_id"],
+            "GITHUB_RUN_ATTEMPT": claims["run_attempt"],
+            "GITHUB_WORKFLOW": claims["workflow"],
+            "GITHUB_WORKFLOW_REF": claims["workflow_ref"],
+            "GITHUB_WORKFLOW_SHA": claims["workflow_sha"],
+            "RUNNER_ENVIRONMENT": claims["runner_environment"],
+        }
+
+    @property
+    def trust_config(self) -> Path:
+        """Where clients find this instance, and what they trust: a client trust config."""
+        return self._written(
+            "trust_config.json",
+            {
+                "mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json",
+                "trustedRoot": self.root,
+                "signingConfig": self._signing_config,
+            },
+        )
+
+    @property
+    def trusted_root(self) -> Path:
+        """The root of trust alone, as verifiers read it."""
+        return self._written("trusted_root.json", self.root)
+
+    @property
+    def root(self) -> dict[str, Any]:
+        chain = [
+            {"rawBytes": _base64(each.public_bytes(Encoding.DER))} for each in self.authority.chain
+        ]
+        return {
+            "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+            "tlogs": [self._log_of_trust(self.log.key)],
+            "certificateAuthorities": [
+                {
+                    "subject": {"organization": "sigstore.dev", "commonName": "sigstore"},
+                    "uri": self.url,
+                    "certChain": {"certificates": chain},
+                    "validFor": {"start": START},
+                }
+            ],
+            "ctlogs": [self._log_of_trust(self.authority.ct_key)],
+            "timestampAuthorities": [],
+        }
+
+    @property
+    def _signing_config(self) -> dict[str, Any]:
+        service = {
+            "majorApiVersion": 1,
+            "validFor": {"start": START},
+            "operator": "127.0.0.1",
+        }
+        return {
+            "mediaType": "application/vnd.dev.sigstore.signingconfig.v0.2+json",
+            "caUrls": [{"url": self.url, **service}],
+            "oidcUrls": [{"url": ISSUER, **service}],
+            "rekorTlogUrls": [{"url": self.url, **service}],
+            "rekorTlogConfig": {"selector": "ANY"},
+            "tsaUrls": [],
+            "tsaConfig": {"selector": "ANY"},
+        }
+
+    def _log_of_trust(self, key: ec.EllipticCurvePrivateKey) -> dict[str, Any]:
+        public = public_bytes(key.public_key())
+        return {
+            "baseUrl": self.url,
+            "hashAlgorithm": "SHA2_256",
+            "publicKey": {
+                "rawBytes": _base64(public),
+                "keyDetails": "PKIX_ECDSA_P256_SHA_256",
+                "validFor": {"start": START},
+            },
+            "logId": {"keyId": _base64(hashlib.sha256(public).digest())},
+        }
+
+    def _written(self, name: str, document: dict[str, Any]) -> Path:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / name
+        path.write_text(json.dumps(document))
+        return path
+
+    def answer(self, request: Request) -> Answer:
+        service = request.service
+        with self._lock:
+            self.requests.append(request)
+            waiting = self._faults.get(service, [])
+            fault = waiting.pop(0) if waiting else None
+            self._working[service] += 1
+            self.most[service] = max(self.most[service], self._working[service])
+        try:
+            self.before(request)
+            answer = self._failed(fault) or self._answer(request)
+            self.after(request, answer)
+        finally:
+            with self._lock:
+                self._working[service] -= 1
+        if fault == "lost":
+            raise HangUp
+        return answer
+
+    def _failed(self, fault: Fault | None) -> Answer | None:
+        if fault == "silent":
+            self.closing.wait()
+            raise HangUp
+        if isinstance(fault, int):
+            return _json(fault, {"code": fault, "message": "a fault that the test wants"})
+        return None
+
+    def _answer(self, request: Request) -> Answer:
+        url = urlsplit(request.target)
+        match request.method, url.path:
+            case "GET", "/token":
+                return self._token(parse_qs(url.query), request.headers)
+            case "POST", path if path == CERTIFY:
+                return self._certify(request)
+            case "POST", path if path == ENTRIES:
+                time.sleep(self.delay_s)
+                return self._add(request)
+            case "GET", path if found := re.fullmatch(rf"{ENTRIES}/([0-9a-f]+)", path):
+                entry = self.log.find(found[1])
+                return _error(404, "entry not found") if entry is None else self._shown(200, entry)
+            case "GET", "/api/v1/log/publicKey":
+                form = Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+                return Answer(200, self.log.key.public_key().public_bytes(*form))
+            case _:
+                return _error(404, "no such page")
+
+    def _token(self, query: dict[str, list[str]], headers: dict[str, str]) -> Answer:
+        if headers.get("authorization") != f"Bearer {RUNNER_TOKEN}":
+            return _error(401, "who are you?")
+        return _json(200, {"count": 1, "value": self.issuer.token(query["audience"][0])})
+
+    def _certify(self, request: Request) -> Answer:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        try:
+            csr = base64.b64decode(json.loads(request.body)["certificateSigningRequest"])
+            chain = self.authority.certify(token if scheme == "Bearer" else "", csr)
+        except BadToken as error:
+            words = "There was an error processing the identity token"
+            return _json(401, {"code": 16, "message": words, "details": [str(error)]})
+        except (BadRequest, KeyError, ValueError) as error:
+            return _json(400, {"code": 3, "message": str(error), "details": []})
+        return _json(200, {"signedCertificateEmbeddedSct": {"chain": {"certificates": chain}}})
+
+    def _add(self, request: Request) -> Answer:
+        try:
+            entry, is_new = self.log.add(json.loads(request.body))
+        except (BadEntry, ValueError) as error:
+            return _error(400, str(error))
+        if is_new:
+            return self._shown(201, entry)
+        words = f"an equivalent entry already exists in the transparency log with UUID {entry.uuid}"
+        body = json.dumps({"code": 409, "message": words}).encode()
+        return Answer(409, body, (("Location", f"{ENTRIES}/{entry.uuid}"),))
+
+    def _shown(self, status: int, entry: Entry) -> Answer:
+        return _json(status, self.log.shown(entry))
+
+
+@contextlib.contextmanager
+def serving(directory: Path, *, port: int = 0) -> Iterator[Sigstore]:
+    """An instance of its own, whose log is empty; `directory` is for what it writes."""
+    sigstore = Sigstore(directory)
+
+    class Handler(_Handler):
+        pass
+
+    Handler.sigstore = sigstore
+    with _Server(("127.0.0.1", port), Handler) as server:
+        sigstore.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield sigstore
+        finally:
+            sigstore.closing.set()
+            server.shutdown()
+            thread.join()
+    assert not server.defects, "".join(server.defects)
+
+
+class _Server(Server):
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.defects: list[str] = []
+        super().__init__(address, handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):  # a client that hangs up is no defect
+            self.defects.append("".join(traceback.format_exception(error)))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    sigstore: Sigstore
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(_service(self.path), self.command, self.path, headers, body)
+        try:
+            answer = self.sigstore.answer(request)
+        except HangUp:
+            self._hang_up()
+            return
+        self.send_response(answer.status)
+        for name, value in (("Content-Type", "application/json"), *answer.headers):
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+    def _hang_up(self) -> None:
+        """A reset instead of an orderly end."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+
+def _service(target: str) -> Service | Literal["other"]:
+    path = urlsplit(target).path
+    if path == "/token":
+        return "tokens"
+    if path == CERTIFY:
+        return "authority"
+    return "log" if path.startswith("/api/v1/log/") else "other"
+
+
+def _error(status: int, message: str) -> Answer:
+    return _json(status, {"code": status, "message": message})
+
+
+def _json(status: int, document: object) -> Answer:
+    return Answer(status, json.dumps(document).encode())
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Sigstore on loopback, until its input ends")
+    parser.add_argument("directory", type=Path, help="for the trust config and the trusted root")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--delay-s", type=float, default=0.0, help="that an entry takes")
+    parser.add_argument("--repository", default="acme/widgets")
+    parser.add_argument("--workflow", default="release.yml")
+    options = parser.parse_args()
+    with serving(options.directory.resolve(), port=options.port) as sigstore:
+        sigstore.delay_s = options.delay_s
+        sigstore.become(options.repository, options.workflow)
+        where = {
+            "url": sigstore.url,
+            "environment": sigstore.environment,
+            "trust_config": str(sigstore.trust_config),
+            "trusted_root": str(sigstore.trusted_root),
+        }
+        sys.stdout.write(json.dumps(where) + "\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
