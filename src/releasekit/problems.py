@@ -44,6 +44,7 @@ class Problem(StrEnum):
     FOLLOW_UP = "RK-114", "Published, but what should have followed failed"
     RUNNER_FILES_WRITTEN = "RK-115", "A build wrote to the files of the runner"
     NOT_A_PACKAGE = "RK-116", "What was built is not a package that can be published"
+    NOT_VERIFIED = "RK-118", "Nothing vouches for a file"
     REFUSED = "RK-120", "The registry refused"
     DENIED = "RK-121", "The registry does not accept the credentials"
     STAGE_ONLY = "RK-122", "These credentials may only stage"

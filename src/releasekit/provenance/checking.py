@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from releasekit.provenance.claims import Claims
@@ -16,16 +17,23 @@ from releasekit.provenance.issued import check_issued
 from releasekit.provenance.keys import is_signed_by
 from releasekit.provenance.logged import Entry, check_logged
 from releasekit.provenance.refused import NotVerified
-from releasekit.provenance.statement import pae
+from releasekit.provenance.statement import PAYLOAD_TYPE, pae
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from releasekit.model import Artifact
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.job import Job
     from releasekit.provenance.statement import Subject
     from releasekit.provenance.trust import TrustedRoot
 
-PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+_UNREADABLE: Final = (
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    UnsupportedAlgorithm,
+)
 # Of whom each identity of a job at github.com comes.
 ISSUER: Final = "https://token.actions.githubusercontent.com"
 
@@ -53,12 +61,12 @@ class Verified:
     def issuer(self) -> str:
         return self.claims.issuer
 
-    def covers(self, filename: str, digests: dict[str, str]) -> bool:
+    def covers(self, filename: str, digests: Mapping[str, str]) -> bool:
         """Whether a file of this name, with these digests, is one of the subjects."""
         return any(covers(each, filename, digests) for each in self.subjects)
 
 
-def covers(subject: Subject, filename: str, digests: dict[str, str]) -> bool:
+def covers(subject: Subject, filename: str, digests: Mapping[str, str]) -> bool:
     """Whether it is that file: a package URL, as npm has, names none."""
     known = subject.digests.keys() & digests.keys()
     same = bool(known) and all(subject.digests[name] == digests[name] for name in known)
@@ -71,7 +79,7 @@ def check(bundle: Bundle, trust: TrustedRoot) -> Verified:
         return _checked(bundle, trust)
     except NotVerified:
         raise
-    except ValueError as error:
+    except (ValueError, *_UNREADABLE) as error:
         raise NotVerified(f"its bundle cannot be read: {error}") from error
 
 
@@ -79,12 +87,13 @@ def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
     document = Document(bundle.document, "")
     material = document["verificationMaterial"]
     entry = Entry.of(material["tlogEntries"].only())
-    certificate = x509.load_der_x509_certificate(material["certificate"]["rawBytes"].binary())
+    der = material["certificate"]["rawBytes"].binary()
+    certificate = x509.load_der_x509_certificate(der)
     _check_signature(document["dsseEnvelope"], certificate, entry)
     check_issued(certificate, entry.moment, trust)
     log = check_logged(entry, trust)
     return Verified(
-        claims=Claims.of(certificate),
+        claims=Claims.of(der),
         predicate_type=bundle.predicate_type,
         subjects=bundle.subjects,
         log_index=entry.index,
@@ -94,14 +103,12 @@ def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
 
 
 def _check_signature(envelope: Document, certificate: x509.Certificate, entry: Entry) -> None:
-    """That one is over the statement, by the certificate's key, and the entry is about all three."""
+    """By the certificate's key, over the statement; and the log's entry is about these three."""
     if envelope["payloadType"].text() != PAYLOAD_TYPE:
         raise NotVerified(f"its payload is not of the type {PAYLOAD_TYPE}")
     payload = envelope["payload"].binary()
     signature = envelope["signatures"].only()["sig"].binary()
-    others = entry.others_than(
-        payload, signature, certificate.public_bytes(Encoding.DER)
-    )
+    others = entry.others_than(payload, signature, certificate.public_bytes(Encoding.DER))
     if not is_signed_by(certificate.public_key(), signature, pae(payload)):
         if len(others) == 1:
             raise NotVerified(f"its {others[0]} was changed after the log took the entry")
@@ -117,7 +124,7 @@ def is_ours(bundle: Bundle, artifact: Artifact, job: Job, trust: TrustedRoot) ->
     except NotVerified:
         return False
     return (
-        verified.covers(artifact.filename, dict(artifact.digests))
+        verified.covers(artifact.filename, artifact.digests)
         and verified.claims.repository == job.repository_url
         and verified.claims.workflow == job.workflow_path
     )

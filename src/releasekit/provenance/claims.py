@@ -6,17 +6,13 @@ https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
-from cryptography import x509
-
+from releasekit.provenance.certificate import said_of_job
 from releasekit.provenance.refused import NotVerified
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_ARC: Final = "1.3.6.1.4.1.57264.1."
-_UTF8_STRING: Final = 0x0C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +29,16 @@ class Claims:
     run_url: str
 
     @classmethod
-    def of(cls, certificate: x509.Certificate) -> Self:
-        """Raises NotVerified for a certificate of anything but a job of a workflow."""
-        found = {
-            each.oid.dotted_string.removeprefix(_ARC): _text(each.value.value)
-            for each in certificate.extensions
-            if each.oid.dotted_string.startswith(_ARC)
-            and isinstance(each.value, x509.UnrecognizedExtension)
-        }
+    def of(cls, certificate: bytes) -> Self:
+        """Raises NotVerified for a certificate (DER) of anything but a job of a workflow."""
+        said = said_of_job(certificate)
         return cls(
-            issuer=_claim(found, "8", "issuer of its identity"),
-            repository=_claim(found, "12", "repository"),
-            commit=_claim(found, "13", "commit"),
-            ref=found.get("14", ""),
-            workflow_uri=_claim(found, "18", "workflow"),
-            run_url=found.get("21", ""),
+            issuer=_claim(said, 8, "issuer of its identity"),
+            repository=_claim(said, 12, "repository"),
+            commit=_claim(said, 13, "commit"),
+            ref=said.get(14, ""),
+            workflow_uri=_claim(said, 18, "workflow"),
+            run_url=said.get(21, ""),
         )
 
     @property
@@ -57,21 +48,8 @@ class Claims:
         return path
 
 
-def _claim(found: Mapping[str, str], number: str, name: str) -> str:
-    text = found.get(number, "")
+def _claim(said: Mapping[int, str], number: int, name: str) -> str:
+    text = said.get(number, "")
     if not text:
         raise NotVerified(f"its certificate names no {name}: it is not that of a workflow's job")
     return text
-
-
-def _text(der: bytes) -> str:
-    """Of a UTF8String; empty for anything else, as the older extensions are."""
-    if len(der) < 2 or der[0] != _UTF8_STRING:
-        return ""
-    size, start = der[1], 2
-    if size & 0x80:
-        start += size & 0x7F
-        size = int.from_bytes(der[2:start], "big")
-    if len(der) != start + size:
-        return ""
-    return der[start:].decode("utf-8", "replace")

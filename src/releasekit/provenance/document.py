@@ -33,7 +33,7 @@ class Document:
 
     def items(self) -> Iterator[Document]:
         if not isinstance(self.value, list):
-            raise ValueError(f"{self.path} is no list")
+            raise ValueError(f"{self.path} is no list")  # noqa: TRY004 - of a document
         for number, each in enumerate(self.value):
             yield Document(each, f"{self.path}[{number}]")
 

@@ -1,5 +1,5 @@
-"""Whether a certificate was issued by an authority that is trusted, in public: in its time, and with
-the word of a log of certificates for it.
+"""Whether a certificate was issued by an authority that is trusted, and in public: a log of
+certificates has promised to show it.
 
 https://www.rfc-editor.org/rfc/rfc6962#section-3.2
 """

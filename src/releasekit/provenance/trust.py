@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.causes.refusals import TrustError
 from releasekit.provenance.document import Document
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 # https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_trustroot.proto
@@ -81,9 +81,7 @@ class Authority:
         chain = tuple(each["rawBytes"].binary() for each in certificates.items())
         if not chain:
             raise ValueError(f"{certificates.path} is empty")
-        return cls(
-            url=document["uri"].text(), chain=chain, valid=Validity.of(document["validFor"])
-        )
+        return cls(url=document["uri"].text(), chain=chain, valid=Validity.of(document["validFor"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +137,18 @@ def trust_at(path: Path | None) -> TrustedRoot:
         raise TrustError(
             f"trust-config: {path}: {error}; write the path of a trusted root of Sigstore, or of a "
             "client trust config"
+        ) from error
+
+
+def trust_of(trusted_root: Mapping[str, Any] | None) -> TrustedRoot:
+    """Of an instance, by its trusted root in JSON; None is the public one. Raises ConfigError."""
+    if trusted_root is None:
+        return TrustedRoot.public()
+    try:
+        return TrustedRoot.of(Document(trusted_root, "trustedRoot"))
+    except ValueError as error:
+        raise TrustError(
+            f"trust-config: {error}; write one with a trusted root of Sigstore"
         ) from error
 
 
