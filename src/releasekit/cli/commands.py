@@ -70,6 +70,10 @@ async def run(config: Config, session: Session) -> int:
             from releasekit.cli.approve import decide  # noqa: PLC0415 - what no other mode needs
 
             return await decide(config, session)
+        case "verify":
+            from releasekit.cli.verify import verify  # noqa: PLC0415 - brings cryptography
+
+            return await verify(config, session)
         case "report":
             return await join(config, session)
         case "doctor":
