@@ -186,7 +186,7 @@ ATTESTING = mutants(
     "release/attesting",
     {
         "what is signed is signed again": never(
-            "Attestations._signed", "artifact.attestation and ..."
+            "Attestations._signed", "artifact.attestation is not None"
         ),
         "what was signed before a failure is forgotten": never(
             "Attestations._attempt", "run.artifacts != before"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.attested import Obstacle
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Artifact, Plan
-    from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.instance import Instance
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
+    from releasekit.provenance.trust import TrustedRoot
     from releasekit.release.attesting import Signing
 
 
@@ -67,20 +66,15 @@ async def _signing(
     return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance)
 
 
-@dataclass(frozen=True, slots=True)
 class JobSigning:
     """Implements `attesting.Signing`, for a job that has said who it is."""
 
-    job: Job
-    signer: Signer
-    instance: Instance
-
-    @property
-    def log_url(self) -> str:
-        return self.signer.log_url
-
-    async def sign(self, statement: bytes) -> Bundle:
-        return await self.signer.sign(statement)
+    def __init__(self, job: Job, signer: Signer, instance: Instance) -> None:
+        self.job = job
+        self.log_url = signer.log_url
+        self.sign = signer.sign
+        self._instance = instance
+        self._trust: TrustedRoot | None = None
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes
@@ -89,6 +83,7 @@ class JobSigning:
 
         if artifact.attestation is None:
             return False
+        self._trust = self._trust or trust_of(self._instance.trusted_root)
         with contextlib.suppress(PackageError):
-            return is_ours(read(artifact.attestation), artifact, self.job, trust_of(self.instance))
+            return is_ours(read(artifact.attestation), artifact, self.job, self._trust)
         return False
