@@ -73,6 +73,7 @@ def test_results_hold_every_package_once_in_publish_order() -> None:
         "filename": "core-1.0.0.tar.gz",
         "sha256": "ab" * 32,
         "size": 1234,
+        "attestation": None,
     }
 
 
