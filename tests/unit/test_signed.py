@@ -70,7 +70,7 @@ def line(run: Report) -> str:
         (report(result("core", artifacts=(signed(),))), "1 file signed"),
         (
             signed_report(provenance="npm:web is not: why"),
-            f"2 files signed, release statement: {ATTESTATIONS}/31. npm:web is not: why",
+            f"2 files signed, release statement: {ATTESTATIONS}/31",
         ),
         (
             replace(outcomes(), provenance="nothing is signed: the repository is private"),
@@ -98,6 +98,13 @@ def test_the_summary_leads_to_statement_and_entries() -> None:
     assert f'<a href="{ENTRY}7">log entry 7</a> |' in shown
     assert f'<a href="{ENTRY}8">log entry 8</a> |' in shown
     assert "| File | Bytes | SHA-256 | Signed |" in text
+
+
+def test_summary_and_page_say_what_was_planned_of_the_rest() -> None:
+    run = signed_report(provenance="npm:web is not: why")
+    for text in (summary(run), report_page(run)):
+        assert "release statement</a>. Planned: npm:web is not: why" in unescape(text)
+    assert "provenance: why" in summary(replace(outcomes(), provenance="why")).splitlines()
 
 
 def test_files_of_which_none_is_signed_stand_beside_signed_ones() -> None:

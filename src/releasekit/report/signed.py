@@ -17,8 +17,8 @@ _STATEMENT: Final = "release statement"
 
 
 def signed_line(report: Report) -> list[str]:
-    """One line of a log, or none."""
-    words = _words(report, _in_log, str)
+    """One line of a log, or none. What was planned stands at its beginning."""
+    words = _done(report, _in_log, str) or clip(report.provenance, _MAX_CHARS)
     return [log_line(f"provenance: {words}")] if words else []
 
 
@@ -44,7 +44,12 @@ def entry_link(artifact: Artifact) -> tuple[str, str]:
 
 
 def _words(report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]) -> str:
-    """What was signed, and what the plan said about the rest."""
+    """What was signed, and what was planned: it says why the rest is not."""
+    done, planned = _done(report, linked, escaped), escaped(clip(report.provenance, _MAX_CHARS))
+    return f"{done}. Planned: {planned}" if done and planned else done or planned
+
+
+def _done(report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]) -> str:
     parts = []
     count = sum(bool(file.attestation) for each in report.results for file in each.artifacts)
     if count:
@@ -54,10 +59,8 @@ def _words(report: Report, linked: Callable[[str, str], str], escaped: Callable[
         page = trusted_page(statement.url)
         where = "" if page else f" in {escaped(clip(statement.path.name, 100))}"
         parts.append(f"{linked(f'{_STATEMENT}{about}', page)}{where}")
-    done = ", ".join(parts)
-    noted = statement.note if statement else ""
-    said = (escaped(clip(each, _MAX_CHARS)) for each in (noted, report.provenance))
-    return ". ".join(filter(None, (done, *said)))
+    note = escaped(clip(statement.note, _MAX_CHARS)) if statement is not None else ""
+    return ". ".join(filter(None, (", ".join(parts), note)))
 
 
 def _in_log(text: str, page: str) -> str:
