@@ -119,7 +119,8 @@ HOUSE = (
     ("config", *CONFIG),
     (
         *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
-        "signer",
+        *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
+        *("signer", "release"),
     ),
     (
         "ecosystems",
