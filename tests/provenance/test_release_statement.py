@@ -206,7 +206,7 @@ def test_a_link_is_not_followed(run: Run, sigstore: Sigstore) -> None:
     """R36"""
     run.sign(FILES)
     a_link(run)
-    with pytest.raises(OSError, match="symbolic link|symbolic links"):
+    with pytest.raises(OSError, match="symbolic link"):
         run.sign((*FILES, file("more.whl")))
     assert run.path.is_symlink()
 
