@@ -37,6 +37,9 @@ class SparseDirectory:
         path = _crate(package)
         return path if path.name == filename else None
 
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """No client of an index looks for one."""
+
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         url = (self._directory_url or root.as_uri()).rstrip("/")
         # https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.pypi.attesting import IndexAttesting
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.examined import warnings_of
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.interface import Attesting, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
     from releasekit.model import PackageId
 
 
-def layout(_config: Config, _options: Options) -> Layout:
-    return SimpleDirectory()
+def layout(_config: Config, options: Options) -> Layout:
+    return SimpleDirectory(options.directory_url)
 
 
 def target(
@@ -33,10 +34,16 @@ def target(
     """Raises ConfigError for an index or a registry that cannot be used."""
     ecosystem = PyPI(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory, _joined)
+        joined = partial(_joined, attesting=IndexAttesting())
+        return Discovery.joining(ecosystem, directory, joined)
     index = PackageIndex(config, services)
+    takes_attestations = index.is_pypi or config.attestations == "required"
     joined = partial(
-        _joined, plan_notes=index.plan_notes, is_new=index.is_new, on_pypi=index.is_pypi
+        _joined,
+        plan_notes=index.plan_notes,
+        is_new=index.is_new,
+        on_pypi=index.is_pypi,
+        attesting=IndexAttesting(index) if takes_attestations else None,
     )
     return Discovery.joining(ecosystem, index, joined)
 
@@ -48,6 +55,7 @@ def _joined(
     plan_notes: Callable[..., str] | None = None,
     is_new: Callable[[PackageId], bool] | None = None,
     on_pypi: bool = False,
+    attesting: Attesting | None = None,
 ) -> Target:
     return Target(
         found,
@@ -56,4 +64,5 @@ def _joined(
         warnings_of=partial(warnings_of, on_pypi=on_pypi),
         is_new=is_new,
         prebuilt=PythonFiles(found),
+        attesting=attesting,
     )
