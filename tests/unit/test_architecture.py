@@ -116,6 +116,10 @@ HOUSE = (
     ("state", *STATE),
     ("config", *CONFIG),
     (
+        *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
+        "signer",
+    ),
+    (
         "ecosystems",
         "interface",
         "approval",

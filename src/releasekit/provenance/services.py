@@ -1,0 +1,63 @@
+"""One question to a service that signing takes, and what its answers mean for a package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import Denied, Rejected, Transient
+from releasekit.http.client import check, send
+from releasekit.http.origins import describe_request
+from releasekit.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    import httpx
+
+    from releasekit.errors import PackageError
+
+_WITHOUT: Final = "or publish without attestations: `attestations: off`"
+_LATER: Final = (
+    "Nothing of the package was sent. Run the same command again when the service is back, "
+    f"{_WITHOUT}."
+)
+_DENIED: Final = f"Check the job's `permissions`: it needs `id-token: write`; {_WITHOUT}."
+_REFUSED: Final = f"Nothing of the package was sent. Correct what the service says, {_WITHOUT}."
+
+
+async def ask(
+    http: httpx.AsyncClient,
+    request: httpx.Request,
+    *,
+    redact: Callable[[str], str],
+    expected: Collection[int] = (),
+) -> httpx.Response:
+    """One attempt; the answer is a success, or has one of the `expected` statuses.
+
+    Raises Transient, Denied, Rejected.
+    """
+    response = await send(http, request)
+    if response.status_code in expected:
+        return response
+    try:
+        return check(response, describe_request(request), redact=redact)
+    except (Transient, Rejected) as error:
+        error.hint = ""  # it speaks of registries
+        raise
+
+
+def explain(error: PackageError) -> None:
+    """Tell what went wrong as something that happened while a file was signed: no upload has begun,
+    so that there is nothing to ask a registry about.
+    """
+    match error:
+        case Transient():
+            error.ambiguous = False
+            problem, hint = Problem.ATTESTATIONS_DOWN, _LATER
+        case Denied():
+            problem, hint = Problem.NOT_ATTESTED, _DENIED
+        case _:
+            problem, hint = Problem.NOT_ATTESTED, _REFUSED
+    error.hint = error.hint or hint
+    if error.problem is not Problem.CERTIFICATE:
+        error.problem = problem

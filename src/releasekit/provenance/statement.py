@@ -1,0 +1,108 @@
+"""What is signed: in-toto statements about files, in the two forms that registries take.
+
+https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.provenance.job import Job
+
+PUBLISH: Final = "https://docs.pypi.org/attestations/publish/v1"
+SLSA: Final = "https://slsa.dev/provenance/v1"
+# https://docs.github.com/rest/repos/attestations
+MAX_SUBJECTS: Final = 1024
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
+PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+# Of what npm and GitHub make of a job. https://slsa.dev/spec/v1.0/provenance and
+# https://slsa-framework.github.io/github-actions-buildtypes/workflow/v1
+_BUILD_TYPE: Final = "https://slsa-framework.github.io/github-actions-buildtypes/workflow/v1"
+_BUILDER: Final = "https://github.com/actions/runner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A file: its name, or its package URL where a registry wants one, and its digests in hex, by
+    the name of the algorithm.
+    """
+
+    name: str
+    digests: Mapping[str, str]
+
+
+def publish(subject: Subject) -> bytes:
+    """That this job publishes the file; who the job is, the certificate says.
+
+    https://docs.pypi.org/attestations/publish/v1/
+    """
+    return _statement((subject,), PUBLISH, None)
+
+
+def slsa(subjects: Sequence[Subject], job: Job) -> bytes:
+    """That this job has built the files, from which commit, by which workflow; as npm writes it,
+    whose registry looks at each of these. Raises ValueError for more than MAX_SUBJECTS, for none,
+    and for the same one twice.
+    """
+    if not 0 < len(subjects) <= MAX_SUBJECTS:
+        raise ValueError(f"{len(subjects)} subjects: a statement is about 1 to {MAX_SUBJECTS}")
+    if len({each.name for each in subjects}) < len(subjects):
+        raise ValueError("a statement names each subject once")
+    return _statement(subjects, SLSA, _provenance(job))
+
+
+def _provenance(job: Job) -> dict[str, Any]:
+    source = f"git+{job.repository_url}@{job.ref}"
+    return {
+        "buildDefinition": {
+            "buildType": _BUILD_TYPE,
+            "externalParameters": {
+                "workflow": {
+                    "ref": job.workflow_git_ref,
+                    "repository": job.repository_url,
+                    "path": job.workflow_path,
+                }
+            },
+            "internalParameters": {
+                "github": {
+                    "event_name": job.event_name,
+                    "repository_id": job.repository_id,
+                    "repository_owner_id": job.repository_owner_id,
+                }
+            },
+            "resolvedDependencies": [{"uri": source, "digest": {"gitCommit": job.sha}}],
+        },
+        "runDetails": {
+            "builder": {"id": f"{_BUILDER}/{job.runner_environment}"},
+            "metadata": {"invocationId": job.run_url},
+        },
+    }
+
+
+def _statement(subjects: Sequence[Subject], predicate_type: str, predicate: object) -> bytes:
+    return canonical(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": each.name, "digest": dict(each.digests)} for each in subjects],
+            "predicateType": predicate_type,
+            "predicate": predicate,
+        }
+    )
+
+
+def pae(body: bytes) -> bytes:
+    """What the signature is over. https://github.com/secure-systems-lab/dsse/blob/master/protocol.md"""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(body), body)
+
+
+def canonical(document: object) -> bytes:
+    """JSON that is the same bytes for the same document."""
+    return json.dumps(
+        document, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False
+    ).encode()
