@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Package, Published
+    from releasekit.provenance.bundle import Bundle
 
 
 class SparseDirectory:

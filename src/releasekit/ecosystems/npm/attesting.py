@@ -97,7 +97,7 @@ def _of_job(job: Job) -> Obstacle | None:
         return Obstacle(
             condition="npm takes provenance from GitHub-hosted runners only, and this job runs on "
             "another one",
-            cure="Move the job that publishes to one of GitHub's, such as `runs-on: ubuntu-latest`.",
+            cure="Move the job that publishes to one of those, as `runs-on: ubuntu-latest` is.",
         )
     if job.visibility != "public":
         return Obstacle(

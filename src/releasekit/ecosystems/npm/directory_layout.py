@@ -51,7 +51,10 @@ class PackumentDirectory:
         return _tarballs(package) / name
 
     def attestation(
-        self, package: Package, filename: str, bundle: Bundle  # noqa: ARG002 - of the only file
+        self,
+        package: Package,
+        filename: str,
+        bundle: Bundle,
     ) -> tuple[PurePosixPath, bytes]:
         """https://github.com/npm/pacote/blob/main/lib/registry.js (verifyAttestations)"""
         attested = {"predicateType": bundle.predicate_type, "bundle": bundle.document}

@@ -152,7 +152,9 @@ class PackageIndex:
             files = [opened.enter_context(contents.opened(artifact)) for artifact in artifacts]
             # Beside the loop, and never left behind with a descriptor closed under it. One after
             # the other, so that with one upload at a time every run is the same.
-            forms = [await uncancellable(asyncio.to_thread(attested_form_of, file)) for file in files]
+            forms = [
+                await uncancellable(asyncio.to_thread(attested_form_of, file)) for file in files
+            ]
             sends = [
                 self._store(package, file, form, token)
                 for file, form in zip(files, forms, strict=True)
