@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from releasekit.model import Plan, PlannedPackage
     from releasekit.provenance.job import Job
 
-_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
+SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
 
 def with_provenance(
@@ -30,7 +30,7 @@ def with_provenance(
     Raises PlanError where attestations are `required` of a release, and something has to go out
     without.
     """
-    sent = [planned for planned in plan.packages if planned.action in _SENT]
+    sent = [planned for planned in plan.packages if planned.action in SENT]
     wishes = {
         planned.package.id: attesting.wish(planned.package)
         for planned in sent

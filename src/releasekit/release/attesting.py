@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Attestation
@@ -15,7 +14,6 @@ from releasekit.ecosystems.shared.artifacts import KEPT_THERE
 from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.http.traffic import waited_for
-from releasekit.provenance.bundle import read
 from releasekit.release.spending import ATTEST_SLOTS
 from releasekit.scheduler.patience import PATIENT, Patience
 
@@ -26,18 +24,29 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.job import Job
-    from releasekit.provenance.signer import Signer
     from releasekit.release.events import Events
     from releasekit.release.life import PackageRun
     from releasekit.state.journal import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class Signing:
+class Signing(Protocol):
     """What signs in this run, and the job in whose name."""
 
-    signer: Signer
-    job: Job
+    @property
+    def job(self) -> Job: ...
+
+    @property
+    def log_url(self) -> str: ...
+
+    async def sign(self, statement: bytes) -> Bundle:
+        """One attempt. Raises Transient, Denied, Rejected."""
+        ...
+
+    def signed(self, artifact: Artifact) -> bool:
+        """Whether what an earlier run has left with it is of this very file, and of this job's
+        repository and workflow; blocks.
+        """
+        ...
 
 
 class Attestations:
@@ -110,28 +119,15 @@ class Attestations:
     async def _signed(
         self, run: PackageRun, artifact: Artifact, attesting: Attesting, signing: Signing
     ) -> Artifact:
-        job = signing.job
-        if await asyncio.to_thread(_is_signed, artifact, signing):
+        if artifact.attestation and await asyncio.to_thread(signing.signed, artifact):
             return artifact
+        package = run.planned.package
         statement = await uncancellable(
-            asyncio.to_thread(attesting.statement, run.planned.package, artifact, job)
+            asyncio.to_thread(attesting.statement, package, artifact, signing.job)
         )
-        bundle = await signing.signer.sign(statement)
+        bundle = await signing.sign(statement)
         # What the log has is not to be signed a second time for a run that is stopped just now.
-        return await uncancellable(
-            asyncio.to_thread(_kept, artifact, bundle, signing.signer.log_url)
-        )
-
-
-def _is_signed(artifact: Artifact, signing: Signing) -> bool:
-    """Whether it has what this job would sign, as an earlier run has left it; blocks."""
-    if artifact.attestation is None:
-        return False
-    from releasekit.provenance.checking import is_ours  # noqa: PLC0415 - only where one resumes
-
-    with contextlib.suppress(PackageError):
-        return is_ours(read(artifact.attestation), artifact, signing.job, signing.signer.trust)
-    return False
+        return await uncancellable(asyncio.to_thread(_kept, artifact, bundle, signing.log_url))
 
 
 def _kept(artifact: Artifact, bundle: Bundle, log_url: str) -> Artifact:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.http.traffic import Book
-    from releasekit.model import Course, Plan, Result
+    from releasekit.model import Artifact, Course, Plan, Result
     from releasekit.release.attesting import Signing
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
@@ -116,8 +116,10 @@ class ReleaseRun:
         self._graph = TaskGraph(plan, targets, self._runs, config=config, foreign=self._foreign)
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
-        self._events.on_settled = partial(self._foreign.settled, shown_by=self._graph.shown)
+        self._events.on_settled = self._settled
         self._task_list = tasks = self._graph.tasks()
+        self._unbuilt = {task.name for task in tasks if task.name.phase == "build"}
+        self._built = asyncio.Event()
         self._events.waits = Waits(tasks)
         known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
@@ -167,12 +169,15 @@ class ReleaseRun:
             timer = asyncio.get_running_loop().call_at(
                 self._patience.until, partial(self.stop, reason, grace_s=CANCEL_GRACE_S)
             )
+        if not self._unbuilt:
+            self._built.set()
         try:
             await self._scheduler.run(self._perform)
         except asyncio.CancelledError:
             self._ending = self._ending or "cancelled by the caller"
             raise
         finally:
+            self._built.set()
             if timer is not None:
                 timer.cancel()
         if self._ending:
@@ -181,9 +186,24 @@ class ReleaseRun:
         for result in self.results():
             self._events.ended(result)
 
+    async def built(self) -> tuple[Artifact, ...]:
+        """All files of the release that are at hand, in plan order, once nothing of it is left to
+        be built: those of packages that are published already too. None of a run that is stopped.
+        """
+        await self._built.wait()
+        if self._ending:
+            return ()
+        return tuple(each for run in self._runs.values() for each in run.artifacts)
+
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
         return results_of(self._runs, self._graph.edges, self._rest())
+
+    def _settled(self, node: Node) -> None:
+        self._foreign.settled(node, shown_by=self._graph.shown)
+        self._unbuilt.discard(node)
+        if not self._unbuilt:
+            self._built.set()
 
     def _rest(self) -> Ending:
         if self._ending:
