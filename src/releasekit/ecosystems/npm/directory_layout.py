@@ -53,7 +53,7 @@ class PackumentDirectory:
     def attestation(
         self,
         package: Package,
-        filename: str,
+        filename: str,  # noqa: ARG002 - the only one
         bundle: Bundle,
     ) -> tuple[PurePosixPath, bytes]:
         """https://github.com/npm/pacote/blob/main/lib/registry.js (verifyAttestations)"""
