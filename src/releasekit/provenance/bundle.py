@@ -134,6 +134,8 @@ def bundled(signed: Signed, entry: Entry, *, certificate: bytes) -> Bundle:
                 "verificationMaterial": {
                     "certificate": {"rawBytes": encoded(certificate)},
                     "tlogEntries": [entry.document],
+                    # Without any, as the official signers write it.
+                    "timestampVerificationData": {"rfc3161Timestamps": []},
                 },
                 "dsseEnvelope": signed.envelope,
             }

@@ -1,0 +1,107 @@
+"""The official verifiers, with the root of trust of the double: those of PyPI, of Sigstore's Python
+client, and of npm, which brings its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pypi_attestations
+from sigstore.models import Bundle as OfficialBundle
+from sigstore.models import ClientTrustConfig
+from sigstore.sign import SigningContext
+from sigstore.verify import Verifier, policy
+
+from integration.tools import require_tool
+from provenance.oidc import ISSUER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from provenance.sigstore_double import Sigstore
+    from releasekit.provenance.bundle import Bundle
+
+# The Python client has no public way to name a root for PyPI's verifier, hence the patch.
+_JAVASCRIPT = """
+const { readFileSync } = require('fs')
+const [npm, root, bundle, workflow, issuer] = process.argv.slice(1)
+const at = name => require(`${npm}/node_modules/@sigstore/${name}`)
+const { bundleFromJSON } = at('bundle')
+const { TrustedRoot } = at('protobuf-specs')
+const { Verifier, toSignedEntity, toTrustMaterial } = at('verify')
+const read = path => JSON.parse(readFileSync(path))
+const verifier = new Verifier(toTrustMaterial(TrustedRoot.fromJSON(read(root))))
+const signer = verifier.verify(toSignedEntity(bundleFromJSON(read(bundle))), {
+  subjectAlternativeName: workflow, extensions: { issuer },
+})
+console.log(signer.identity.subjectAlternativeName)
+"""
+
+
+def trust(sigstore: Sigstore) -> ClientTrustConfig:
+    return ClientTrustConfig.from_json(sigstore.trust_config.read_text())
+
+
+def context(sigstore: Sigstore) -> SigningContext:
+    """The official signer."""
+    return SigningContext.from_trust_config(trust(sigstore))
+
+
+def python(sigstore: Sigstore, bundle: Bundle, *, repository: str = "acme/widgets") -> bytes:
+    """The payload, as Sigstore's Python client accepts it; it raises for what it does not."""
+    verifier = Verifier(trusted_root=trust(sigstore).trusted_root)
+    wanted = policy.AllOf(
+        [
+            policy.OIDCIssuerV2(ISSUER),
+            policy.OIDCSourceRepositoryURI(f"https://github.com/{repository}"),
+        ]
+    )
+    _, payload = verifier.verify_dsse(OfficialBundle.from_json(bundle.text), wanted)
+    return payload
+
+
+def pypi(
+    sigstore: Sigstore,
+    attestation: dict[str, Any],
+    file: Path,
+    *,
+    repository: str = "acme/widgets",
+) -> str:
+    """The predicate's type, as PyPI accepts the attestation for the file."""
+    verifier = Verifier(trusted_root=trust(sigstore).trusted_root)
+    publisher = pypi_attestations.GitHubPublisher(repository=repository, workflow="release.yml")
+    parsed = pypi_attestations.Attestation.model_validate_json(json.dumps(attestation))
+    with mock.patch.object(Verifier, "production", return_value=verifier):
+        kind, _ = parsed.verify(publisher, pypi_attestations.Distribution.from_file(file))
+    return kind
+
+
+def javascript(
+    sigstore: Sigstore, bundle: Bundle, *, workflow: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Of npm's own: its standard output is the workflow that has signed."""
+    node = require_tool("node")
+    path = sigstore.directory / "bundle.json"
+    path.write_bytes(bundle.text)
+    expected = workflow or f"https://github.com/{sigstore.claims['job_workflow_ref']}"
+    argv: list[str | Path] = [
+        node,
+        "-e",
+        _JAVASCRIPT,
+        npm_itself(),
+        sigstore.trusted_root,
+        path,
+        expected,
+        ISSUER,
+    ]
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def npm_itself() -> str:
+    """Where npm is installed; its dependencies lie in its `node_modules`."""
+    argv: list[str | Path] = [require_tool("npm"), "root", "--global"]
+    found = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return f"{found.stdout.strip()}/npm"
