@@ -52,12 +52,18 @@ async def send(
     root: Path,
     prepare: Callable[[Target], Any],
     environment: Mapping[str, str] | None = None,
-    **changes: object,
+    trusted_publishing: str = "always",
 ) -> None:
     """What `prepare` makes of a target and awaits to files is uploaded to it."""
     known = warehouse.environment(origin) if environment is None else environment
-    settings = {"trusted_publishing": "always", "attestations": "required", **changes}
-    async with targets.opened("pypi", root, f"{origin}/legacy/", known, **settings) as target:
+    async with targets.opened(
+        "pypi",
+        root,
+        f"{origin}/legacy/",
+        known,
+        trusted_publishing=trusted_publishing,
+        attestations="required",
+    ) as target:
         await target.registry.upload(PACKAGE, await prepare(target))
 
 
