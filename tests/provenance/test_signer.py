@@ -14,7 +14,7 @@ import pytest
 from provenance import official, signing
 from provenance.oidc import RUNNER_TOKEN
 from releasekit.aio import GroupClosed
-from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -143,6 +143,21 @@ def test_what_the_log_takes_too_late_is_signed_again(sigstore: Sigstore) -> None
     assert official.python(sigstore, bundle) == STATEMENT
 
 
+def test_two_who_were_too_late_get_one_certificate(sigstore: Sigstore) -> None:
+    sigstore.log.shift_s = 700
+
+    async def work(signer: Signer) -> list[Bundle]:
+        late = map(signer.sign, (signing.about(b"1"), signing.about(b"2")))
+        failed = await asyncio.gather(*late, return_exceptions=True)
+        assert [type(each).__mro__[1] for each in failed] == [Transient, Transient]
+        sigstore.log.shift_s = 0
+        again = map(signer.sign, (signing.about(b"1"), signing.about(b"2")))
+        return await asyncio.gather(*again)
+
+    run(sigstore, work)
+    assert len(sigstore.seen("authority")) == 2
+
+
 @pytest.mark.parametrize("service", ["tokens", "authority", "log"])
 @pytest.mark.parametrize("fault", [408, 429, 500, 502, 503, "lost"])
 def test_trouble_that_passes_is_worth_another_attempt(
@@ -220,6 +235,19 @@ def test_a_job_without_the_permission_is_told_so(sigstore: Sigstore) -> None:
 
     asyncio.run(main())
     assert not sigstore.requests
+
+
+def test_an_address_that_is_not_safe_gets_no_token(sigstore: Sigstore) -> None:
+    """R29: nor is it a failure of this package alone."""
+    url = "http://token.example/get"
+    environment = {**sigstore.environment, "ACTIONS_ID_TOKEN_REQUEST_URL": url}
+
+    async def main() -> None:
+        async with signing.signer(sigstore, environment=environment) as signer:
+            with pytest.raises(ConfigError, match="ACTIONS_ID_TOKEN_REQUEST_URL"):
+                await signer.sign(STATEMENT)
+
+    asyncio.run(main())
 
 
 def test_a_failure_is_shared_and_told_by_each(sigstore: Sigstore) -> None:
