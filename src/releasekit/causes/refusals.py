@@ -201,6 +201,12 @@ class NeverTaken(PlanError):
     problem = Problem.NEVER_TAKEN
 
 
+class CannotAttest(PlanError):
+    """Attestations are required, and something keeps the job from making one."""
+
+    problem = Problem.CANNOT_ATTEST
+
+
 class NoSuchDependency(PlanError):
     """A dependency on something of the workspace that is not there."""
 
@@ -229,3 +235,9 @@ class PinConflict(StateError):
     """A manifest is neither as it was nor as it was pinned."""
 
     problem = Problem.PINNED_MANIFEST
+
+
+class TrustError(ConfigError):
+    """What says whom to trust cannot be used."""
+
+    problem = Problem.TRUST_CONFIG

@@ -1,0 +1,92 @@
+"""What a run is going to sign, before anything is built, and what keeps the rest from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.attested import Obstacle
+from releasekit.causes.refusals import CannotAttest
+from releasekit.model import Action
+from releasekit.provenance.conditions import NO_JOB
+from releasekit.report.text import few, packages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Plan
+    from releasekit.provenance.job import Job
+
+SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
+
+
+def with_provenance(
+    plan: Plan, config: Config, targets: Mapping[str, Target], job: Job | Obstacle
+) -> Plan:
+    """`plan` with what is to be attested in the name of `job`, and its words about that.
+
+    Raises PlanError where attestations are `required` of a release, and something has to go out
+    without.
+    """
+    sent = [planned for planned in plan.packages if planned.action in SENT]
+    wishes = {
+        planned.package.id: attesting.wish(planned.package)
+        for planned in sent
+        if (attesting := targets[planned.package.id.ecosystem].attesting) is not None
+    }
+    wished = [str(package) for package, wish in wishes.items() if wish]
+    if not sent:
+        return plan
+    if config.attestations == "off":
+        return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
+    if isinstance(job, Obstacle):
+        _refuse(config, {job: []})
+        # Where nobody expects any, nobody has to be told.
+        quiet = job == NO_JOB and config.attestations == "auto" and not wished
+        words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
+        return plan if quiet else replace(plan, provenance=words)
+    obstacles: dict[Obstacle, list[str]] = {}
+    attested = set()
+    for planned in sent:
+        package = planned.package
+        attesting = targets[package.id.ecosystem].attesting
+        if attesting is None or wishes[package.id] is False:
+            continue
+        if (obstacle := attesting.obstacle(package, job)) is None:
+            attested.add(package.id)
+        else:
+            obstacles.setdefault(obstacle, []).append(str(package.id))
+    _refuse(config, obstacles)
+    made = [packages(len(attested)) + " attested"] if attested else []
+    words = ", ".join([*made, "all files in the release statement"])
+    without = [f"{few(names)}: {each}" for each, names in obstacles.items()]
+    return replace(
+        plan,
+        packages=tuple(
+            replace(planned, attest=planned.package.id in attested) for planned in plan.packages
+        ),
+        provenance=f"{words}; not attested: {' '.join(without)}" if without else words,
+    )
+
+
+def _asked(wished: Sequence[str]) -> str:
+    return f"{few(wished)} asks for it (`publishConfig.provenance`)"
+
+
+def _refuse(config: Config, obstacles: Mapping[Obstacle, Sequence[str]]) -> None:
+    """Only a run that would publish is refused: a plan, and a dry run, may be made where nothing
+    can be signed, as for a pull request.
+    """
+    publishing = config.mode == "publish" and not config.dry_run
+    if not (publishing and obstacles and config.attestations == "required"):
+        return
+    reasons = [
+        f"{few(names)}: {each.condition}" if names else each.condition
+        for each, names in obstacles.items()
+    ]
+    raise CannotAttest(
+        f"attestations are required, and cannot be made: {'; '.join(reasons)}",
+        hint=" ".join(each.cure for each in obstacles),
+    )
