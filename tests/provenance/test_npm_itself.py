@@ -17,7 +17,7 @@ import pytest
 
 from integration.http_server import serving
 from integration.tools import require_tool
-from provenance import official, signing, tuf_cache
+from provenance import official, signing, tuf
 from provenance.authority import Authority
 from provenance.shapes import flipped, shape
 from releasekit.provenance.bundle import Bundle
@@ -128,7 +128,7 @@ def registry(bundle: Bundle, tarball: bytes = TARBALL) -> Iterator[str]:
 def installed(
     sigstore: Sigstore, bundle: Bundle, directory: Path, tarball: bytes = TARBALL
 ) -> subprocess.CompletedProcess[str]:
-    trusted = tuf_cache.write(sigstore, directory / "tuf")
+    trusted = tuf.seeded(directory / "tuf", sigstore.trusted_root.read_bytes())
     with registry(bundle, tarball) as url:
         return node(_INSTALL, f"{url}/", trusted, directory / "cache")
 

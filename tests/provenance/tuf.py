@@ -7,7 +7,7 @@ https://github.com/sigstore/sigstore-js/tree/main/packages/tuf
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from securesystemslib.signer import CryptoSigner
 from tuf.api.metadata import Metadata, Root, Snapshot, TargetFile, Targets, Timestamp
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _MIRROR = "tuf-repo-cdn.sigstore.dev"
 _TARGET = "trusted_root.json"
+
+T = TypeVar("T", Root, Targets, Snapshot, Timestamp)
 
 
 def seeded(directory: Path, trusted_root: bytes) -> Path:
@@ -30,10 +32,14 @@ def seeded(directory: Path, trusted_root: bytes) -> Path:
         root.add_key(key.public_key, role)
     targets = Targets(expires=expires)
     targets.targets[_TARGET] = TargetFile.from_data(_TARGET, trusted_root)
-    roles = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
-    for name, role in {**roles, "timestamp": Timestamp(expires=expires)}.items():
-        metadata = Metadata(role)
-        metadata.sign(key)
-        (cache / f"{name}.json").write_bytes(metadata.to_bytes())
+    _sign(cache / "root.json", Metadata(root), key)
+    _sign(cache / "targets.json", Metadata(targets), key)
+    _sign(cache / "snapshot.json", Metadata(Snapshot(expires=expires)), key)
+    _sign(cache / "timestamp.json", Metadata(Timestamp(expires=expires)), key)
     (cache / "targets" / _TARGET).write_bytes(trusted_root)
     return directory
+
+
+def _sign(path: Path, metadata: Metadata[T], key: CryptoSigner) -> None:
+    metadata.sign(key)
+    path.write_bytes(metadata.to_bytes())
