@@ -122,7 +122,7 @@ def test_what_cannot_be_used_is_named(
     document = copy.deepcopy(CONFIG)
     change(document)
     path = written(tmp_path, document)
-    with pytest.raises(ConfigError, match=f"^{path}: {complaint}") as caught:
+    with pytest.raises(ConfigError, match=f"^trust-config: {path}: {complaint}") as caught:
         instance_at(path)
     assert "secret" not in str(caught.value)
     assert str(caught.value).isprintable()
