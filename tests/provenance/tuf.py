@@ -7,18 +7,23 @@ https://github.com/sigstore/sigstore-js/tree/main/packages/tuf
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from securesystemslib.signer import CryptoSigner
-from tuf.api.metadata import Metadata, Root, Snapshot, TargetFile, Targets, Timestamp
+from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
+from tuf.api.metadata import (  # type: ignore[attr-defined]
+    Metadata,
+    Root,
+    Snapshot,
+    TargetFile,
+    Targets,
+    Timestamp,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _MIRROR = "tuf-repo-cdn.sigstore.dev"
 _TARGET = "trusted_root.json"
-
-T = TypeVar("T", Root, Targets, Snapshot, Timestamp)
 
 
 def seeded(directory: Path, trusted_root: bytes) -> Path:
@@ -32,14 +37,10 @@ def seeded(directory: Path, trusted_root: bytes) -> Path:
         root.add_key(key.public_key, role)
     targets = Targets(expires=expires)
     targets.targets[_TARGET] = TargetFile.from_data(_TARGET, trusted_root)
-    _sign(cache / "root.json", Metadata(root), key)
-    _sign(cache / "targets.json", Metadata(targets), key)
-    _sign(cache / "snapshot.json", Metadata(Snapshot(expires=expires)), key)
-    _sign(cache / "timestamp.json", Metadata(Timestamp(expires=expires)), key)
+    roles: dict[str, Any] = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
+    for name, signed in {**roles, "timestamp": Timestamp(expires=expires)}.items():
+        metadata = Metadata(signed)
+        metadata.sign(key)
+        (cache / f"{name}.json").write_bytes(metadata.to_bytes())
     (cache / "targets" / _TARGET).write_bytes(trusted_root)
     return directory
-
-
-def _sign(path: Path, metadata: Metadata[T], key: CryptoSigner) -> None:
-    metadata.sign(key)
-    path.write_bytes(metadata.to_bytes())
