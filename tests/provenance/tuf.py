@@ -7,7 +7,7 @@ https://github.com/sigstore/sigstore-js/tree/main/packages/tuf
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
 from tuf.api.metadata import (  # type: ignore[attr-defined]
@@ -37,7 +37,7 @@ def seeded(directory: Path, trusted_root: bytes) -> Path:
         root.add_key(key.public_key, role)
     targets = Targets(expires=expires)
     targets.targets[_TARGET] = TargetFile.from_data(_TARGET, trusted_root)
-    roles = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
+    roles: dict[str, Any] = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
     for name, signed in {**roles, "timestamp": Timestamp(expires=expires)}.items():
         metadata = Metadata(signed)
         metadata.sign(key)
