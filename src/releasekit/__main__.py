@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
 MAX_CHARS: Final = 16_384
 # What happened before these is told elsewhere.
-_OTHERS: Final = frozenset({"report", "approve", "reject", "doctor"})
+_OTHERS: Final = frozenset({"report", "approve", "reject", "verify", "doctor"})
 
 
 def start() -> int:

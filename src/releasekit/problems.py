@@ -45,6 +45,7 @@ class Problem(StrEnum):
     RUNNER_FILES_WRITTEN = "RK-115", "A build wrote to the files of the runner"
     NOT_A_PACKAGE = "RK-116", "What was built is not a package that can be published"
     NOT_SIGNED = "RK-117", "A file was not signed, and so not sent"
+    NOT_VERIFIED = "RK-118", "Nothing vouches for a file"
     REFUSED = "RK-120", "The registry refused"
     DENIED = "RK-121", "The registry does not accept the credentials"
     STAGE_ONLY = "RK-122", "These credentials may only stage"
@@ -106,6 +107,7 @@ class Problem(StrEnum):
     CANNOT_EXECUTE = "RK-226", "ReleaseKit cannot start itself again"
     # Said by entrypoint.sh.
     NO_ENVIRONMENT = "RK-227", "ReleaseKit cannot be installed"
+    TRUST_CONFIG = "RK-229", "The trust config cannot be used"
 
     PLAN = "RK-300", "The plan contradicts itself"
     CYCLE = "RK-301", "Packages depend on each other in a circle"

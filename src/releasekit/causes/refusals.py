@@ -235,3 +235,9 @@ class PinConflict(StateError):
     """A manifest is neither as it was nor as it was pinned."""
 
     problem = Problem.PINNED_MANIFEST
+
+
+class TrustError(ConfigError):
+    """What says whom to trust cannot be used."""
+
+    problem = Problem.TRUST_CONFIG

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
 from releasekit.causes.refusals import CommandLineError, ExposedSecret, UnknownName
-from releasekit.config.declaration import COMMANDS, DECIDE, Command
+from releasekit.config.declaration import COMMANDS, DECIDE, VERIFY, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ exit codes:
   4    another run holds the lock
   130  cancelled
 """
+_VERIFIED_CODES: Final = """\
+exit codes:
+  0    all files are verified
+  1    at least one is not, or nothing is said about it
+  2    configuration or input
+  130  cancelled
+"""
 _CREDENTIALS: Final = """\
 credentials, in variables:
   RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
@@ -41,7 +48,7 @@ credentials, in variables:
 
 """
 _HELP: Final = """\
-usage: releasekit COMMAND [ROOT | RESULTS] [--FLAG ...]
+usage: releasekit COMMAND [ROOT | RESULTS | FILE ...] [--FLAG ...]
 
 {about}
 
@@ -57,6 +64,7 @@ examples:
   releasekit publish --registry dir:./registry   into a directory that pip can install from
   RELEASEKIT_PYPI_TOKEN=... releasekit publish   to pypi.org
   releasekit approve results.json                what a run has staged, as its maintainer
+  releasekit verify dist --repository acme/kit   that files come from that repository
 
 Every flag is an input of the action and a variable, --max-retries and RELEASEKIT_MAX_RETRIES;
 most are keys of releasekit.toml too. Secrets are variables only. A flag beats a variable, which
@@ -76,7 +84,10 @@ def parse_command_line(
     if not argv:
         return declared.from_environment(environment)
     command = _command(argv[0])
-    found, unknown = _parser(command, declared).parse_known_args(_spelled_out(argv[1:], declared))
+    parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
+    # Of several files, some may stand behind a flag.
+    parse = parser.parse_known_intermixed_args if command in VERIFY else parser.parse_known_args
+    found, unknown = parse(words)
     if unknown:
         raise _not_understood(unknown, command, declared, argv)
     texts = dict(_texts(vars(found)))
@@ -85,7 +96,7 @@ def parse_command_line(
         name, metavar, _ = _positional(command)
         if name in texts:
             raise CommandLineError(f"{metavar} and --{name} are the same input; write one of them")
-        texts[name] = found.place
+        texts[name] = "\n".join(found.place) if command in VERIFY else found.place
         labels[name] = metavar
     inputs = declared.from_environment(environment)
     return replace(declared.adding(inputs, texts, labels), mode=command)
@@ -132,12 +143,13 @@ def _parser(command: Command, declared: Declared) -> _Parser:
     parser = _Parser(
         prog=f"releasekit {command}",
         description=COMMANDS[command],
-        epilog=f"{_secrets(command, declared)}{_EXIT_CODES}",
+        epilog=f"{_secrets(command, declared)}{_exit_codes(command)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     _, metavar, about = _positional(command)
-    parser.add_argument("place", nargs="?", metavar=metavar, help=about)
+    several = "*" if command in VERIFY else "?"
+    parser.add_argument("place", nargs=several, metavar=metavar, help=about)
     add: dict[str, Callable[..., object]] = {}
     for ecosystem in declared.ecosystems.values():
         group = parser.add_argument_group(ecosystem.title)
@@ -146,6 +158,10 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         if command in declaration.commands:
             _add_flag(add.get(declaration.name, parser.add_argument), declaration)
     return parser
+
+
+def _exit_codes(command: Command) -> str:
+    return _VERIFIED_CODES if command in VERIFY else _EXIT_CODES
 
 
 def _secrets(command: Command, declared: Declared) -> str:
@@ -163,6 +179,9 @@ def _positional(command: Command) -> tuple[str, str, str]:
     if command in DECIDE:
         about = "results.json of the run that staged; default: the one in the state directory"
         return "results-file", "RESULTS", about
+    if command in VERIFY:
+        about = "files, directories with releases, and addresses of files on registries"
+        return "files", "PATH|URL", about
     return "working-directory", "ROOT", "the workspace; default: here"
 
 
@@ -200,7 +219,7 @@ def _texts(found: Mapping[str, object]) -> Iterator[tuple[str, str]]:
                 yield name, str(value).lower()
             case str() if name != "place":
                 yield name, value
-            case list():
+            case list() if name != "place":
                 yield name, "\n".join(value)
             case _:  # not given
                 pass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from releasekit.causes.refusals import PathError, ShardError
-from releasekit.config.declaration import DECIDE
+from releasekit.config.declaration import DECIDE, VERIFY
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import (
     FILENAME,
@@ -90,6 +90,10 @@ class Config:
     ecosystem_tables: Mapping[str, Mapping[str, object]]
     extra_dependencies: Mapping[str, tuple[str, ...]]
     levels: Levels
+    files: tuple[Path | Url, ...] = ()
+    repository: str = ""
+    workflow: str = ""
+    bundle: Path | None = None
 
     def own(self, kind: type[Own]) -> Own:
         """The inputs of one ecosystem, by the class that declares them; defaults if there are none
@@ -111,7 +115,7 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
     """
     label = inputs.given.get("working_directory", "working-directory")
     root = existing_directory(cwd / inputs.working_directory, label)
-    path = _config_path(inputs, root, cwd)
+    path = None if inputs.mode in VERIFY else _config_path(inputs, root, cwd)
     file = read_config(path, declared) if path else ConfigFile()
     open_to_file = {
         name: text
@@ -205,6 +209,10 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         ecosystem_tables=file.tables,
         extra_dependencies=file.dependencies,
         levels=replace(file.levels, strict=inputs.strict),
+        files=locations.files(),
+        repository=inputs.repository,
+        workflow=inputs.workflow,
+        bundle=locations.path("bundle"),
     )
 
 

@@ -32,7 +32,7 @@ Kind = Literal[
     "index",
     "secret",
 ]
-Command = Literal["plan", "publish", "approve", "reject", "report", "doctor"]
+Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "doctor"]
 Place = Literal["action", "flag", "file"]
 
 COMMANDS: Final[Mapping[Command, str]] = {
@@ -41,9 +41,12 @@ COMMANDS: Final[Mapping[Command, str]] = {
     "approve": "Review what a release has staged, and let it out, dependencies first.",
     "reject": "Take back what a release has staged.",
     "report": "Join the results of several jobs into one summary.",
+    "verify": "Check who has built and signed files. Takes no workspace, and no credentials.",
     "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
 }
-ALL: Final = frozenset(COMMANDS)
+# Of whoever gets packages, and has no workspace to do anything in.
+VERIFY: Final = frozenset[Command]({"verify"})
+ALL: Final = frozenset(COMMANDS) - VERIFY
 PUBLISH: Final = frozenset[Command]({"publish"})
 # What a person does with what a run has left, on a machine of theirs.
 DECIDE: Final = frozenset[Command]({"approve", "reject"})

@@ -17,10 +17,12 @@ from releasekit.config.declaration import (
     PUBLISH,
     REPORTS,
     RUNS,
+    VERIFY,
     Declaration,
 )
 from releasekit.config.selection import Selection
 from releasekit.config.values import Directory, PinMode, StageMode, Url
+from releasekit.config.verification import Verification
 from releasekit.host.sandbox import Wanted
 
 STATE_KEY = Declaration.secret(
@@ -37,7 +39,7 @@ FORGE_TOKEN = Declaration.secret(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs(Selection):
+class Inputs(Selection, Verification):
     """What the user asked for, with defaults filled in.
 
     `own` maps the names of those inputs of ecosystems that were given to their values. `given` maps
@@ -223,6 +225,7 @@ class Inputs(Selection):
         Declaration(
             "The client trust config of a private Sigstore instance. Default: the public one.",
             "path",
+            commands=VERIFY | {"plan", "publish"},
             places=NOT_IN_FILE,
         ),
     ] = ""

@@ -153,6 +153,13 @@ class Locations:
         _require_place(found, label)
         return found
 
+    def files(self) -> tuple[Path | Url, ...]:
+        """What to verify: a path, or an address."""
+        return tuple(
+            Url(self._safe(text, "files")) if "://" in text else self._resolve(text, "files")
+            for text in self.inputs.files
+        )
+
     def results_directory(self) -> Path | None:
         """The job that makes it may come later."""
         found = self.path("results_directory")

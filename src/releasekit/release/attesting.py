@@ -119,7 +119,8 @@ class Attestations:
     async def _signed(
         self, run: PackageRun, artifact: Artifact, attesting: Attesting, signing: Signing
     ) -> Artifact:
-        if artifact.attestation and await asyncio.to_thread(signing.signed, artifact):
+        signed = artifact.attestation is not None
+        if signed and await asyncio.to_thread(signing.signed, artifact):
             return artifact
         package = run.planned.package
         statement = await uncancellable(

@@ -115,9 +115,11 @@ class TaskGraph:
             if self.staging_mode(upload.package) == "always":
                 # Nobody gets any of it before it is approved: it waits in no order.
                 needs = {on for on in needs if on.ecosystem != upload.package.ecosystem}
-            waits = {self._gate(on, upload.package, sent_by) for on in needs - self._kept}
-            waits |= {self._built_by[each] for each in packages if each in self._built_by}
-            waits |= self._attested(packages)
+            waits = (
+                {self._gate(on, upload.package, sent_by) for on in needs - self._kept}
+                | {self._built_by[each] for each in packages if each in self._built_by}
+                | self._attested(packages)
+            )
             group = upload.package.ecosystem
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
             for package in packages:

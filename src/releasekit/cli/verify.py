@@ -1,0 +1,226 @@
+"""`releasekit verify`: files on this machine or on a registry, held against their attestations."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from releasekit.aio import Group
+from releasekit.causes.failures import StrangeAnswer
+from releasekit.causes.refusals import CommandLineError, PathError
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.telling import traffic_told
+from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.errors import PackageError
+from releasekit.http.client import RetryPolicy, check, http_client, request_with_retry, retry
+from releasekit.http.download import download
+from releasekit.http.origins import require_safe
+from releasekit.http.traffic import counted
+from releasekit.problems import Problem, mark
+from releasekit.provenance.addresses import Address, address_of
+from releasekit.provenance.beside import Folder, bundles_in, file_at
+from releasekit.provenance.covered import ALGORITHMS, File, Outcome, Signers, outcome, unnamed
+from releasekit.provenance.forms import bundles_of
+from releasekit.provenance.refused import NotVerified
+from releasekit.provenance.trust import trust_at
+from releasekit.text.escape import log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.provenance.bundle import Bundle
+    from releasekit.provenance.checking import Verified
+
+# PyPI takes files of 10 GB at most, and npm less. https://docs.pypi.org/project-management/storage-limits/
+MAX_FILE_BYTES: Final = 10 * 1024**3
+_MAX_ATTESTATION_BYTES: Final = 4 * 1024 * 1024
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_WORKFLOW: Final = re.compile(r"[^/\s]+\.ya?ml")
+
+
+async def verify(config: Config, session: Session) -> int:
+    """One line for each file; 0 where all of them are what the repository's workflow signed."""
+    signers = _signers(config)
+    if not config.files:
+        raise CommandLineError(
+            "there is nothing to verify: write releasekit verify PATH… or URL…",
+            hint="releasekit verify --help lists the flags.",
+        )
+    interruption = Interruption("cancelled; nothing was changed")
+    with interruption, counted(traffic_told(config, session)):
+        async with Group() as group:
+            into = await group.enter(scratch(session.credentials.environment))
+            http = await group.enter(http_client())
+            question = _Question(config, session, signers, http, into)
+            return await question.answered()
+
+
+def _signers(config: Config) -> Signers:
+    if not config.repository:
+        raise CommandLineError(
+            "--repository is missing: write --repository OWNER/NAME, whose workflows have to have "
+            "signed"
+        )
+    if not _REPOSITORY.fullmatch(config.repository):
+        raise CommandLineError(
+            f'--repository = "{config.repository[:100]}" is no repository of GitHub: write '
+            "OWNER/NAME"
+        )
+    if config.workflow and not _WORKFLOW.fullmatch(config.workflow):
+        raise CommandLineError(
+            f'--workflow = "{config.workflow[:100]}" is no file of a workflow: write its name, '
+            "like release.yml"
+        )
+    return Signers(trust_at(config.trust_config), config.repository, config.workflow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What was asked for in one command."""
+
+    config: Config
+    session: Session
+    signers: Signers
+    http: httpx.AsyncClient
+    into: Path
+
+    async def answered(self) -> int:
+        given = await asyncio.to_thread(_given, self.config)
+        outcomes: list[Outcome] = []
+        for number, place in enumerate(self.config.files):
+            if isinstance(place, Path):
+                found = await asyncio.to_thread(self._in_place, place, given)
+            else:
+                found = [await self._served(place.text, self.into / str(number), given)]
+            for each in found:
+                self._say(_told(each))
+            outcomes += found
+        bad = sum(each.verified is None for each in outcomes)
+        self._say(f"{len(outcomes) - bad} of {_files(len(outcomes))} verified{_more(bad)}")
+        if bad:
+            self._say(f"  {Problem.NOT_VERIFIED.url}")
+        return 1 if bad else 0
+
+    def _in_place(self, place: Path, given: Sequence[Bundle]) -> list[Outcome]:
+        """Blocks."""
+        if not place.is_dir():
+            file = file_at(place, (place.name,), given)
+            return [outcome(file, self.signers)]
+        folder = Folder.at(place)
+        release, broken = self._release(folder) if not given else ([], [])
+        files = list(folder.files(given))
+        found = [outcome(each, self.signers, release) for each in files]
+        missing = [Outcome(name, reason=reason) for name, reason in folder.missing()]
+        if left := unnamed(release, files):
+            self._say(f"{_files(left)} of the release statement: not here, and not verified")
+        return [*found, *missing, *broken]
+
+    def _release(self, folder: Folder) -> tuple[list[Verified], list[Outcome]]:
+        """What is said about the whole release, and what of that is not to be believed."""
+        sound, broken = [], []
+        for path in folder.statements:
+            name = path.relative_to(folder.root).as_posix()
+            try:
+                sound += [self.signers.verified(each) for each in bundles_in(path)]
+            except NotVerified as error:
+                broken.append(Outcome(name, reason=str(error)))
+            except ValueError as error:
+                broken.append(Outcome(name, reason=f"it {error}"))
+        return sound, broken
+
+    async def _served(self, url: str, into: Path, given: Sequence[Bundle]) -> Outcome:
+        address = address_of(require_safe(url, name="files"))
+        try:
+            digests = await self._downloaded(address, into)
+            bundles = tuple(given) or tuple(await self._asked(address))
+        except (PackageError, ValueError) as error:
+            return Outcome(address.filename, reason=str(error))
+        return outcome(File((address.filename,), digests, bundles), self.signers)
+
+    async def _downloaded(self, address: Address, into: Path) -> dict[str, str]:
+        async def attempt() -> dict[str, str]:
+            found = await download(
+                self.http,
+                address.url,
+                into,
+                headers={},
+                max_bytes=MAX_FILE_BYTES,
+                algorithms=ALGORITHMS,
+            )
+            if isinstance(found, httpx.Response):
+                check(found, str(address.url))
+                raise StrangeAnswer(f"{address.url}: HTTP {found.status_code}, and no file")
+            return dict(found.digests)
+
+        digests = await retry(attempt, self._policy)
+        await asyncio.to_thread(into.unlink)
+        return digests
+
+    async def _asked(self, address: Address) -> list[Bundle]:
+        url = address.attestations
+        answer = await request_with_retry(
+            self.http,
+            "GET",
+            url,
+            headers={"Accept": address.accept},
+            policy=self._policy,
+            max_bytes=_MAX_ATTESTATION_BYTES,
+        )
+        if answer.status_code in {404, 410}:
+            raise NotVerified(f"there is no attestation about it at {url}")
+        check(answer, str(url))
+        try:
+            return await asyncio.to_thread(bundles_of, answer.content)
+        except ValueError as error:
+            raise NotVerified(f"the answer of {url} {error}") from error
+
+    @property
+    def _policy(self) -> RetryPolicy:
+        return RetryPolicy(
+            self.config.max_retries,
+            self.config.retry_base_delay_s,
+            deadline_s=self.config.task_timeout_s,
+            redact=self.session.credentials.redact,
+        )
+
+    def _say(self, line: str) -> None:
+        print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)
+
+
+def _given(config: Config) -> list[Bundle]:
+    """What `--bundle` names, in place of what lies elsewhere. Blocks."""
+    if config.bundle is None:
+        return []
+    try:
+        return bundles_in(config.bundle)
+    except FileNotFoundError as error:
+        raise PathError(f"--bundle: {config.bundle} is not there; write its path") from error
+    except ValueError as error:
+        raise PathError(
+            f"--bundle: {config.bundle} {error}; write the path of a Sigstore bundle"
+        ) from error
+
+
+def _told(found: Outcome) -> str:
+    verified = found.verified
+    if verified is None:
+        return f"FAILED {found.name}: {found.reason}{mark(Problem.NOT_VERIFIED)}"
+    claims = verified.claims
+    where = claims.repository.removeprefix("https://github.com/")
+    who = f"{where} {claims.workflow} {claims.commit}"
+    return f"ok {found.name} sha256:{found.sha256} {who}, log entry {verified.log_index}"
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
+
+
+def _more(bad: int) -> str:
+    return f", {bad} not" if bad else ""

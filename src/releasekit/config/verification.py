@@ -1,0 +1,48 @@
+"""The inputs of whoever asks where files come from."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from releasekit.config.declaration import FLAG_ONLY, VERIFY, Declaration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """`files` are paths and URLs. `repository` is OWNER/NAME, and `workflow` the name of a file."""
+
+    files: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Files, directories with releases, and addresses of files on registries, one per line.",
+            "lines",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ()
+    repository: Annotated[
+        str,
+        Declaration(
+            "The OWNER/NAME at github.com whose workflows have to have signed; required.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    workflow: Annotated[
+        str,
+        Declaration(
+            "The workflow of that repository that has to have signed, `release.yml`. Default: any.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    bundle: Annotated[
+        str,
+        Declaration(
+            "The attestations, in place of what lies beside the files or on the registry.",
+            "path",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""

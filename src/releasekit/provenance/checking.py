@@ -1,0 +1,143 @@
+"""Whether an attestation is to be believed: signed with a certificate that a trusted authority has
+issued to a job of a workflow, while it was valid, and entered into a trusted log. Takes no network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from releasekit.provenance.claims import Claims
+from releasekit.provenance.document import Document
+from releasekit.provenance.issued import check_issued
+from releasekit.provenance.keys import is_signed_by
+from releasekit.provenance.logged import Entry, check_logged
+from releasekit.provenance.refused import NotVerified
+from releasekit.provenance.statement import PAYLOAD_TYPE, pae
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.model import Artifact
+    from releasekit.provenance.bundle import Bundle
+    from releasekit.provenance.job import Job
+    from releasekit.provenance.statement import Subject
+    from releasekit.provenance.trust import TrustedRoot
+
+_UNREADABLE: Final = (
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    UnsupportedAlgorithm,
+)
+# Of whom each identity of a job at github.com comes.
+ISSUER: Final = "https://token.actions.githubusercontent.com"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a bundle says, and who says so; the log has it as entry `log_index`."""
+
+    claims: Claims
+    predicate_type: str
+    subjects: tuple[Subject, ...]
+    log_index: int
+    log_url: str
+    integrated_s: int
+
+    @property
+    def repository(self) -> str:
+        return self.claims.repository
+
+    @property
+    def workflow_ref(self) -> str:
+        return self.claims.workflow_uri
+
+    @property
+    def issuer(self) -> str:
+        return self.claims.issuer
+
+    def covers(self, filename: str, digests: Mapping[str, str]) -> bool:
+        """Whether a file of this name, with these digests, is one of the subjects."""
+        return any(covers(each, filename, digests) for each in self.subjects)
+
+
+def covers(subject: Subject, filename: str, digests: Mapping[str, str]) -> bool:
+    """Whether it is that file: a package URL, as npm has, names none."""
+    known = subject.digests.keys() & digests.keys()
+    same = bool(known) and all(subject.digests[name] == digests[name] for name in known)
+    return same and (subject.name == filename or subject.name.startswith("pkg:"))
+
+
+def check(bundle: Bundle, trust: TrustedRoot) -> Verified:
+    """Raises NotVerified with the first thing that is wrong."""
+    try:
+        return _checked(bundle, trust)
+    except NotVerified:
+        raise
+    except (ValueError, *_UNREADABLE) as error:
+        raise NotVerified(f"its bundle cannot be read: {error}") from error
+
+
+def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
+    document = Document(bundle.document, "")
+    material = document["verificationMaterial"]
+    entry = Entry.of(material["tlogEntries"].only())
+    der = material["certificate"]["rawBytes"].binary()
+    certificate = x509.load_der_x509_certificate(der)
+    _check_signature(document["dsseEnvelope"], certificate, entry)
+    check_issued(certificate, entry.moment, trust)
+    log = check_logged(entry, trust)
+    return Verified(
+        claims=Claims.of(der),
+        predicate_type=bundle.predicate_type,
+        subjects=bundle.subjects,
+        log_index=entry.index,
+        log_url=log.url,
+        integrated_s=entry.integrated_s,
+    )
+
+
+def _check_signature(envelope: Document, certificate: x509.Certificate, entry: Entry) -> None:
+    """By the certificate's key, over the statement; and the log's entry is about these three."""
+    if envelope["payloadType"].text() != PAYLOAD_TYPE:
+        raise NotVerified(f"its payload is not of the type {PAYLOAD_TYPE}")
+    payload = envelope["payload"].binary()
+    signature = envelope["signatures"].only()["sig"].binary()
+    others = entry.others_than(payload, signature, certificate.public_bytes(Encoding.DER))
+    if not is_signed_by(certificate.public_key(), signature, pae(payload)):
+        if len(others) == 1:
+            raise NotVerified(f"its {others[0]} was changed after the log took the entry")
+        raise NotVerified("its signature is not one of the certificate's key over the statement")
+    if others:
+        raise NotVerified(f"its log entry is about another {' and '.join(others)}")
+
+
+def is_ours(bundle: Bundle, artifact: Artifact, job: Job, trust: TrustedRoot) -> bool:
+    """Whether it can be used again: sound, about this very file, by this job's workflow."""
+    try:
+        verified = check(bundle, trust)
+    except NotVerified:
+        return False
+    return (
+        verified.covers(artifact.filename, artifact.digests)
+        and verified.claims.repository == job.repository_url
+        and verified.claims.workflow == job.workflow_path
+    )
+
+
+def require_signer(verified: Verified, repository: str, workflow: str = "") -> None:
+    """Raises NotVerified unless a job at github.com signed, of `repository` (OWNER/NAME) and, where
+    one is named, of that workflow (the name of its file).
+    """
+    claims = verified.claims
+    if claims.issuer != ISSUER:
+        raise NotVerified(f"its signer has its identity from {claims.issuer}, not from {ISSUER}")
+    if claims.repository != f"https://github.com/{repository}":
+        raise NotVerified(f"it was signed in {claims.repository}, not in {repository}")
+    if workflow and claims.workflow != f".github/workflows/{workflow}":
+        raise NotVerified(f"it was signed by the workflow {claims.workflow}, not by {workflow}")
