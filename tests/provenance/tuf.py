@@ -37,7 +37,11 @@ def seeded(directory: Path, trusted_root: bytes) -> Path:
         root.add_key(key.public_key, role)
     targets = Targets(expires=expires)
     targets.targets[_TARGET] = TargetFile.from_data(_TARGET, trusted_root)
-    roles: dict[str, Any] = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
+    roles: dict[str, Any] = {
+        "root": root,
+        "targets": targets,
+        "snapshot": Snapshot(expires=expires),
+    }
     for name, signed in {**roles, "timestamp": Timestamp(expires=expires)}.items():
         metadata = Metadata(signed)
         metadata.sign(key)
