@@ -147,7 +147,7 @@ HOUSE = (
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
         *("cli", "command_line", "interruption", "signing", "session", "recorded", "left_behind"),
-        *("terminal", "telling", "approve", "verify", "commands"),
+        *("terminal", "telling", "publishing", "approve", "verify", "commands"),
     ),
     ("__main__",),
     ("start",),

@@ -69,6 +69,10 @@ def line(run: Report) -> str:
         ),
         (report(result("core", artifacts=(signed(),))), "1 file signed"),
         (
+            signed_report(replace(statement(0, url="", note="It is not."), attestations=())),
+            "2 files signed. It is not.",
+        ),
+        (
             signed_report(provenance="npm:web is not: why"),
             f"2 files signed, release statement: {ATTESTATIONS}/31",
         ),

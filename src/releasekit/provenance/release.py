@@ -98,7 +98,8 @@ async def sign_release(  # noqa: PLR0913 - by name
     """Sign what is not signed already: what `path` holds of an earlier run of the same workflow is
     kept where it is about the same files. There is at least one of them.
 
-    Raises Transient, Denied or Rejected, with `path` as it was.
+    Raises PackageError, with `path` as it was: Transient, Denied or Rejected, or that it cannot be
+    written.
     """
     subjects = subjects_of(artifacts)
     parts = [subjects[at : at + MAX_SUBJECTS] for at in range(0, len(subjects), MAX_SUBJECTS)]
@@ -112,7 +113,7 @@ async def sign_release(  # noqa: PLR0913 - by name
     bundles = await gather_all(map(signed, parts))
     lines = [bundle.text + b"\n" for bundle in bundles]
     if not all(_told(part) in kept for part in parts):
-        await uncancellable(asyncio.to_thread(durable.replace, path, b"".join(lines)))
+        await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
     return ReleaseStatement(
         path=path,
         subjects=len(subjects),
@@ -126,6 +127,13 @@ async def sign_release(  # noqa: PLR0913 - by name
             for bundle in bundles
         ),
     )
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        durable.replace(path, data)
+    except OSError as error:
+        raise PackageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def stored_bundles(path: Path) -> tuple[Bundle, ...]:

@@ -54,7 +54,8 @@ def _done(report: Report, linked: Callable[[str, str], str], escaped: Callable[[
     count = sum(bool(file.attestation) for each in report.results for file in each.artifacts)
     if count:
         parts.append(f"{_files(count)} signed")
-    if (statement := report.statement) is not None:
+    statement = report.statement
+    if statement is not None and statement.attestations:
         about = "" if statement.subjects == count else f" about {_files(statement.subjects)}"
         page = trusted_page(statement.url)
         where = "" if page else f" in {escaped(clip(statement.path.name, 100))}"
