@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.causes.failures import NoPlaceToBuild
 from releasekit.errors import ConfigError, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.http.client import RetryPolicy, check, retry, retry_after, send
@@ -135,7 +136,10 @@ def _write(path: Path, data: bytes) -> None:
     try:
         durable.replace(path, data)
     except OSError as error:
-        raise PackageError(f"{path}: cannot be written: {error.strerror}") from error
+        raise NoPlaceToBuild(
+            f"{path}: cannot be written: {error.strerror}",
+            hint="Make room, or move away what is in the way.",
+        ) from error
 
 
 def stored_bundles(path: Path) -> tuple[Bundle, ...]:
