@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from integration.http_server import Server
+from integration.http_server import HangUp, Server
 from provenance.authority import Authority, BadRequest, public_bytes
 from provenance.oidc import ISSUER, RUNNER_TOKEN, BadToken, Issuer, claims_of
 from provenance.transparency import ENTRIES, BadEntry, Log
@@ -60,10 +60,6 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes
-
-
-class HangUp(Exception):
-    """The connection is reset, and the client gets no answer; a hook may raise it."""
 
 
 @dataclass
