@@ -85,7 +85,7 @@ def released(packages: int, environment: dict[str, str], *, signed: bool) -> flo
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         place = Path(directory).resolve()
         root = write("npm", place / "workspace", shape(packages))
-        argv = [PROJECT / "entrypoint.sh", "publish", root]
+        argv: list[str | Path] = [PROJECT / "entrypoint.sh", "publish", root]
         argv += ["--npm-registry", f"dir:{place / 'registry'}", "--no-summary"]
         began = time.perf_counter()
         done = subprocess.run(
