@@ -67,10 +67,13 @@ class Verified:
 
 
 def covers(subject: Subject, filename: str, digests: Mapping[str, str]) -> bool:
-    """Whether it is that file: a package URL, as npm has, names none."""
+    """Whether it is that file: a package URL, as npm has, names none, and a release statement puts
+    directories before names that two files have.
+    """
     known = subject.digests.keys() & digests.keys()
     same = bool(known) and all(subject.digests[name] == digests[name] for name in known)
-    return same and (subject.name == filename or subject.name.startswith("pkg:"))
+    name = subject.name
+    return same and (name == filename or name.endswith(f"/{filename}") or name.startswith("pkg:"))
 
 
 def check(bundle: Bundle, trust: TrustedRoot) -> Verified:
