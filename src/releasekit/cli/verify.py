@@ -105,7 +105,7 @@ class _Question:
         bad = sum(each.verified is None for each in outcomes)
         self._say(f"{len(outcomes) - bad} of {_files(len(outcomes))} verified{_more(bad)}")
         if bad:
-            self._say(f"  {Problem.NOT_VERIFIED.url}")
+            print(f"  {Problem.NOT_VERIFIED.url}", file=self.session.out, flush=True)
         return 1 if bad else 0
 
     def _in_place(self, place: Path, given: Sequence[Bundle]) -> list[Outcome]:
