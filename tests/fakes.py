@@ -134,6 +134,8 @@ def config(root: Path, **changes: object) -> Config:
         "shard": None,
         "pin": "auto",
         "trusted_publishing": "auto",
+        "attestations": "auto",
+        "trust_config": None,
         "registries": {},
         "ecosystem_inputs": (),
         "state_directory": root / ".releasekit",

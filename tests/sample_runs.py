@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import strategies as st
 
+from releasekit.attested import Attestation, ReleaseStatement
 from releasekit.model import (
     Action,
     Artifact,
@@ -126,6 +128,33 @@ def report(
 
 def outcomes(*kinds: Outcome, dry_run: bool = False) -> Report:
     return report(*(result(f"p{n}", kind) for n, kind in enumerate(kinds)), dry_run=dry_run)
+
+
+PUBLIC_LOG = "https://rekor.sigstore.dev"
+ATTESTATIONS = "https://github.com/acme/widgets/attestations"
+
+
+def signed(filename: str = "core-1.0.0.tar.gz", index: int = 7, log: str = PUBLIC_LOG) -> Artifact:
+    """A file that a registry got an attestation of."""
+    file = artifact(filename)
+    path = file.path.with_name(f"{filename}.sigstore.json")
+    entry = Attestation(path=path, sha256="cd" * 32, log_index=index, log_url=log)
+    return replace(file, attestation=entry)
+
+
+def statement(
+    subjects: int = 2, *, url: str = f"{ATTESTATIONS}/31", note: str = "", log: str = PUBLIC_LOG
+) -> ReleaseStatement:
+    path = ROOT / ".releasekit" / "provenance.jsonl"
+    entry = Attestation(path=path, sha256="ef" * 32, log_index=9, log_url=log)
+    return ReleaseStatement(path=path, subjects=subjects, attestations=(entry,), url=url, note=note)
+
+
+def signed_report(about: ReleaseStatement | None = None, *, provenance: str = "") -> Report:
+    """Two files of one package signed, and by default all of them together."""
+    files = (signed(), signed("core-1.0.0-py3-none-any.whl", 8))
+    run = report(result("core", artifacts=files))
+    return replace(run, statement=about or statement(), provenance=provenance)
 
 
 def staged_report() -> Report:

@@ -1,12 +1,15 @@
-"""The comments of one pull request, as GitHub's API has them, on this machine."""
+"""The comments of one pull request, and the attestations of a repository, as GitHub's API has them,
+on this machine.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from integration.http_server import serving
@@ -56,11 +59,69 @@ class Comments:
         return 404, {"message": "Not Found"}
 
 
+@dataclass
+class Attestations:
+    """Each with its bundle. `may_write` is whether the job has `attestations: write`; `failing` are
+    statuses of the next answers, and headers that go with each.
+    """
+
+    url: str = ""
+    token: str = "ghs_of_the_job"
+    repository: str = "acme/widgets"
+    may_write: bool = True
+    failing: list[int] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    everything: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def answer(self, method: str, target: str, body: str) -> tuple[int, Any]:
+        """https://docs.github.com/en/rest/repos/attestations#create-an-attestation"""
+        if self.failing:
+            return self.failing.pop(0), {"message": "what the test wants"}
+        if (method, target) != ("POST", f"/repos/{self.repository}/attestations"):
+            return 404, {"message": "Not Found"}
+        if not self.may_write:
+            return 403, {"message": "Resource not accessible by integration"}
+        bundle = json.loads(body)["bundle"]
+        if refusal := _refusal(bundle):
+            return 422, {"message": refusal}
+        self.everything.append(bundle)
+        return 201, {"id": 1000 + len(self.everything)}
+
+
+def _refusal(bundle: dict[str, Any]) -> str:
+    """https://github.com/actions/attest#attestation-limits"""
+    if bundle["mediaType"] != "application/vnd.dev.sigstore.bundle.v0.3+json":
+        return "unknown bundle"
+    subjects = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))["subject"]
+    names = {each["name"] for each in subjects}
+    return "" if len(names) == len(subjects) <= 1024 else "too many subjects, or one twice"
+
+
+class State(Protocol):
+    token: str
+    url: str
+    requests: list[str]
+
+    def answer(self, method: str, target: str, body: str) -> tuple[int, Any]: ...
+
+
 @contextlib.contextmanager
 def comments() -> Iterator[Comments]:
     """None at first, behind a server that wants the token of the job."""
-    state = Comments()
+    with _served(state := Comments(), {}):
+        yield state
 
+
+@contextlib.contextmanager
+def attestations() -> Iterator[Attestations]:
+    """The same."""
+    with _served(state := Attestations(), state.headers):
+        yield state
+
+
+@contextlib.contextmanager
+def _served(state: State, headers: dict[str, str]) -> Iterator[None]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             given = self.headers["Authorization"]
@@ -72,6 +133,9 @@ def comments() -> Iterator[Comments]:
             state.requests.append(f"{self.command} {self.path}")
             data = json.dumps(answer).encode()
             self.send_response(status)
+            self.send_header("Content-Type", "application/json; charset=utf-8")
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -82,4 +146,4 @@ def comments() -> Iterator[Comments]:
             pass
 
     with serving(Handler) as state.url:
-        yield state
+        yield

@@ -37,6 +37,7 @@ RELEASE = (
     "unit/test_release.py",
     "unit/test_deployment.py",
     "unit/test_staging.py",
+    "unit/test_attesting.py",
     "simulation/test_publish_line.py",
 )
 JUDGES = {
@@ -48,6 +49,7 @@ JUDGES = {
     "state/pins": PINS,
     "state/lock_order": ("unit/test_lock_order.py",),
     "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
+    "release/attesting": ("unit/test_attesting.py",),
     "release/sources": ("unit/test_sources.py",),
     "release/batches": ("unit/test_release.py", "unit/test_foreign.py"),
     **dict.fromkeys(("release/foreign", "release/others"), ("unit/test_foreign.py",)),
@@ -63,7 +65,7 @@ JUDGES = {
     **dict.fromkeys(
         (
             *("plan/decision", "plan/make", "release/life", "release/events", "release/polling"),
-            *("release/phases", "release/release"),
+            *("release/phases", "release/tasks", "release/release"),
         ),
         RELEASE,
     ),

@@ -180,7 +180,7 @@ HISTORY = mutants(
             change("_Fold.built", "reason=''", "uncertain=False"),
         ),
         "a failure counts as a duration": always("_Fold.step_ended", "'error' not in record"),
-        "artifacts may lie anywhere": without("_Fold._artifact", "path.startswith('/')"),
+        "artifacts may lie anywhere": without("_Fold._path", "path.startswith('/')"),
     },
 )
 

@@ -149,26 +149,60 @@ VERDICT = mutants(
     },
 )
 
-RELEASE = mutants(
-    "release/release",
+TASKS = mutants(
+    "release/tasks",
     {
         "dependents do not wait": change(
-            "ReleaseRun._transfers",
-            "{on for package in packages for on in self._edges[package]}",
+            "TaskGraph._transfers",
+            "{on for package in packages for on in self.edges[package]}",
             "set()",
         ),
         "dependents wait for the upload only": always(
-            "ReleaseRun._gate", "self._config.gate == 'accepted'"
+            "TaskGraph._gate", "self._config.gate == 'accepted'"
         ),
         "uploads do not wait for their build": without(
-            "ReleaseRun._transfers",
-            "{built_by[package] for package in packages if package in built_by}",
+            "TaskGraph._transfers",
+            "{self._built_by[each] for each in packages if each in self._built_by}",
         ),
+        "uploads do not wait for their attestation": without(
+            "TaskGraph._transfers", "self._attested(packages)"
+        ),
+        "a dry run uploads": (
+            change("TaskGraph.__init__", "config.dry_run", "False"),
+            change("TaskGraph.tasks", "self._config.dry_run", "False"),
+        ),
+        "what waits in no order waits in order": never(
+            "TaskGraph._transfers", "self.staging_mode(upload.package) == 'always'"
+        ),
+        "nobody waits for the approval": never("TaskGraph._gate", "not beside and ..."),
+        "what an earlier run staged is sent": change(
+            "TaskGraph._uploads", "{Action.KEEP, Action.AWAIT}", "{Action.KEEP}"
+        ),
+        "what waits goes out with the rest": never("TaskGraph._together", "Action.AWAIT in ..."),
+    },
+)
+
+ATTESTING = mutants(
+    "release/attesting",
+    {
+        "what is signed is signed again": never(
+            "Attestations._signed", "artifact.attestation is not None"
+        ),
+        "what was signed before a failure is forgotten": never(
+            "Attestations._attempt", "run.artifacts != before"
+        ),
+        "a package goes out unsigned": change("Attestations.attest", "run.error = error", "pass"),
+    },
+)
+
+RELEASE = mutants(
+    "release/release",
+    {
         "a stop goes on with what is left": never(
             "ReleaseRun._failed", "self._config.failure_policy == 'stop'"
         ),
         "a stop is followed by another attempt": change(
-            "ReleaseRun._upload", "not self._ending", "True"
+            "ReleaseRun._retries", "not self._ending", "True"
         ),
         "nobody confirms what was in flight": change(
             "ReleaseRun.__init__", "{'confirm', 'approval', 'follow-up'}", "{'follow-up'}"
@@ -176,15 +210,6 @@ RELEASE = mutants(
         "two things at a time": never("ReleaseRun.__init__", "one_at_a_time(...)"),
         "no last look when the run is ended": change("ReleaseRun.run", "run.unconfirmed", "False"),
         "an outcome is told before it is final": never("ReleaseRun._failed", "run.unconfirmed"),
-        "a dry run uploads": change("ReleaseRun._tasks", "self._config.dry_run", "False"),
-        "what waits in no order waits in order": never(
-            "ReleaseRun._transfers", "self._staging_mode(upload.package) == 'always'"
-        ),
-        "nobody waits for the approval": never("ReleaseRun._gate", "not beside and ..."),
-        "what an earlier run staged is sent": change(
-            "ReleaseRun._uploads", "{Action.KEEP, Action.AWAIT}", "{Action.KEEP}"
-        ),
-        "what waits goes out with the rest": never("ReleaseRun._together", "Action.AWAIT in ..."),
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
         ),
@@ -347,7 +372,7 @@ GRAPH = mutants(
 
 MUTANTS = (
     *(*DECISION, *MAKE, *ORDER, *GRAPH),
-    *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *RELEASE, *LIFE),
+    *(*PHASES, *POLLING, *EVENTS, *SECOND_LOOK, *SOURCES, *TASKS, *ATTESTING, *RELEASE, *LIFE),
     *(*BATCHES, *FOREIGN, *OTHERS),
     *(*DELIVERY, *STAGED, *VERDICT),
 )

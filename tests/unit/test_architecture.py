@@ -31,10 +31,12 @@ REPORT = (
         "spent_words",
         "gantt",
         "remedy",
+        "signed",
         "results_table",
         "plans",
         "summary",
         "spent_rows",
+        "attested_rows",
         "results",
         "joined",
         "course",
@@ -117,7 +119,8 @@ HOUSE = (
     ("config", *CONFIG),
     (
         *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
-        "signer",
+        *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
+        *("signer", "release"),
     ),
     (
         "ecosystems",
@@ -133,16 +136,17 @@ HOUSE = (
     (
         *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
         *("make", "file", "shards"),
-        *("changes", "warnings", "tools"),
+        *("changes", "warnings", "tools", "provenance"),
     ),
     (
         *("release", "life", "delivery", "sources", "timesheet", "waits", "events", "lag"),
         "polling",
-        *("batches", "others", "foreign", "phases", "replay", "advice", "spending", "release"),
+        *("batches", "others", "foreign", "phases", "replay", "advice", "spending"),
+        *("attesting", "tasks", "release"),
     ),
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
-        *("cli", "command_line", "interruption", "session", "recorded", "left_behind"),
+        *("cli", "command_line", "interruption", "signing", "session", "recorded", "left_behind"),
         *("terminal", "telling", "approve", "commands"),
     ),
     ("__main__",),

@@ -15,7 +15,7 @@ import pytest
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
 from releasekit.host.scrub import Redactor
 from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
-from releasekit.state.history import encode, fold
+from releasekit.state.history import SCHEMA, encode, fold
 from releasekit.state.journal import History, HistoryEntry, Intent, Journal, Run, read_history
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def test_every_record_has_schema_run_sequence_time_and_crc(
     lines = (tmp_path / "journal.jsonl").read_bytes().splitlines()
     records = [json.loads(line) for line in lines]
     assert [(record["v"], record["run"], record["seq"]) for record in records] == [
-        (3, "run", number) for number in range(len(lines))
+        (SCHEMA, "run", number) for number in range(len(lines))
     ]
     assert [record["event"] for record in records] == [
         "run_started",
@@ -590,9 +590,9 @@ def test_sound_lines_that_are_no_objects_are_an_error(tmp_path: Path) -> None:
 
 def test_a_journal_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     """R33"""
-    data = record(v=4, event="something new")
+    data = record(v=SCHEMA + 1, event="something new")
     (tmp_path / "journal.jsonl").write_bytes(data)
-    with pytest.raises(JournalNewer, match="schema 4; this version knows 3 at most"):
+    with pytest.raises(JournalNewer, match="schema 5; this version knows 4 at most"):
         Journal.open(tmp_path, run_id="run")
     assert (tmp_path / "journal.jsonl").read_bytes() == data
 

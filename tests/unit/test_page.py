@@ -30,7 +30,9 @@ from sample_runs import (
     partial_report,
     report,
     result,
+    signed,
     staged_report,
+    statement,
 )
 
 if TYPE_CHECKING:
@@ -307,7 +309,7 @@ def hostile_report(text: str) -> Report:
     hurt = replace(
         result(text, Outcome.FAILED, version=text, reason=text, hint=text, log=(text,), url=text),
         warnings=(PackageWarning(name=WarningName.NEW_NAME, message=text),),
-        artifacts=(artifact(f"{text.replace('/', '') or 'x'}.whl"),),
+        artifacts=(signed(f"{text.replace('/', '') or 'x'}.whl", log=text),),
         spent=Spent(waited_for=text, longest_s=1.0),
     )
     return replace(
@@ -325,6 +327,8 @@ def hostile_report(text: str) -> Report:
         repository=text,
         run_url=text,
         registries={"pypi": text},
+        provenance=text,
+        statement=statement(url=text, note=text),
         spent=RunSpent(
             total=Spent(requests=1),
             chain=(Step(package=text, what="build", lasted_s=1),),

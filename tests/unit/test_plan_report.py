@@ -253,13 +253,14 @@ def test_plan_summary_keeps_its_shape_whatever_the_text(name: str, reason: str) 
     """R35"""
     shown = []
     for word, why in ((name, reason), ("harmless", "word")):
+        made = plan(
+            step(word, Action.REFUSE, reason=why),
+            step(f"{word}2", Action.PUBLISH, needs=(word,), reason=why),
+            step(f"{word}3", Action.KEEP, reason=why),
+            private=(package(f"{word}4", word, unpublishable=why),),
+        )
         text = plan_summary(
-            plan(
-                step(word, Action.REFUSE, reason=why),
-                step(f"{word}2", Action.PUBLISH, needs=(word,), reason=why),
-                step(f"{word}3", Action.KEEP, reason=why),
-                private=(package(f"{word}4", word, unpublishable=why),),
-            ),
+            replace(made, provenance=why),
             Origin(project=word, repository=f"{word} ", run_url=f"{why} "),  # no links,
         )
         rows = [line for line in text.splitlines() if line.startswith("|")]

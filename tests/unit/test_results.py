@@ -73,6 +73,7 @@ def test_results_hold_every_package_once_in_publish_order() -> None:
         "filename": "core-1.0.0.tar.gz",
         "sha256": "ab" * 32,
         "size": 1234,
+        "attestation": None,
     }
 
 
@@ -149,7 +150,7 @@ def first(document: dict[str, object]) -> dict[str, object]:
         ),
         (
             broken(lambda d: first(d).update(spans=[{"phase": "test", "start_s": 0, "end_s": 1}])),
-            "a.json: packages[0]: spans[0]: 'phase' must be one of build, upload, confirm",
+            "a.json: packages[0]: spans[0]: 'phase' must be one of build, attest, upload",
         ),
         (broken(lambda d: first(d).pop("url")), "a.json: packages[0]: 'url' is missing"),
     ],

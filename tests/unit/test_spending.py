@@ -487,7 +487,7 @@ def test_joined_jobs_have_spent_what_each_of_them_did() -> None:
         ({"advice": 1}, "a.json: spent: 'advice' must be text"),
         (
             {"chain": [{"package": "a:b", "what": "sleep", "lasted_s": 1}]},
-            "a.json: spent: chain[0]: 'what' must be one of build, upload, follow-up, dependency, ",
+            "a.json: spent: chain[0]: 'what' must be one of build, attest, upload, follow-up, ",
         ),
     ],
 )

@@ -18,7 +18,9 @@ from sample_runs import (
     partial_report,
     report,
     result,
+    signed,
     staged_report,
+    statement,
 )
 
 if TYPE_CHECKING:
@@ -292,7 +294,7 @@ def test_a_graph_too_large_to_read_is_drawn_by_layer_and_ecosystem() -> None:
 
 
 def told(word: str, line: str) -> Report:
-    return report(
+    run = report(
         result(
             word,
             Outcome.FAILED,
@@ -301,6 +303,7 @@ def told(word: str, line: str) -> Report:
             hint=word,
             log=(line, line),
             spans=(Span(phase="build", start_s=0, end_s=1),),
+            artifacts=(signed(log=word),),
         ),
         result(f"{word}2", version=word, reason=word),
         edges={f"{word}2": (word,)},
@@ -308,6 +311,7 @@ def told(word: str, line: str) -> Report:
         run_id=word,
         commit=word,
     )
+    return replace(run, provenance=word, statement=statement(url=word, note=word))
 
 
 SHAPE = shape(summary(told("word", "line")))

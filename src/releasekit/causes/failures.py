@@ -179,6 +179,12 @@ class NotSentInTime(Transient):
     problem = Problem.NOT_SENT_IN_TIME
 
 
+class NotSigned(Transient):
+    """There is no attestation of a file, and so the file is not sent."""
+
+    problem = Problem.NOT_SIGNED
+
+
 class RunArtifacts(PackageError):
     """What a workflow run has left cannot be read."""
 

@@ -201,6 +201,12 @@ class NeverTaken(PlanError):
     problem = Problem.NEVER_TAKEN
 
 
+class CannotAttest(PlanError):
+    """Attestations are required, and something keeps the job from making one."""
+
+    problem = Problem.CANNOT_ATTEST
+
+
 class NoSuchDependency(PlanError):
     """A dependency on something of the workspace that is not there."""
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from releasekit.aio import Group
 from releasekit.causes.refusals import PathError
+from releasekit.cli.signing import with_signing
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Url
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan, Report
+    from releasekit.release.attesting import Signing
     from releasekit.state.history import History
     from releasekit.state.seals import Seal
 
@@ -94,6 +96,7 @@ class Prepared:
     targets: Mapping[str, Target]
     processes: Processes
     patience: Patience
+    signing: Signing | None
 
 
 async def prepared(  # noqa: PLR0913 - what a command begins with, by name
@@ -162,7 +165,10 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
     config, around = await _looked_around(config, session, processes)
     dist = [place.path for place in config.dist]
     looked_up = group.start(commit_of(config.root, processes, beside=dist))
-    discoveries = await _opened(group, config, session, processes, logs=logs, patience=patience)
+    credentials = session.credentials
+    http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
+    services = Services(credentials.environment, http, processes, credentials, logs, patience)
+    discoveries = await _opened(group, config, session, services)
     commit = await looked_up  # before anybody's tools, which may write something there
     try:
         targets = await discover(config.root, discoveries)
@@ -174,9 +180,11 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
         raise PathError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
     plan = await asyncio.to_thread(_with_tools, plan, config, targets)
+    plan, signing = await with_signing(plan, group, config, services, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
-    return Prepared(session.redacted.plan(plan), config, targets, processes, patience)
+    plan = session.redacted.plan(plan)
+    return Prepared(plan, config, targets, processes, patience, signing)
 
 
 def _with_tools(plan: Plan, config: Config, targets: Mapping[str, Target]) -> Plan:
@@ -266,21 +274,12 @@ async def _looked_around(
     return config, Around(session.ecosystems, found, note)
 
 
-async def _opened(  # noqa: PLR0913 - what the services are made of, by name
-    group: Group,
-    config: Config,
-    session: Session,
-    processes: Processes,
-    *,
-    logs: Logs,
-    patience: Patience,
+async def _opened(
+    group: Group, config: Config, session: Session, services: Services
 ) -> Mapping[str, Discovery]:
     """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as
     `group` is.
     """
-    credentials = session.credentials
-    http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
-    services = Services(credentials.environment, http, processes, credentials, logs, patience)
     discoveries = {}
     for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
         discovery = folders.discovery(session.ecosystems[name], config, services)

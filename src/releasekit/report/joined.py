@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.attested import ReleaseStatement
 from releasekit.causes.refusals import ResultsError
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
 from releasekit.problems import Problem
@@ -59,12 +60,14 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         started_at=min(reports, key=_started).started_at,
         duration_s=max(run.duration_s for run in runs),
         dry_run=runs[0].dry_run,
-        builds="; ".join(sorted({run.builds for run in runs} - {""})),
+        builds=_told(run.builds for run in runs),
         results=tuple(results[name] for name in publish_order(edges, "the results files")),
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
         spent=_spent(runs),
+        provenance=_told(run.provenance for run in runs),
+        statement=_statement([run.statement for run in runs if run.statement is not None]),
         project=_project(runs),
         repository=_same(run.repository for run in runs),
         run_url=_same(run.run_url for run in runs),
@@ -76,6 +79,25 @@ def _project(runs: Sequence[Report]) -> str:
     paths = [run.project.split("/") for run in runs if run.project]
     levels = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return "/".join(parts[0] for parts in levels)
+
+
+def _told(values: Iterable[str]) -> str:
+    """What any of them says."""
+    return "; ".join(sorted({*values} - {""}))
+
+
+def _statement(signed: Sequence[ReleaseStatement]) -> ReleaseStatement | None:
+    """Each job has signed the files that it has built; one page shows those of all jobs."""
+    if len(signed) < 2:
+        return signed[0] if signed else None
+    pages = {each.url.rpartition("/attestations")[0] for each in signed if each.url}
+    return ReleaseStatement(
+        path=signed[0].path,
+        subjects=sum(each.subjects for each in signed),
+        attestations=tuple(part for each in signed for part in each.attestations),
+        url=f"{pages.pop()}/attestations" if len(pages) == 1 else "",
+        note=_told(each.note for each in signed),
+    )
 
 
 def _same(values: Iterable[str]) -> str:

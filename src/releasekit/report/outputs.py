@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Action, Outcome
@@ -34,14 +35,16 @@ def outputs(report: Report) -> dict[str, str]:
     """What a run tells the steps after it.
 
     `published` says whether this run put anything on a registry. Where a very large release would
-    exceed GitHub's limit, first the checksums and then the long fields are left out (results.json
-    has them); the lists of packages stay complete.
+    exceed GitHub's limit, first the attestations, then the checksums and then the long fields are
+    left out (results.json has them); the lists of packages stay complete.
     """
     found = _outputs(report, brief=False)
     if _size(found) > _BUDGET:
+        found["attestations"] = "{}"
+    if _size(found) > _BUDGET:
         found["checksums"] = ""
     if _size(found) > _BUDGET:
-        found = _outputs(report, brief=True) | {"checksums": ""}
+        found = _outputs(report, brief=True) | {"checksums": "", "attestations": "{}"}
     return found
 
 
@@ -66,6 +69,7 @@ def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
             for outcome in _LISTED
         },
         "checksums": checksums(report),
+        "attestations": _attestations(report),
     }
 
 
@@ -94,6 +98,28 @@ def checksums(report: Report) -> str:
         for result in report.results
         if result.outcome.done
         for artifact in result.artifacts
+    )
+
+
+def _attestations(report: Report) -> str:
+    """Each file that one was signed about, by its name; behind its package's where several have the
+    name.
+    """
+    signed = [
+        (result.package.id, file, file.attestation)
+        for result in report.results
+        for file in result.artifacts
+        if file.attestation is not None
+    ]
+    counts = Counter(file.filename for _, file, _ in signed)
+    return _json(
+        {
+            (file.filename if counts[file.filename] == 1 else f"{package}/{file.filename}"): {
+                "log-index": attestation.log_index,
+                "url": attestation.link,
+            }
+            for package, file, attestation in signed
+        }
     )
 
 

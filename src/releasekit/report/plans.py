@@ -57,6 +57,10 @@ def destination_line(plan: Plan) -> str:
     return escape.log_line(f"to: {', '.join(places)}") if places else ""
 
 
+def _provenance_line(plan: Plan) -> str:
+    return escape.log_line(f"provenance: {plan.provenance}") if plan.provenance else ""
+
+
 def _place(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -68,8 +72,9 @@ def _place(url: str) -> str:
 
 def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     """For a terminal or a log: packages in publish order, then what many of them have in common,
-    why others are never published, and where they go. Where it is not the `whole` of it, packages
-    that are kept for one reason are only counted, and the headline stands elsewhere.
+    why others are never published, where they go and what is signed about them. Where it is not
+    the `whole` of it, packages that are kept for one reason are only counted, and the headline
+    stands elsewhere.
     """
     shared = shared_reasons(plan)
     rows = [
@@ -88,7 +93,7 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     lines += _never_published(plan.private)
     if warnings:
         lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
-    lines += filter(None, [destination_line(plan)])
+    lines += filter(None, [destination_line(plan), _provenance_line(plan)])
     headline = [plan_headline(plan)] if whole else []
     return "\n".join([*lines, *headline, *map(escape.log_line, plan.notes)])
 

@@ -14,6 +14,7 @@ from releasekit.text.escape import bare_urls
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from releasekit.attested import ReleaseStatement
     from releasekit.model import Event, PackageWarning, Plan, Report, Result
     from releasekit.spent import Exchange
 
@@ -45,11 +46,18 @@ class Redacted:
             )
             for planned in plan.packages
         )
-        return replace(plan, packages=packages, notes=tuple(map(self.text, plan.notes)))
+        notes, provenance = tuple(map(self.text, plan.notes)), self.text(plan.provenance)
+        return replace(plan, packages=packages, notes=notes, provenance=provenance)
 
     def report(self, report: Report) -> Report:
         spent = report.spent and replace(report.spent, advice=self.redact(report.spent.advice))
-        return replace(report, results=tuple(map(self._result, report.results)), spent=spent)
+        return replace(
+            report,
+            results=tuple(map(self._result, report.results)),
+            spent=spent,
+            provenance=self.text(report.provenance),
+            statement=self._statement(report.statement),
+        )
 
     def _result(self, result: Result) -> Result:
         return replace(
@@ -61,6 +69,11 @@ class Redacted:
             staged=self._staged(result.staged),
             warnings=self._warnings(result.warnings),
         )
+
+    def _statement(self, statement: ReleaseStatement | None) -> ReleaseStatement | None:
+        if statement is None:
+            return None
+        return replace(statement, url=self.text(statement.url), note=self.text(statement.note))
 
     def _staged(self, staged: Staged | None) -> Staged | None:
         if staged is None:

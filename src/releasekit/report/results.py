@@ -27,6 +27,12 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.problems import Problem
+from releasekit.report.attested_rows import (
+    attestation_of,
+    attestation_row,
+    statement_of,
+    statement_row,
+)
 from releasekit.report.record import Record
 from releasekit.report.spent_rows import package_row, package_spent, run_row, run_spent
 from releasekit.report.verdict import verdict_of
@@ -55,6 +61,8 @@ def results_json(report: Report) -> str:
         "registries": dict(sorted(report.registries.items())),
         "result": verdict_of(report),
         "spent": run_row(report.spent),
+        "provenance": report.provenance,
+        "statement": statement_row(report.statement),
         "packages": [
             _row(result, report.edges.get(result.package.id, frozenset()))
             for result in report.results
@@ -87,7 +95,12 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
         "staged": asdict(result.staged) if result.staged else None,
         "dependencies": [str(package) for package in sorted(dependencies)],
         "artifacts": [
-            {"filename": artifact.filename, "sha256": artifact.sha256, "size": artifact.size}
+            {
+                "filename": artifact.filename,
+                "sha256": artifact.sha256,
+                "size": artifact.size,
+                "attestation": attestation_row(artifact.attestation),
+            }
             for artifact in result.artifacts
         ],
         "spans": [
@@ -135,6 +148,8 @@ def load_results(text: str, where: str = "results.json") -> Report:
             for result, row in zip(results, rows, strict=True)
         },
         spent=run_spent(record),
+        provenance=_since(record, "provenance"),
+        statement=statement_of(record),
     )
 
 
@@ -178,14 +193,7 @@ def _result(row: Record) -> Result:
         duration_s=row.seconds("duration_s"),
         url=row.text("url"),
         staged=_staged(row),
-        artifacts=tuple(
-            Artifact(
-                path=Path(artifact.text("filename")),
-                size=artifact.count("size"),
-                digests={"sha256": artifact.text("sha256")},
-            )
-            for artifact in row.records("artifacts")
-        ),
+        artifacts=tuple(map(_artifact, row.records("artifacts"))),
         spans=tuple(
             Span(phase=_phase(span), start_s=span.seconds("start_s"), end_s=span.seconds("end_s"))
             for span in row.records("spans")
@@ -199,6 +207,16 @@ def _result(row: Record) -> Result:
             for warning in row.records("warnings")
         ),
         spent=package_spent(row),
+    )
+
+
+def _artifact(row: Record) -> Artifact:
+    path = Path(row.text("filename"))
+    return Artifact(
+        path=path,
+        size=row.count("size"),
+        digests={"sha256": row.text("sha256")},
+        attestation=attestation_of(row, path),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
 from releasekit.report.endings import hint_lines
+from releasekit.report.signed import signed_line
 from releasekit.report.spent_words import spent_line
 from releasekit.report.text import columns, few
 from releasekit.report.verdict import headline
@@ -65,7 +66,7 @@ def _needs_no_row(result: Result) -> bool:
 
 def remarks(report: Report) -> list[str]:
     """Below the results: warnings, what a dry run would have uploaded, what to do about failures,
-    and what builds were kept from.
+    what builds were kept from, and what was signed.
     """
     files = [
         (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
@@ -81,6 +82,7 @@ def remarks(report: Report) -> list[str]:
         *([*hints, ""] if hints else []),
         *(["review and approve what is staged: releasekit approve", ""] if staged else []),
         *([log_line(f"builds: {report.builds}")] if report.builds else []),
+        *signed_line(report),
         *spent_line(report.spent),
     ]
 

@@ -64,7 +64,9 @@ def package_spent(record: Record) -> Spent | None:
 
 def _spent(row: Record, *, waited_for: str = "", longest_s: float = 0.0) -> Spent:
     work, waits = row.record("work_s"), row.record("waits_s")
-    seconds: dict[Work | Wait, float] = {what: work.seconds(what) for what in WORK}
+    # Earlier versions signed nothing.
+    known = [what for what in WORK if what in work.values or what != "attest"]
+    seconds: dict[Work | Wait, float] = {what: work.seconds(what) for what in known}
     seconds |= {what: waits.seconds(what) for what in WAITS}
     return Spent(
         requests=row.count("requests"),

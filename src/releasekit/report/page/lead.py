@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import Outcome
 from releasekit.report.links import commit_page, run_url, trusted_page, web_page
 from releasekit.report.page.markup import MARKS, advice, listed, log, name, outcome, output, section
+from releasekit.report.signed import signed_fact
 from releasekit.report.spent_words import totals
 from releasekit.report.summary.trouble import causes_of
 from releasekit.report.text import by_reason, few, seconds
@@ -61,6 +62,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Began", f"<time>{html(_began(report.started_at))}</time>"),
         ("Took", seconds(report.duration_s)),
         ("Builds", html(clip(report.builds, 200))),
+        ("Provenance", signed_fact(report)),
         ("Registries", registries),
     ]
 

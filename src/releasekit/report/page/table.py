@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.report.links import web_page
 from releasekit.report.page.markup import advice, listed, log, name, outcome, output
+from releasekit.report.signed import entry_link
 from releasekit.report.spent_words import package_words, size
 from releasekit.report.text import packages, seconds
 from releasekit.text.escape import clip, html, html_link
@@ -15,7 +16,7 @@ from releasekit.text.escape import clip, html, html_link
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.model import PackageId, Report, Result
+    from releasekit.model import Artifact, PackageId, Report, Result
 
 _COLUMNS: Final = (
     ("Package", "text"),
@@ -152,7 +153,13 @@ def _warnings(result: Result) -> str:
 def _files(result: Result) -> str:
     files = [
         f"<li>{html(clip(each.filename, 300))} ({size(each.size)})<br>"
-        f"<code>sha256 {html(each.sha256[:64])}</code></li>"
+        f"<code>sha256 {html(each.sha256[:64])}</code>{_entry(each)}</li>"
         for each in result.artifacts
     ]
     return f"<ul>{''.join(files)}</ul>" if files else ""
+
+
+def _entry(artifact: Artifact) -> str:
+    """Where the log shows who has signed it."""
+    words, page = entry_link(artifact)
+    return f"<br>signed, {html_link(words, page)}" if words else ""

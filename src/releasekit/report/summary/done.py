@@ -9,9 +9,10 @@ from releasekit.model import Outcome
 from releasekit.report.links import package_url
 from releasekit.report.markdown import details, package_cells, table
 from releasekit.report.marks import OUTCOMES
+from releasekit.report.signed import entry_link
 from releasekit.report.spent_words import size
 from releasekit.report.text import seconds
-from releasekit.text.escape import clip, code, markdown
+from releasekit.text.escape import clip, code, link, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +89,15 @@ def files_section(report: Report, detail: Detail) -> list[str]:
     ]
     if not files or not detail.files:
         return []
+    signed = any(file.attestation for file in files)
+    heading = ("File", "Bytes", "SHA-256", *(["Signed"] if signed else []))
     rows = [
-        (code(clip(file.filename, 200)), str(file.size), code(file.sha256[:64]))
+        (
+            code(clip(file.filename, 200)),
+            str(file.size),
+            code(file.sha256[:64]),
+            *([link(*entry_link(file))] if signed else []),
+        )
         for file in files[: detail.rows]
     ]
     left = len(files) - detail.rows
@@ -97,4 +105,4 @@ def files_section(report: Report, detail: Detail) -> list[str]:
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     told = "which would be uploaded" if report.dry_run else "with digests"
     title = f"<b>{count}</b>, {size(sum(file.size for file in files))}, {told}"
-    return details(title, [*table(("File", "Bytes", "SHA-256"), rows), *more])
+    return details(title, [*table(heading, rows), *more])

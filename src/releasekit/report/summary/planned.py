@@ -34,6 +34,7 @@ _ROWS: Final = (2_000, 300, 30)  # rows of tables; fewer until it fits
 # What there is something to do for stands open in a table of no more rows.
 _FEW: Final = 25
 _CHARS: Final = 300
+_MOST_CHARS: Final = 2_000
 
 
 def plan_summary(
@@ -52,6 +53,7 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
         *alert_box(alert, [*sentences, *(markdown(note) for note in plan.notes)]),
         *counted([(mark, counts[action]) for action, mark in ACTIONS.items()]),
         *facts(plan.commit, origin.repository, origin.run_url, _destination(plan)),
+        *_provenance(plan),
         *warning_section(((each.package, each.warnings) for each in plan.packages), rows),
         *_common(plan),
         *_sections(plan, rows),
@@ -80,6 +82,12 @@ def _outlook(plan: Plan) -> tuple[str, Alert, str, list[str]]:
 def _destination(plan: Plan) -> list[str]:
     places = destinations(plan)
     return [f"to {', '.join(map(markdown, places))}"] if places else []
+
+
+def _provenance(plan: Plan) -> list[str]:
+    """A row of its own: what it lacks may be much."""
+    words = markdown(clip(plan.provenance, _MOST_CHARS))
+    return [f"provenance: {words}", ""] if words else []
 
 
 def _common(plan: Plan) -> list[str]:

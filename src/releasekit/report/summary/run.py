@@ -10,6 +10,7 @@ from releasekit.report.gantt import gantt
 from releasekit.report.markdown import LIMIT_BYTES, first_fitting, private_section
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.results_table import warned
+from releasekit.report.signed import signed_summary
 from releasekit.report.spent_words import spent_section
 from releasekit.report.summary.approval import approval_section
 from releasekit.report.summary.detail import DETAILS
@@ -57,6 +58,8 @@ def _summary(
         *files_section(report, detail),
         *private_section(report.private, detail.rows),
     ]
+    if signed := signed_summary(report):
+        lines += [*signed, ""]
     if report.builds:
         lines += [f"builds: {markdown(clip(report.builds, 300))}"]
     return "\n".join(lines).rstrip() + "\n"

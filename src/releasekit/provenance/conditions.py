@@ -1,0 +1,56 @@
+"""Whether anything can be signed here at all: what kind of job this is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from releasekit.attested import Obstacle
+from releasekit.host.runner import on_actions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.http.identity import IdTokens
+    from releasekit.provenance.job import Job
+    from releasekit.provenance.signer import Signer
+
+NO_JOB: Final = Obstacle(
+    condition="this is no job of GitHub Actions, which would have an identity to sign with",
+    cure="Publish from a workflow.",
+)
+NO_PERMISSION: Final = Obstacle(
+    condition="this job has no `id-token: write` permission",
+    cure="Give the job that publishes `permissions: { contents: read, id-token: write }`.",
+)
+_PUBLIC_SERVER: Final = "github.com"
+
+
+def obstacle_here(environment: Mapping[str, str], tokens: IdTokens) -> Obstacle | None:
+    """What keeps this process from asking who it is; None where it may ask."""
+    if not on_actions(environment):
+        return NO_JOB
+    return None if tokens.offered else NO_PERMISSION
+
+
+async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:
+    """The job that `signer` signs for, or why it must not. `public` says that anybody can read what
+    the log has.
+
+    Raises Transient, Denied or Rejected where GitHub does not say who this job is.
+    """
+    job = await signer.job()
+    if not public:
+        return job
+    if (host := urlsplit(job.server).hostname) != _PUBLIC_SERVER:
+        return Obstacle(
+            condition=f"Sigstore's public instance knows jobs of github.com, and this is {host}",
+            cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
+        )
+    if job.visibility != "public":
+        return Obstacle(
+            condition=f"{job.repository} is {job.visibility or 'not public'}, and the public log "
+            "would show its name, its commits and its workflow",
+            cure="Name a private instance with `trust-config`, or set `attestations: off`.",
+        )
+    return job

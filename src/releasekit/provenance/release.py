@@ -1,0 +1,224 @@
+"""The release statement: one attestation over all files of a release, whatever their ecosystems; in
+a file of its own, and at GitHub.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from releasekit.aio import gather_all, uncancellable
+from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.errors import ConfigError, PackageError, Rejected, Transient
+from releasekit.host import durable
+from releasekit.http.client import RetryPolicy, check, retry, retry_after, send
+from releasekit.http.origins import require_safe
+from releasekit.provenance.bundle import Bundle
+from releasekit.provenance.checking import check as verified
+from releasekit.provenance.statement import MAX_SUBJECTS, SLSA, Subject, slsa
+from releasekit.text.json_text import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from pathlib import Path
+
+    import httpx
+
+    from releasekit.http.credentials import Secret
+    from releasekit.model import Artifact
+    from releasekit.provenance.checking import Verified
+    from releasekit.provenance.job import Job
+    from releasekit.provenance.trust import TrustedRoot
+
+# Beside the results; one bundle a line, as `gh attestation verify --bundle` reads them.
+FILENAME: Final = "provenance.jsonl"
+_MAX_BYTES: Final = 64 * 1024 * 1024
+_MAX_DIGITS: Final = 20
+_API: Final = "GITHUB_API_URL"
+# Both end the run: nobody waits for long, and the next run can make up for it.
+_BRIEF: Final = RetryPolicy(max_retries=3, deadline_s=60.0)
+_AGAIN: Final = "Run the job again: what is signed is kept, and sent."
+_PERMISSION: Final = "Give the job `permissions: attestations: write`."
+# What else a refusal is about; its own words come first.
+_CURES: Final = {
+    401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
+    403: f"{_PERMISSION} For private repositories it takes GitHub Enterprise Cloud.",
+    404: f"{_PERMISSION} A GitHub Enterprise Server may have no attestations.",
+}
+
+
+class Signs(Protocol):
+    """What of a `Signer` is needed here."""
+
+    @property
+    def log_url(self) -> str: ...
+
+    async def sign(self, statement: bytes) -> Bundle:
+        """One attempt. Raises Transient, Denied, Rejected."""
+        ...
+
+
+def subjects_of(artifacts: Iterable[Artifact]) -> tuple[Subject, ...]:
+    """Every file once, by name: its filename, behind as many of the directories above it as tell it
+    from other files of that name. The same bytes under the same name are one file.
+    """
+    found: dict[str, dict[str, Path]] = {}
+    for each in artifacts:
+        found.setdefault(each.filename, {}).setdefault(each.sha256, each.path)
+    subjects = [
+        Subject(name=name, digests={"sha256": sha256})
+        for files in found.values()
+        for sha256, name in zip(files, _names(files.values()), strict=True)
+    ]
+    return tuple(sorted(subjects, key=lambda each: (each.name, each.digests["sha256"])))
+
+
+def _names(paths: Collection[Path]) -> list[str]:
+    """As short as they may be."""
+    names: list[str] = []
+    for depth in range(1, 1 + max(len(path.parts) for path in paths)):
+        names = ["/".join(path.parts[-depth:]) for path in paths]
+        if len(set(names)) == len(paths):
+            break
+    return names
+
+
+async def sign_release(  # noqa: PLR0913 - by name
+    artifacts: Iterable[Artifact],
+    job: Job,
+    signer: Signs,
+    path: Path,
+    *,
+    trust: TrustedRoot,
+    policy: RetryPolicy = _BRIEF,
+) -> ReleaseStatement:
+    """Sign what is not signed already: what `path` holds of an earlier run of the same workflow is
+    kept where it is about the same files. There is at least one of them.
+
+    Raises Transient, Denied or Rejected, with `path` as it was.
+    """
+    subjects = subjects_of(artifacts)
+    parts = [subjects[at : at + MAX_SUBJECTS] for at in range(0, len(subjects), MAX_SUBJECTS)]
+    kept = await asyncio.to_thread(_kept, path, job, trust)
+
+    async def signed(part: Sequence[Subject]) -> Bundle:
+        if (stored := kept.get(_told(part))) is not None:
+            return stored
+        return await retry(partial(signer.sign, slsa(part, job)), policy)
+
+    bundles = await gather_all(map(signed, parts))
+    lines = [bundle.text + b"\n" for bundle in bundles]
+    if not all(_told(part) in kept for part in parts):
+        await uncancellable(asyncio.to_thread(durable.replace, path, b"".join(lines)))
+    return ReleaseStatement(
+        path=path,
+        subjects=len(subjects),
+        attestations=tuple(
+            Attestation(
+                path=path,
+                sha256=hashlib.sha256(bundle.text).hexdigest(),
+                log_index=bundle.log_index,
+                log_url=signer.log_url,
+            )
+            for bundle in bundles
+        ),
+    )
+
+
+def stored_bundles(path: Path) -> tuple[Bundle, ...]:
+    """What `sign_release` has written; blocks. Raises OSError, and ValueError for anything else."""
+    lines = durable.read_file(path, max_bytes=_MAX_BYTES).splitlines()
+    return tuple(Bundle.parse(line) for line in lines)
+
+
+_Told = frozenset[tuple[str, str]]
+
+
+def _told(subjects: Iterable[Subject]) -> _Told:
+    """Names and digests."""
+    return frozenset((each.name, each.digests.get("sha256", "")) for each in subjects)
+
+
+def _kept(path: Path, job: Job, trust: TrustedRoot) -> dict[_Told, Bundle]:
+    """Of each statement what it is about; whatever else the file holds is signed anew."""
+    found: dict[_Told, Bundle] = {}
+    try:
+        for bundle in stored_bundles(path):
+            seen = verified(bundle, trust)
+            if seen.predicate_type == SLSA and _is_of(job, seen):
+                found[_told(seen.subjects)] = bundle
+    except (OSError, ValueError):  # NotVerified is one
+        return {}
+    return found
+
+
+def _is_of(job: Job, seen: Verified) -> bool:
+    claims = seen.claims
+    return (claims.repository, claims.workflow) == (job.repository_url, job.workflow_path)
+
+
+async def send_to_github(  # noqa: PLR0913 - what a request needs, by name
+    statement: ReleaseStatement,
+    bundles: Sequence[Bundle],
+    job: Job,
+    http: httpx.AsyncClient,
+    token: Secret | None,
+    *,
+    api: str,
+    redact: Callable[[str], str] = str,
+    policy: RetryPolicy = _BRIEF,
+) -> ReleaseStatement:
+    """`statement` with the page on which GitHub shows it, or with a note that says why there is
+    none; a release fails for want of neither. `api` is `GITHUB_API_URL`.
+
+    https://docs.github.com/en/rest/repos/attestations#create-an-attestation
+    """
+    if token is None:
+        return replace(statement, note=f"GitHub was not sent it: there is no token. {_PERMISSION}")
+    pages = f"{job.server}/{job.repository}/attestations"
+    try:
+        place = require_safe(f"{api.rstrip('/')}/repos/{job.repository}/attestations", name=_API)
+        numbers = await gather_all(
+            retry(partial(_post, http, place, bundle, token, redact), policy) for bundle in bundles
+        )
+    except (ConfigError, PackageError) as error:
+        cure = _AGAIN if isinstance(error, Transient) else error.hint
+        return replace(statement, note=f"GitHub has not taken it: {error}. {cure}".rstrip())
+    # Each has a page; several, or one of an unknown number, are on the one that lists all.
+    page = f"{pages}/{numbers[0]}" if len(numbers) == 1 and numbers[0] else pages
+    return replace(statement, url=page)
+
+
+async def _post(
+    http: httpx.AsyncClient,
+    place: httpx.URL,
+    bundle: Bundle,
+    token: Secret,
+    redact: Callable[[str], str],
+) -> str:
+    """The number that GitHub gives it; empty where it tells none."""
+    headers = {
+        "Authorization": f"Bearer {token.reveal()}",
+        "Accept": "application/vnd.github+json",
+        "Content-Type": "application/json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+    content = b'{"bundle":%s}' % bundle.text
+    response = await send(http, http.build_request("POST", place, headers=headers, content=content))
+    asked_s = retry_after(response)
+    if response.status_code == 403 and asked_s is not None:
+        # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+        raise Transient("HTTP 403, too many requests", retry_after=asked_s)
+    try:
+        check(response, str(place), redact=redact)
+    except Rejected as error:
+        error.hint = _CURES.get(response.status_code, "")
+        raise
+    try:
+        number = str(parse_json(response.content)["id"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return number if number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS else ""

@@ -1,0 +1,147 @@
+"""Where the files of a package come from, signed before any of them is sent, and never twice."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from releasekit.aio import gather_all, uncancellable
+from releasekit.attested import Attestation
+from releasekit.causes.failures import NoPlaceToBuild, NotSigned
+from releasekit.ecosystems.shared.artifacts import KEPT_THERE
+from releasekit.errors import PackageError
+from releasekit.host import durable
+from releasekit.http.traffic import waited_for
+from releasekit.release.spending import ATTEST_SLOTS
+from releasekit.scheduler.patience import PATIENT, Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from releasekit.ecosystems.interface import Attesting, Target
+    from releasekit.model import Artifact
+    from releasekit.provenance.bundle import Bundle
+    from releasekit.provenance.job import Job
+    from releasekit.release.events import Events
+    from releasekit.release.life import PackageRun
+    from releasekit.state.journal import Journal
+
+
+class Signing(Protocol):
+    """What signs in this run, and the job in whose name."""
+
+    @property
+    def job(self) -> Job: ...
+
+    @property
+    def log_url(self) -> str: ...
+
+    async def sign(self, statement: bytes) -> Bundle:
+        """One attempt. Raises Transient, Denied, Rejected."""
+        ...
+
+    def signed(self, artifact: Artifact) -> bool:
+        """Whether what an earlier run has left with it is of this very file, and of this job's
+        repository and workflow; blocks.
+        """
+        ...
+
+
+class Attestations:
+    """Those of the files of packages. `limit_s` is how long one attempt at a package may take."""
+
+    def __init__(  # noqa: PLR0913 - all that signing takes, by name
+        self,
+        targets: Mapping[str, Target],
+        signing: Signing | None,
+        *,
+        journal: Journal,
+        events: Events,
+        limit_s: float,
+        patience: Patience = PATIENT,
+    ) -> None:
+        self._targets = targets
+        self._signing = signing
+        self._journal = journal
+        self._events = events
+        self._limit_s = limit_s
+        self._patience = patience
+        # A package has several files.
+        self._slots = asyncio.Semaphore(ATTEST_SLOTS)
+
+    async def attest(self, run: PackageRun, *, may_retry: Callable[[PackageError], bool]) -> None:
+        """Sign what has no attestation of this job yet, and keep it beside the files. May be called
+        again after any failure, and after a restart.
+
+        Raises Transient for another attempt, and any other PackageError when there is none: then
+        nothing of the package is sent.
+        """
+        if run.error is not None:
+            return
+        try:
+            with self._events.span("attest", run):
+                await self._attempt(run)
+        except PackageError as error:
+            if may_retry(error):
+                raise
+            self._patience.explain(error)
+            run.error = error
+            raise
+
+    async def _attempt(self, run: PackageRun) -> None:
+        attesting = self._targets[run.id.ecosystem].attesting
+        assert self._signing is not None  # noqa: S101 (the plan says so)
+        assert attesting is not None  # noqa: S101 (likewise)
+        before = run.artifacts
+        signed = dict(enumerate(before))
+
+        async def sign(place: int, artifact: Artifact, signing: Signing) -> None:
+            async with waited_for(self._slots, "slot"):
+                signed[place] = await self._signed(run, artifact, attesting, signing)
+
+        try:
+            async with asyncio.timeout(self._limit_s):
+                await gather_all(
+                    sign(place, artifact, self._signing) for place, artifact in enumerate(before)
+                )
+        except TimeoutError as error:
+            raise NotSigned(
+                f"{run.planned.package}: it was not signed within {self._limit_s:g} s"
+            ) from error
+        finally:
+            # Of several files, some may have been signed before another one failed.
+            run.artifacts = tuple(signed.values())
+            if run.artifacts != before:
+                self._journal.attested(run.planned.package, run.artifacts)
+
+    async def _signed(
+        self, run: PackageRun, artifact: Artifact, attesting: Attesting, signing: Signing
+    ) -> Artifact:
+        signed = artifact.attestation is not None
+        if signed and await asyncio.to_thread(signing.signed, artifact):
+            return artifact
+        package = run.planned.package
+        statement = await uncancellable(
+            asyncio.to_thread(attesting.statement, package, artifact, signing.job)
+        )
+        bundle = await signing.sign(statement)
+        # What the log has is not to be signed a second time for a run that is stopped just now.
+        return await uncancellable(asyncio.to_thread(_kept, artifact, bundle, signing.log_url))
+
+
+def _kept(artifact: Artifact, bundle: Bundle, log_url: str) -> Artifact:
+    """With its bundle beside it, on the disk; blocks."""
+    path = artifact.path.with_name(f"{artifact.filename}.sigstore.json")
+    try:
+        durable.replace(path, bundle.text)
+    except OSError as error:
+        raise NoPlaceToBuild(f"{error.filename}: {error.strerror}", hint=KEPT_THERE) from error
+    attestation = Attestation(
+        path=path,
+        sha256=hashlib.sha256(bundle.text).hexdigest(),
+        log_index=bundle.log_index,
+        log_url=log_url,
+    )
+    return replace(artifact, attestation=attestation)

@@ -1,0 +1,197 @@
+"""The task graph of a release: what has to be done for each package, and what waits for what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from releasekit.model import Action, Node, PackageId, Phase
+from releasekit.release.batches import batches_of, expect_nothing
+from releasekit.scheduler import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from releasekit.config.config import Config
+    from releasekit.config.values import StageMode
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Plan
+    from releasekit.release.foreign import Foreign
+    from releasekit.release.life import PackageRun
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+
+
+class TaskGraph:
+    """`runs` are in plan order, and `foreign` what other jobs publish. Of each package, `edges` has
+    what goes out before it. `batches` are what is built together, by the task that builds it, and
+    `uploads` the packages that go out in one upload, by its task.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        targets: Mapping[str, Target],
+        runs: Mapping[PackageId, PackageRun],
+        *,
+        config: Config,
+        foreign: Foreign,
+    ) -> None:
+        self._plan = plan
+        self._targets = targets
+        self._runs = runs
+        self._config = config
+        self._foreign = foreign
+        self._kept = {name for name, run in runs.items() if run.planned.action is Action.KEEP}
+        self.edges = {
+            package: frozenset(on for on in needs if not self._together(package, on))
+            for package, needs in plan.edges().items()
+        }
+        found = batches_of(plan, targets)
+        self.batches = {Node("build", each.packages[0]): each for each in found}
+        self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}
+        self.uploads = {} if config.dry_run else self._uploads()
+
+    def tasks(self) -> list[Task[Node]]:
+        """Of each package its build, upload and confirmation, its attestation where it has one, and
+        one for its follow-up; packages that are kept have none, and dry runs only build. They are
+        in plan order, each package with all its phases.
+        """
+        tasks = self._builds()
+        if not self._config.dry_run:
+            tasks += self._attestations()
+            tasks += self._transfers()
+            tasks += self._approvals()
+            tasks += self._follow_ups()
+            # What is always staged waits in no order, and so for no other job.
+            if any(node.phase == "wait" for task in tasks for node in task.after):
+                tasks += [Task(name=Node("wait", on), lane="wait") for on in self._foreign]
+        places = {package: place for place, package in enumerate((*self._runs, *self._foreign))}
+        # Where one thing is done at a time, a person is waited for when all else is done.
+        return sorted(
+            tasks,
+            key=lambda t: (
+                t.name.phase == "approval",
+                places[t.name.package],
+                PHASES.index(t.name.phase),
+            ),
+        )
+
+    def shown(self, package: PackageId) -> Node:
+        """The task after which the registry shows it, if it is ever going to in this run."""
+        if package in self._foreign:
+            return Node("wait", package)
+        return Node("approval" if self.may_wait(package) else "confirm", package)
+
+    def staging_mode(self, package: PackageId) -> StageMode:
+        staging = self._targets[package.ecosystem].staging
+        return "never" if staging is None else staging.mode
+
+    def may_wait(self, package: PackageId) -> bool:
+        """Whether this run waits for its approval, should it be staged."""
+        action = self._runs[package].planned.action
+        staged = action is Action.AWAIT or self.staging_mode(package) != "never"
+        return staged and action is not Action.KEEP and self._config.wait_for_approval_s > 0
+
+    def _attested(self, packages: Collection[PackageId]) -> set[Node]:
+        """The tasks after which these have their attestations."""
+        return {Node("attest", each) for each in packages if self._runs[each].planned.attest}
+
+    def _attestations(self) -> list[Task[Node]]:
+        """One node for each package that has any; it waits for its own build alone."""
+        tasks = []
+        for node in self._attested([each for group in self.uploads.values() for each in group]):
+            built = self._built_by.get(node.package)
+            after = frozenset({built} if built else ())
+            tasks.append(Task(name=node, lane="attest", after=after))
+        return tasks
+
+    def _transfers(self) -> list[Task[Node]]:
+        """Every upload, and a confirmation of each of its packages."""
+        sent_by = {package: node for node, each in self.uploads.items() for package in each}
+        tasks = []
+        for upload, packages in self.uploads.items():
+            needs = {on for package in packages for on in self.edges[package]}
+            needs.update(*(self._foreign.needs[package] for package in packages))
+            if self.staging_mode(upload.package) == "always":
+                # Nobody gets any of it before it is approved: it waits in no order.
+                needs = {on for on in needs if on.ecosystem != upload.package.ecosystem}
+            waits = (
+                {self._gate(on, upload.package, sent_by) for on in needs - self._kept}
+                | {self._built_by[each] for each in packages if each in self._built_by}
+                | self._attested(packages)
+            )
+            group = upload.package.ecosystem
+            tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
+            for package in packages:
+                # What waits in another job has to be uploaded and confirmed there.
+                weight = 1.0 + 2 * self._plan.behind.get(package, 0)
+                confirm, after = Node("confirm", package), frozenset({upload})
+                tasks.append(Task(name=confirm, lane="confirm", after=after, weight=weight))
+        return tasks
+
+    def _gate(self, on: PackageId, package: PackageId, sent_by: Mapping[PackageId, Node]) -> Node:
+        """The task of `on` that has to be done before `package` may go out."""
+        if on in self._foreign:
+            return Node("wait", on)
+        beside = on.ecosystem == package.ecosystem and self.staging_mode(package) != "never"
+        if not beside and self.may_wait(on):
+            return Node("approval", on)
+        accepted = self._config.gate == "accepted" and on in sent_by
+        return sent_by[on] if accepted else Node("confirm", on)
+
+    def _approvals(self) -> list[Task[Node]]:
+        """What earlier runs have staged, confirmed as if this one had, and a node for each package
+        that may have to wait for a person.
+        """
+        tasks = []
+        for package, run in self._runs.items():
+            confirm, approval = Node("confirm", package), Node("approval", package)
+            if run.planned.action is Action.AWAIT:
+                tasks.append(Task(name=confirm, lane="confirm"))
+            if self.may_wait(package):
+                tasks.append(Task(name=approval, lane="approval", after=frozenset({confirm})))
+        return tasks
+
+    def _follow_ups(self) -> list[Task[Node]]:
+        """One node for each package that has something to do once it is confirmed."""
+        tasks = []
+        for package in (package for packages in self.uploads.values() for package in packages):
+            follow_up = self._targets[package.ecosystem].follow_up
+            if follow_up is not None and follow_up.due(self._runs[package].planned.package):
+                after = frozenset({self.shown(package)})
+                task = Task(name=Node("follow-up", package), lane="follow-up", after=after)
+                tasks.append(task)
+        return tasks
+
+    def _uploads(self) -> dict[Node, list[PackageId]]:
+        """One node per package; a single one for packages that go out together."""
+        nodes: dict[Node, list[PackageId]] = {}
+        shared: dict[str, Node] = {}
+        for package, run in self._runs.items():
+            if run.planned.action in {Action.KEEP, Action.AWAIT}:
+                continue
+            node = Node("upload", package)
+            if self._together(package, package):
+                node = shared.setdefault(package.ecosystem, node)
+            nodes.setdefault(node, []).append(package)
+        return nodes
+
+    def _together(self, one: PackageId, other: PackageId) -> bool:
+        """Whether both go out in one upload, and neither waits for the other."""
+        if Action.AWAIT in {self._runs[one].planned.action, self._runs[other].planned.action}:
+            return False
+        return one.ecosystem == other.ecosystem and self._targets[one.ecosystem].single_upload
+
+    def _builds(self) -> list[Task[Node]]:
+        """One node per batch, after those whose packages it needs to be built, and after what the
+        registry has to show by then.
+        """
+        tasks = []
+        for node, batch in self.batches.items():
+            needs = {self._built_by[on] for on in batch.needs if on in self._built_by}
+            if self._config.dry_run:
+                expect_nothing([self._runs[on] for on in batch.packages], batch.absent)
+            else:
+                needs |= {self.shown(on) for on in batch.absent}
+            tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
+        return tasks

@@ -1,0 +1,355 @@
+"""The release statement, from the log's double to GitHub's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sigstore.models import Bundle, ClientTrustConfig
+from sigstore.verify import Verifier
+from sigstore.verify.policy import Identity
+
+from action.github_api import Attestations, attestations
+from releasekit.errors import Denied, Transient
+from releasekit.http.client import RetryPolicy, http_client
+from releasekit.http.credentials import Credentials, Secret, snapshot
+from releasekit.http.identity import IdTokens
+from releasekit.model import Artifact
+from releasekit.provenance import release
+from releasekit.provenance.checking import check
+from releasekit.provenance.instance import instance_at
+from releasekit.provenance.release import FILENAME, sign_release, stored_bundles, subjects_of
+from releasekit.provenance.signer import Signer
+from releasekit.provenance.trust import trust_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from provenance.sigstore_double import Sigstore
+    from releasekit.attested import ReleaseStatement
+    from releasekit.provenance.job import Job
+
+AT_ONCE = RetryPolicy(max_retries=3, base_delay_s=0.0)
+HINDERED = "GitHub has not taken it: "
+
+
+@pytest.fixture
+def github() -> Iterator[Attestations]:
+    with attestations() as served:
+        yield served
+
+
+@dataclass(frozen=True)
+class Run:
+    """One job, which begins with what the ones before it have left."""
+
+    sigstore: Sigstore
+    path: Path
+
+    def sign(self, artifacts: Sequence[Artifact]) -> ReleaseStatement:
+        return asyncio.run(self._with_signer(artifacts))[1]
+
+    def publish(
+        self,
+        artifacts: Sequence[Artifact],
+        github: Attestations,
+        *,
+        api: str = "",
+        token: str = "ghs_of_the_job",
+    ) -> ReleaseStatement:
+        async def main() -> ReleaseStatement:
+            job, statement = await self._with_signer(artifacts)
+            async with http_client() as http:
+                return await release.send_to_github(
+                    statement,
+                    stored_bundles(statement.path),
+                    job,
+                    http,
+                    Secret(token) if token else None,
+                    api=api or f"{github.url}/",
+                    policy=AT_ONCE,
+                )
+
+        return asyncio.run(main())
+
+    async def _with_signer(self, artifacts: Sequence[Artifact]) -> tuple[Job, ReleaseStatement]:
+        credentials = Credentials(snapshot(self.sigstore.environment), mask=lambda _: None)
+        config = self.sigstore.trust_config
+        async with http_client() as http:
+            tokens = IdTokens(credentials, http)
+            signer = Signer(
+                instance_at(config),
+                tokens,
+                http,
+                credentials=credentials,
+                server="https://github.com",
+            )
+            async with signer:
+                job = await signer.job()
+                signed = await sign_release(
+                    artifacts, job, signer, self.path, trust=trust_at(config), policy=AT_ONCE
+                )
+                return job, signed
+
+
+@pytest.fixture
+def run(sigstore: Sigstore, tmp_path: Path) -> Run:
+    return Run(sigstore, tmp_path / FILENAME)
+
+
+def file(name: str, content: str = "", place: str = "core/1.0.0") -> Artifact:
+    digest = hashlib.sha256((content or name).encode()).hexdigest()
+    return Artifact(path=Path("/work/dist") / place / name, size=1, digests={"sha256": digest})
+
+
+FILES = (file("core-1.0.0.tar.gz"), file("core-1.0.0.whl"), file("core-1.0.0.crate"))
+
+
+def test_all_files_of_a_release_are_signed_together(run: Run, sigstore: Sigstore) -> None:
+    made = run.sign(FILES)
+    assert len(sigstore.entries) == 1
+    (bundle,) = stored_bundles(run.path)
+    seen = check(bundle, trust_at(sigstore.trust_config))
+    assert seen.subjects == subjects_of(FILES)
+    assert seen.repository == "https://github.com/acme/widgets"
+    assert made.subjects == 3
+    (attestation,) = made.attestations
+    assert attestation.sha256 == hashlib.sha256(run.path.read_bytes().rstrip(b"\n")).hexdigest()
+    assert (attestation.log_index, attestation.log_url) == (bundle.log_index, sigstore.url)
+    assert (made.url, made.note) == ("", "")
+
+
+def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
+    run.sign(FILES)
+    config = ClientTrustConfig.from_json(sigstore.trust_config.read_text())
+    workflow = "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
+    (line,) = run.path.read_bytes().splitlines()
+    _, payload = Verifier(trusted_root=config.trusted_root).verify_dsse(
+        Bundle.from_json(line), Identity(identity=workflow)
+    )
+    assert {each["name"] for each in json.loads(payload)["subject"]} == {
+        each.filename for each in FILES
+    }
+
+
+def test_a_large_release_is_several_statements(
+    run: Run, sigstore: Sigstore, github: Attestations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "MAX_SUBJECTS", 2)
+    files = [file(f"f{number}.whl") for number in range(5)]
+    made = run.publish(files, github)
+    assert (made.subjects, len(made.attestations), len(sigstore.entries)) == (5, 3, 3)
+    told = [each.name for bundle in stored_bundles(run.path) for each in bundle.subjects]
+    assert told == [f"f{number}.whl" for number in range(5)]
+    assert len(github.everything) == 3
+    assert made.url == "https://github.com/acme/widgets/attestations"
+
+
+def test_what_is_signed_is_not_signed_again(run: Run, sigstore: Sigstore) -> None:
+    """Neither by the same workflow in a later attempt, nor in another order of the files."""
+    made = run.sign(FILES)
+    before = run.path.read_bytes()
+    sigstore.claims["run_attempt"] = "2"
+    assert run.sign(FILES[::-1]) == made
+    assert run.path.read_bytes() == before
+    assert len(sigstore.entries) == 1
+
+
+def a_foreign_repository(run: Run) -> None:
+    run.sigstore.become("evil/widgets")
+
+
+def another_workflow(run: Run) -> None:
+    run.sigstore.become("acme/widgets", "other.yml")
+
+
+def damage(run: Run) -> None:
+    data = run.path.read_bytes()
+    run.path.write_bytes(data.replace(b'"payload":"e', b'"payload":"f'))
+
+
+def half_a_line(run: Run) -> None:
+    run.path.write_bytes(run.path.read_bytes()[:100])
+
+
+def something_else(run: Run) -> None:
+    run.path.write_bytes(b"\xff\n")
+
+
+def a_link(run: Run) -> None:
+    elsewhere = run.path.with_name("elsewhere")
+    run.path.rename(elsewhere)
+    run.path.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [a_foreign_repository, another_workflow, damage, half_a_line, something_else]
+)
+def test_what_nobody_can_vouch_for_is_signed_anew(
+    run: Run, sigstore: Sigstore, meanwhile: Callable[[Run], None]
+) -> None:
+    """Of another repository, another workflow, or not as it was written."""
+    run.sign(FILES)
+    meanwhile(run)
+    run.sign(FILES)
+    assert len(sigstore.entries) == 2
+    (bundle,) = stored_bundles(run.path)
+    assert check(bundle, trust_at(sigstore.trust_config)).log_index == bundle.log_index
+
+
+def test_a_link_is_not_followed(run: Run, sigstore: Sigstore) -> None:
+    """R36"""
+    run.sign(FILES)
+    a_link(run)
+    with pytest.raises(OSError, match="symbolic link"):
+        run.sign((*FILES, file("more.whl")))
+    assert run.path.is_symlink()
+
+
+@pytest.mark.parametrize(
+    "files", [FILES[:2], (*FILES, file("more.whl")), (*FILES[:2], file(FILES[2].filename, "new"))]
+)
+def test_other_files_are_signed_anew(
+    run: Run, sigstore: Sigstore, files: Sequence[Artifact]
+) -> None:
+    run.sign(FILES)
+    run.sign(files)
+    (bundle,) = stored_bundles(run.path)
+    assert bundle.subjects == subjects_of(files)
+    assert len(sigstore.entries) == 2
+
+
+def test_of_a_large_release_only_what_has_changed_is_signed_anew(
+    run: Run, sigstore: Sigstore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "MAX_SUBJECTS", 2)
+    files = [file(f"f{number}.whl") for number in range(4)]
+    run.sign(files)
+    run.sign([*files[:3], file("f3.whl", "new")])
+    assert len(sigstore.entries) == 3
+    told = [each for bundle in stored_bundles(run.path) for each in bundle.subjects]
+    assert told == list(subjects_of([*files[:3], file("f3.whl", "new")]))
+
+
+def test_a_log_that_is_down_for_a_moment_is_asked_again(run: Run, sigstore: Sigstore) -> None:
+    sigstore.fail("log", 502)
+    sigstore.fail("log", "lost")
+    run.sign(FILES)
+    assert len(sigstore.entries) == 1
+
+
+def test_without_the_log_nothing_is_written(run: Run, sigstore: Sigstore) -> None:
+    sigstore.fail("log", 503, times=4)
+    with pytest.raises(Transient):
+        run.sign(FILES)
+    assert not run.path.exists()
+
+
+def test_a_job_without_an_identity_signs_nothing(run: Run, sigstore: Sigstore) -> None:
+    sigstore.fail("authority", 403)
+    with pytest.raises(Denied):
+        run.sign(FILES)
+    assert not run.path.exists()
+
+
+def test_github_shows_it(run: Run, github: Attestations) -> None:
+    made = run.publish(FILES, github)
+    assert made.url == "https://github.com/acme/widgets/attestations/1001"
+    assert made.note == ""
+    assert github.everything == [json.loads(run.path.read_bytes())]
+
+
+@pytest.mark.parametrize(
+    ("status", "cure"),
+    [
+        (401, "`forge-token` has to be a token of this GitHub"),
+        (403, "Give the job `permissions: attestations: write`. For private repositories"),
+        (404, "Give the job `permissions: attestations: write`. A GitHub Enterprise Server"),
+        (422, "what the test wants."),
+    ],
+)
+def test_what_github_refuses_is_a_note_with_its_cure(
+    run: Run, github: Attestations, status: int, cure: str
+) -> None:
+    """The release is as good as without."""
+    github.failing = [status]
+    made = run.publish(FILES, github)
+    assert made.note.startswith(HINDERED)
+    assert f"HTTP {status} what the test wants" in made.note
+    assert cure in made.note
+    assert made.url == ""
+    assert len(github.requests) == 1
+
+
+def test_a_job_that_may_not_write_attestations_is_told_so(run: Run, github: Attestations) -> None:
+    github.may_write = False
+    made = run.publish(FILES, github)
+    assert "Resource not accessible by integration" in made.note
+    assert "Give the job `permissions: attestations: write`." in made.note
+
+
+def test_an_outage_of_github_is_waited_out(run: Run, github: Attestations) -> None:
+    github.failing = [502, 500, 429]
+    assert run.publish(FILES, github).url
+    assert len(github.requests) == 4
+
+
+def test_a_long_outage_of_github_is_a_note(run: Run, github: Attestations) -> None:
+    github.failing = [503] * 9
+    made = run.publish(FILES, github)
+    assert "HTTP 503" in made.note
+    assert made.note.endswith("Run the job again: what is signed is kept, and sent.")
+    assert len(github.requests) == 4
+    github.failing = []
+    assert run.publish(FILES, github).note == ""
+
+
+def test_too_many_requests_are_waited_out(run: Run, github: Attestations) -> None:
+    github.headers["Retry-After"] = "0"
+    github.failing = [403]
+    assert run.publish(FILES, github).url
+
+
+def test_what_is_sent_again_is_not_signed_again(
+    run: Run, github: Attestations, sigstore: Sigstore
+) -> None:
+    github.failing = [403]
+    run.publish(FILES, github)
+    assert run.publish(FILES, github).url
+    assert len(sigstore.entries) == 1
+
+
+def test_of_several_none_is_passed_over_in_silence(
+    run: Run, github: Attestations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "MAX_SUBJECTS", 2)
+    github.failing = [422]
+    made = run.publish(FILES, github)
+    assert len(github.everything) == 1
+    assert made.note.startswith(HINDERED)
+
+
+def test_the_token_goes_to_no_other_place_than_https(run: Run, github: Attestations) -> None:
+    """R34"""
+    made = run.publish(FILES, github, api="http://api.elsewhere.example")
+    assert "GITHUB_API_URL" in made.note
+    assert "must be https://" in made.note
+    assert github.requests == []
+
+
+def test_without_a_token_nothing_is_sent(run: Run, github: Attestations) -> None:
+    made = run.publish(FILES, github, token="")
+    assert "there is no token" in made.note
+    assert github.requests == []
+
+
+def test_a_note_holds_no_secret(run: Run, github: Attestations) -> None:
+    """R34"""
+    made = run.publish(FILES, github, token="ghp_wrong")
+    assert "Bad credentials" in made.note
+    assert "ghp_wrong" not in made.note
