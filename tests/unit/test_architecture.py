@@ -75,7 +75,8 @@ STATE = (
     *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (
-    *("values", "declaration", "tables", "ecosystem", "selection", "inputs", "declared"),
+    *("values", "declaration", "tables", "ecosystem", "selection", "verification"),
+    *("inputs", "declared"),
     *("levels", "file", "locations", "rows", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.
@@ -120,7 +121,7 @@ HOUSE = (
     (
         *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
         *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
-        *("signer", "release"),
+        *("forms", "covered", "beside", "addresses", "signer", "release"),
     ),
     (
         "ecosystems",
@@ -147,7 +148,7 @@ HOUSE = (
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
         *("cli", "command_line", "interruption", "signing", "session", "recorded", "left_behind"),
-        *("terminal", "telling", "approve", "commands"),
+        *("terminal", "telling", "approve", "verify", "commands"),
     ),
     ("__main__",),
     ("start",),
