@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from releasekit import __version__, report
+from releasekit import report
 from releasekit.aio import Group, uncancellable
-from releasekit.causes.refusals import PathError, ResultsError
+from releasekit.causes.refusals import ResultsError
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.left_behind import forget_results, refuse_tracked_results, write_page
+from releasekit.cli.left_behind import forget_results, refuse_tracked_results
+from releasekit.cli.publishing import Publishing, say, tell, write
 from releasekit.cli.recorded import RESULTS, loaded
 from releasekit.cli.session import (
     Session,
@@ -22,24 +21,19 @@ from releasekit.cli.session import (
     refuse_tracked,
     sealing,
 )
-from releasekit.cli.telling import is_verbose, traffic_told
+from releasekit.cli.telling import traffic_told
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
-from releasekit.errors import INTERRUPTED
-from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.http.traffic import counted
-from releasekit.model import Action, Report
+from releasekit.model import Action
 from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
 from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
-from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
-from releasekit.report.progress import choose_progress
 from releasekit.report.text import few
-from releasekit.scheduler.controls import keys_are_read, listening
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
@@ -48,15 +42,11 @@ from releasekit.state.unsealed import as_taken_back, set_aside
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Target
-    from releasekit.host.sandbox import Sandbox
-    from releasekit.http.traffic import Book
     from releasekit.model import Plan
-    from releasekit.scheduler.patience import Patience
     from releasekit.state.history import History
 
 
@@ -121,7 +111,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
     if path is not None:
         if path == config.plan_file:
             require_free(path, "plan-file")
-        _write(path, report.plan_json(made, config.root))
+        write(path, report.plan_json(made, config.root))
         session.actions.output("plan-file", str(path))
     for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
         session.actions.output(name, value)
@@ -146,14 +136,14 @@ async def publish(config: Config, session: Session) -> int:
     with Interruption() as interruption, counted(traffic_told(config, session)) as book:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
-            _say(doctor.dead_runs(config.state_directory, ecosystems), session)
+            say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             forget_results(config)
             seal = sealing(session, make=True) or Seal.for_one_run()
             for path in pins.recover(
                 config.state_directory, ecosystems, root=config.root, seal=seal
             ):
-                _say(f"restored {path}, which a killed run had left pinned", session)
+                say(f"restored {path}, which a killed run had left pinned", session)
             run_logs.remove_old(config.state_directory)
             # Beside the loop: what somebody else put there may be long.
             journal = await uncancellable(
@@ -166,9 +156,9 @@ async def publish(config: Config, session: Session) -> int:
                 )
             )
             await group.enter(contextlib.closing(journal))
-            _say(seal.note, session)
-            _say(await _without_unsealed(config, journal.history, ecosystems), session)
-            _say(doctor.uncertain_uploads(journal.history, ecosystems), session)
+            say(seal.note, session)
+            say(await _without_unsealed(config, journal.history, ecosystems), session)
+            say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepared(
                 group,
                 config,
@@ -184,7 +174,7 @@ async def publish(config: Config, session: Session) -> int:
             if not config.dry_run:
                 check_credentials(uploading(made), ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            run = _Run(
+            run = Publishing(
                 run_id,
                 made,
                 ready.config,
@@ -193,6 +183,7 @@ async def publish(config: Config, session: Session) -> int:
                 sandbox=ready.processes.sandbox,
                 patience=ready.patience,
                 book=book,
+                signing=ready.signing,
             )
             return await run.carry_out(ready.targets, sources, interruption)
 
@@ -212,11 +203,6 @@ async def _without_unsealed(config: Config, history: History, ecosystems: Collec
     )
 
 
-def _say(line: str, session: Session) -> None:
-    if line:
-        print(log_line(line), file=session.out)
-
-
 def uploading(made: Plan) -> set[str]:
     """The ecosystems of which something will have to be uploaded."""
     return {
@@ -224,84 +210,6 @@ def uploading(made: Plan) -> set[str]:
         for planned in made.packages
         if planned.action in {Action.PUBLISH, Action.UPLOAD}
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One plan being carried out, and what is said about it."""
-
-    id: str
-    plan: Plan
-    config: Config
-    session: Session
-    journal: Journal
-    sandbox: Sandbox
-    patience: Patience
-    book: Book
-
-    async def carry_out(
-        self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
-    ) -> int:
-        began, started_at = asyncio.get_running_loop().time(), _now()
-        environment = self.session.credentials.environment
-        redacted = self.session.redacted
-        progress = choose_progress(
-            self.session.out,
-            environment,
-            group=self.session.actions.group if on_actions(environment) else None,
-            verbose=is_verbose(self.config, environment),
-            dry_run=self.config.dry_run,
-            keys=keys_are_read(),
-        )
-        release = ReleaseRun(
-            self.plan,
-            targets,
-            config=self.config,
-            journal=self.journal,
-            watch=lambda event: progress.on_event(redacted.event(event)),
-            sources=sources,
-            patience=self.patience,
-            on_course=progress.on_course,
-        )
-        self.journal.run_started(
-            plan_digest=self.plan.digest,
-            commit=self.plan.commit,
-            tool=__version__,
-            started_at=started_at,
-            ecosystems=sorted(self.config.ecosystems or self.config.known_ecosystems),
-        )
-        self.journal.planned(self.plan.pending())
-        interruption.ends(release)
-        self.session.actions.release_began = True
-        try:
-            progress.begin(self.plan)
-            with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
-                await release.run()
-        finally:
-            # Even if a bug ends the run, what has happened until then is put on record.
-            made = Report(
-                run_id=self.id,
-                plan_digest=self.plan.digest,
-                commit=self.plan.commit,
-                started_at=started_at,
-                duration_s=asyncio.get_running_loop().time() - began,
-                dry_run=self.config.dry_run,
-                builds=self.sandbox.words,
-                results=self.sandbox.explained(release.results()),
-                private=self.plan.private,
-                edges=self.plan.edges(),
-                registries=self.plan.registries,
-            )
-            made = redacted.report(release.spending(self.book).told_in(made))
-            progress.close()
-            self.session.actions.restore_files()  # no build is left; ours are written next
-            try:
-                tell(made, self.config, self.session)
-            finally:
-                progress.end(made)  # behind the annotations: the end of a log is read first
-        await self.journal.run_ended(report.verdict_of(made))
-        code = report.exit_code(made)
-        return INTERRUPTED if code and interruption.happened else code
 
 
 async def join(config: Config, session: Session) -> int:
@@ -354,38 +262,3 @@ async def examine(config: Config, session: Session) -> int:
 def _directories(config: Config) -> list[Path]:
     """The directories of the static registries in the configuration."""
     return [place.path for place in config.registries.values() if isinstance(place, Directory)]
-
-
-def tell(made: Report, config: Config, session: Session) -> None:
-    """Everything that outlives the run: results, outputs, summary, annotations."""
-    actions = session.actions
-    made = session.placed(made, config)
-    text = report.results_json(made)
-    own = config.state_directory / RESULTS
-    path = config.results_file or own
-    # The state directory's first: what is in the way elsewhere keeps no run off the record.
-    for place in dict.fromkeys([own, path] if config.mode == "publish" else [path]):
-        if place == config.results_file:
-            require_free(place, "results-file")
-        _write(place, text)
-    actions.output("results-file", str(path))
-    for name, value in report.outputs(made).items():
-        actions.output(name, value)
-    if config.summary:
-        actions.summary(report.summary(made))
-    if config.annotations:
-        for level, notes in report.notices(made):
-            actions.annotate(level, notes)
-    _say(write_page(made, path), session)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        durable.make_directory(path.parent)
-        durable.replace(path, text.encode())
-    except OSError as error:
-        raise PathError(f"{path}: cannot be written: {error.strerror}") from error

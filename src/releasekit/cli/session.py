@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from releasekit.cli.signing import JobSigning
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
     from releasekit.model import Plan, Report
-    from releasekit.release.attesting import Signing
     from releasekit.state.history import History
     from releasekit.state.seals import Seal
 
@@ -96,7 +96,7 @@ class Prepared:
     targets: Mapping[str, Target]
     processes: Processes
     patience: Patience
-    signing: Signing | None
+    signing: JobSigning | None
 
 
 async def prepared(  # noqa: PLR0913 - what a command begins with, by name

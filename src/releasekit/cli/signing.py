@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from releasekit.attested import Obstacle
+from releasekit.attested import Obstacle, ReleaseStatement
+from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
 from releasekit.http.identity import IdTokens
 from releasekit.plan.provenance import SENT, with_provenance
 from releasekit.provenance.conditions import NO_JOB, obstacle_here, signing_job
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.aio import Group
     from releasekit.config.config import Config
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
     from releasekit.provenance.trust import TrustedRoot
-    from releasekit.release.attesting import Signing
+    from releasekit.release.release import ReleaseRun
 
 
 async def with_signing(
@@ -31,7 +34,7 @@ async def with_signing(
     config: Config,
     services: Services,
     targets: Mapping[str, Target],
-) -> tuple[Plan, Signing | None]:
+) -> tuple[Plan, JobSigning | None]:
     """`plan` with what is going to be signed, and what signs it for as long as `group` is open.
 
     Raises PlanError where attestations are required that cannot be made, and Transient, Denied or
@@ -63,27 +66,73 @@ async def _signing(
         Signer(instance, tokens, services.http, credentials=services.credentials, server=server)
     )
     job = await signing_job(signer, public=config.trust_config is None)
-    return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance)
+    return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance, services)
 
 
 class JobSigning:
     """Implements `attesting.Signing`, for a job that has said who it is."""
 
-    def __init__(self, job: Job, signer: Signer, instance: Instance) -> None:
+    def __init__(self, job: Job, signer: Signer, instance: Instance, services: Services) -> None:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._instance = instance
-        self._trust: TrustedRoot | None = None
+        self._trusted_root = instance.trusted_root
+        self._services = services
+        self._known: TrustedRoot | None = None
+
+    @property
+    def _trust(self) -> TrustedRoot:
+        from releasekit.provenance.trust import trust_of  # noqa: PLC0415 - only where one resumes
+
+        self._known = self._known or trust_of(self._trusted_root)
+        return self._known
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes
         from releasekit.provenance.checking import is_ours  # noqa: PLC0415
-        from releasekit.provenance.trust import trust_of  # noqa: PLC0415
 
         if artifact.attestation is None:
             return False
-        self._trust = self._trust or trust_of(self._instance.trusted_root)
         with contextlib.suppress(PackageError):
             return is_ours(read(artifact.attestation), artifact, self.job, self._trust)
         return False
+
+    async def statement(self, release: ReleaseRun, directory: Path) -> ReleaseStatement | None:
+        """The release statement, in `directory`; None where there is no file to tell of. Whoever
+        stops the run does not wait for it.
+        """
+        artifacts = await release.built()
+        if not artifacts:
+            return None
+        telling = asyncio.ensure_future(self._told(artifacts, directory))
+        stopping = asyncio.ensure_future(release.stopped.wait())
+        try:
+            await asyncio.wait({telling, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return telling.result() if telling.done() else None
+        finally:
+            telling.cancel()
+            stopping.cancel()
+
+    async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
+        from releasekit.provenance.release import (  # noqa: PLC0415 - only where one signs
+            FILENAME,
+            send_to_github,
+            sign_release,
+            stored_bundles,
+        )
+
+        path, services = directory / FILENAME, self._services
+        try:
+            made = await sign_release(artifacts, self.job, self, path, trust=self._trust)
+        except PackageError as error:
+            note = f"The release statement is not signed: {error}. {error.hint}"
+            return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
+        return await send_to_github(
+            made,
+            await asyncio.to_thread(stored_bundles, path),
+            self.job,
+            services.http,
+            services.credentials.get(FORGE_TOKEN.variable),
+            api=services.environment.get("GITHUB_API_URL", "https://api.github.com"),
+            redact=services.credentials.redact,
+        )

@@ -112,7 +112,7 @@ class ReleaseRun:
             others=OtherJobs.around(config, plan),
         )
         self._ending = ""
-        self._stopped = asyncio.Event()
+        self.stopped = asyncio.Event()
         self._graph = TaskGraph(plan, targets, self._runs, config=config, foreign=self._foreign)
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
@@ -153,7 +153,7 @@ class ReleaseRun:
         """
         self._ending = self._ending or reason
         self._events.stopping(reason, grace_s)
-        self._stopped.set()
+        self.stopped.set()
         self._foreign.stop()
         lanes = None if grace_s is None else {"upload", "confirm"}
         self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
@@ -289,7 +289,7 @@ class ReleaseRun:
             self._events.ended(result_of(run))
 
     async def _approval(self, run: PackageRun) -> None:
-        await self._lookups.approval(run, self._config.wait_for_approval_s, self._stopped)
+        await self._lookups.approval(run, self._config.wait_for_approval_s, self.stopped)
         if run.pending_follow_up is None:
             self._events.ended(result_of(run))
 
