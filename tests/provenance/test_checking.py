@@ -9,6 +9,7 @@ import base64
 import copy
 import hashlib
 import json
+import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from provenance.sigstore_double import Sigstore
 
 CONTENT = b"what was built"
+LETTERS = 'AZaz09+/=,:"{}[]-\\ \u00e9'
 
 
 @pytest.fixture
@@ -208,6 +210,15 @@ def change_checkpoint(document: dict[str, Any]) -> None:
     checkpoint["envelope"] = f"{note} {flipped(line.strip())}\n"
 
 
+def change_hint(document: dict[str, Any]) -> None:
+    """Which says whose signature it is."""
+    checkpoint = entry(document)["inclusionProof"]["checkpoint"]
+    note, _, line = checkpoint["envelope"].rpartition(" ")
+    signature = base64.b64decode(line)
+    hinted = base64.b64encode(bytes([signature[0] ^ 1]) + signature[1:]).decode()
+    checkpoint["envelope"] = f"{note} {hinted}\n"
+
+
 def of_another_log(document: dict[str, Any]) -> None:
     entry(document)["logId"]["keyId"] = flipped(entry(document)["logId"]["keyId"])
 
@@ -232,6 +243,7 @@ SENTENCES: dict[Callable[[dict[str, Any]], None], str] = {
     change_place: "its proof does not lead to the tree that http://127.0.0.1:PORT has signed",
     change_root: "its proof ends at another tree than http://127.0.0.1:PORT has signed",
     change_checkpoint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
+    change_hint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
     of_another_log: "of its entry is not trusted here",
     without_promise: "inclusionPromise.signedEntryTimestamp is missing",
     of_another_kind: "is intoto 0.0.2, and only dsse 0.0.1 is known",
@@ -437,3 +449,24 @@ def test_an_attestation_is_ours_where_all_of_it_fits(sigstore: Sigstore, tmp_pat
     workflow = "acme/widgets/.github/workflows/nightly.yml@refs/heads/main"
     assert not is_ours(bundle, artifact(tmp_path), replace(job, workflow_ref=workflow), trusted)
     assert is_ours(bundle, artifact(tmp_path), replace(job, sha="b" * 40), trusted)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_damage_changes_what_is_believed(sigstore: Sigstore, seed: int) -> None:
+    """A character anywhere: it is refused in one sentence, or means the same as before."""
+    bundle, trusted, rng = one(sigstore), trust(sigstore), random.Random(seed)
+    believed, text = check(bundle, trusted), bundle.text.decode()
+    refused = 0
+    for _ in range(250):
+        at = rng.randrange(len(text))
+        damaged = f"{text[:at]}{rng.choice(LETTERS)}{text[at + 1 :]}".encode()
+        try:
+            parsed = Bundle.parse(damaged)
+        except ValueError:
+            refused += 1
+            continue
+        try:
+            assert check(parsed, trusted) == believed
+        except NotVerified:
+            refused += 1
+    assert refused > 200

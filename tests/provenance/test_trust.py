@@ -3,8 +3,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
+import sys
+import zipfile
 from datetime import UTC, datetime
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,10 +21,9 @@ from releasekit.errors import ConfigError
 from releasekit.provenance.trust import PACKAGED, TrustedRoot, Validity, trust_at, trust_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from provenance.sigstore_double import Sigstore
 
+ROOT = Path(__file__).parents[2]
 FOLDER = resources.files("releasekit.provenance")
 RECORD = json.loads((FOLDER / "trusted_root.source.json").read_text())
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -30,6 +33,15 @@ def test_the_packaged_root_is_what_sigstore_has_published() -> None:
     data = (FOLDER / PACKAGED).read_bytes()
     assert hashlib.sha256(data).hexdigest() == RECORD["sha256"]
     assert RECORD["licence"] == "Apache-2.0"
+
+
+def test_the_packaged_root_is_installed_with_the_program(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(argv, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = archive.read(f"releasekit/provenance/{PACKAGED}")
+    assert packed == (FOLDER / PACKAGED).read_bytes()
 
 
 def test_the_packaged_root_has_the_public_instance() -> None:

@@ -58,8 +58,8 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """`name` may have directories in it. `bundles` lie beside it; `broken` says what is wrong with something there. `sums` are what
-    files of checksums say, by their names.
+    """`name` may have directories in it. `bundles` lie beside it, and `broken` says what is wrong
+    with something there. `sums` are what files of checksums say, by their names.
     """
 
     name: str
