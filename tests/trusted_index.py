@@ -7,12 +7,20 @@ https://github.com/pypi/warehouse/blob/main/warehouse/oidc/views.py
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
+import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
+
+from integration.http_server import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RUNNER_TOKEN = "runner-token-of-this-job"
 CLAIMS = {
@@ -93,6 +101,35 @@ class TrustedIndex:
         found = re.search(rb'name="content"; filename="([^"]+)"', body)
         self.files.append(found[1].decode() if found else "")
         return 200, b"", "text/plain"
+
+
+@contextlib.contextmanager
+def served(index: TrustedIndex) -> Iterator[str]:
+    """On loopback, one request at a time. Yields the origin."""
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            with lock:
+                status, answer, kind = index.answer(
+                    self.command, self.path, self.headers.get("Authorization", ""), body
+                )
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with serving(Handler) as origin:
+        yield origin
 
 
 def _payload(token: str) -> str:

@@ -50,12 +50,13 @@ class Obstacle:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseStatement:
     """The attestations over all files of a release, `subjects` of them, which lie in the JSON lines
-    at `path`. `url` is where GitHub shows them, and `note` says why it does not; each is empty
-    where there is nothing to say.
+    at `path`; `kept` where an earlier run has signed them. `url` is where GitHub shows them, and
+    `note` says why it does not; each is empty where there is nothing to say.
     """
 
     path: Path
     subjects: int
     attestations: tuple[Attestation, ...]
+    kept: bool = False
     url: str = ""
     note: str = ""

@@ -70,6 +70,7 @@ class Attestations:
     repository: str = "acme/widgets"
     may_write: bool = True
     failing: list[int] = field(default_factory=list)
+    strange: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
     everything: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -78,7 +79,10 @@ class Attestations:
         """https://docs.github.com/en/rest/repos/attestations#create-an-attestation"""
         if self.failing:
             return self.failing.pop(0), {"message": "what the test wants"}
-        if (method, target) != ("POST", f"/repos/{self.repository}/attestations"):
+        place = f"/repos/{self.repository}/attestations"
+        if method == "GET" and target.startswith(f"{place}/sha256:"):
+            return self._listed(target.rpartition(":")[2])
+        if (method, target) != ("POST", place):
             return 404, {"message": "Not Found"}
         if not self.may_write:
             return 403, {"message": "Resource not accessible by integration"}
@@ -88,14 +92,28 @@ class Attestations:
         self.everything.append(bundle)
         return 201, {"id": 1000 + len(self.everything)}
 
+    def _listed(self, sha256: str) -> tuple[int, Any]:
+        """https://docs.github.com/en/rest/repos/attestations#list-attestations"""
+        found = [
+            {"bundle": bundle, "repository_id": 1}
+            for bundle in self.everything
+            if any(each["digest"]["sha256"] == sha256 for each in _subjects(bundle))
+        ]
+        return (200, {"attestations": found}) if found else (404, {"message": "Not Found"})
+
 
 def _refusal(bundle: dict[str, Any]) -> str:
     """https://github.com/actions/attest#attestation-limits"""
     if bundle["mediaType"] != "application/vnd.dev.sigstore.bundle.v0.3+json":
         return "unknown bundle"
-    subjects = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))["subject"]
+    subjects = _subjects(bundle)
     names = {each["name"] for each in subjects}
     return "" if len(names) == len(subjects) <= 1024 else "too many subjects, or one twice"
+
+
+def _subjects(bundle: dict[str, Any]) -> list[dict[str, Any]]:
+    statement = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
+    return list(statement["subject"])
 
 
 class State(Protocol):
@@ -131,7 +149,8 @@ def _served(state: State, headers: dict[str, str]) -> Iterator[None]:
             if given == f"Bearer {state.token}":
                 status, answer = state.answer(self.command, self.path, body)
             state.requests.append(f"{self.command} {self.path}")
-            data = json.dumps(answer).encode()
+            strange = getattr(state, "strange", None)
+            data = (json.dumps(answer) if strange is None else strange).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json; charset=utf-8")
             for name, value in headers.items():

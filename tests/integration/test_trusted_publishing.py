@@ -3,50 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import pytest
 
 import distributions
 import registries
-from integration.http_server import serving
 from releasekit.errors import Denied
-from trusted_index import RUNNER_TOKEN, TrustedIndex
+from trusted_index import RUNNER_TOKEN, TrustedIndex, served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@contextlib.contextmanager
-def served(index: TrustedIndex) -> Iterator[str]:
-    lock = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            with lock:
-                status, answer, kind = index.answer(
-                    self.command, self.path, self.headers.get("Authorization", ""), body
-                )
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
-
-        do_POST = do_GET  # noqa: N815
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with serving(Handler) as origin:
-        yield origin
 
 
 def publish(origin: str, index: TrustedIndex, dist: Path, masked: list[str]) -> None:

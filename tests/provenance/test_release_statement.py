@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,7 +155,7 @@ def test_what_is_signed_is_not_signed_again(run: Run, sigstore: Sigstore) -> Non
     made = run.sign(FILES)
     before = run.path.read_bytes()
     sigstore.claims["run_attempt"] = "2"
-    assert run.sign(FILES[::-1]) == made
+    assert run.sign(FILES[::-1]) == replace(made, kept=True)
     assert run.path.read_bytes() == before
     assert len(sigstore.entries) == 1
 
@@ -353,3 +353,34 @@ def test_a_note_holds_no_secret(run: Run, github: Attestations) -> None:
     made = run.publish(FILES, github, token="ghp_wrong")
     assert "Bad credentials" in made.note
     assert "ghp_wrong" not in made.note
+
+
+@pytest.mark.parametrize("page", ["", "[]", '{"attestations": {}}', "{", '{"id": []}'])
+def test_a_strange_answer_of_github_hinders_nobody(
+    run: Run, github: Attestations, page: str
+) -> None:
+    run.publish(FILES, github)
+    github.strange = page
+    made = run.publish(FILES, github)
+    assert (made.note, made.url) == ("", "https://github.com/acme/widgets/attestations")
+
+
+def test_what_github_has_of_an_earlier_run_is_not_sent_again(
+    run: Run, github: Attestations
+) -> None:
+    first = run.publish(FILES, github)
+    assert not first.kept
+    again = run.publish(FILES, github)
+    assert again.kept
+    assert (again.note, again.url) == ("", "https://github.com/acme/widgets/attestations")
+    assert len(github.everything) == 1
+    assert [request.partition(" ")[0] for request in github.requests] == ["POST", "GET"]
+
+
+def test_what_an_earlier_run_signed_and_could_not_send_is_sent(
+    run: Run, github: Attestations, sigstore: Sigstore
+) -> None:
+    run.sign(FILES)
+    made = run.publish(FILES, github)
+    assert (len(sigstore.entries), len(github.everything)) == (1, 1)
+    assert made.url == "https://github.com/acme/widgets/attestations/1001"

@@ -84,7 +84,7 @@ def test_pages_say_what_installers_ask_for(
     run(registry.upload(PACKAGE, distributions.both(tmp_path / "dist", PACKAGE)))
     page = json.loads((root / "simple/acme-core/index.json").read_bytes())
     assert (page["meta"], page["name"], page["versions"]) == (
-        {"api-version": "1.1"},
+        {"api-version": "1.3"},
         "acme-core",
         ["1.0.0"],
     )

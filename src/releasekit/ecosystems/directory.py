@@ -18,6 +18,7 @@ from releasekit.causes.failures import DirectoryLocked, DirectoryUnusable, NotAP
 from releasekit.config.values import Directory
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
+from releasekit.provenance.bundle import read
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from releasekit.errors import PackageError
     from releasekit.model import Artifact, Package, Published
+    from releasekit.provenance.bundle import Bundle
 
 # Whoever holds the lock writes a few small files: this long means that it hangs.
 PATIENCE_S: Final = 30.0
@@ -39,6 +41,14 @@ class Layout(Protocol):
 
     def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         """Where a built file goes; None for one that no client would look for."""
+        ...
+
+    def attestation(
+        self, package: Package, filename: str, bundle: Bundle
+    ) -> tuple[PurePosixPath, bytes] | None:
+        """Where a client finds what says where a built file comes from, and in which words; None
+        where no client looks for that.
+        """
         ...
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -110,6 +120,11 @@ class DirectoryRegistry:
             return
         with contents.opened(artifact) as file:
             data = file.read()
+        # Before the file, so that none is ever shown without; until then it is nobody's.
+        if artifact.attestation is not None:
+            bundle = read(artifact.attestation)
+            if attested := self._layout.attestation(package, artifact.filename, bundle):
+                _write(self._root / attested[0], attested[1])
         durable.replace(path, data)
 
     @contextlib.contextmanager

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Plan, PlannedPackage
+    from releasekit.model import Plan
     from releasekit.provenance.job import Job
 
 SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
@@ -37,9 +37,16 @@ def with_provenance(
         if (attesting := targets[planned.package.id.ecosystem].attesting) is not None
     }
     wished = [str(package) for package, wish in wishes.items() if wish]
+    if not sent:
+        return plan
     if config.attestations == "off":
-        words = f"off, and {few(wished)} asks for it (`publishConfig.provenance`)"
-        return replace(plan, provenance=words if wished else "")
+        return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
+    if isinstance(job, Obstacle):
+        _refuse(config, {job: []})
+        # Where nobody expects any, nobody has to be told.
+        quiet = job == NO_JOB and config.attestations == "auto" and not wished
+        words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
+        return plan if quiet else replace(plan, provenance=words)
     obstacles: dict[Obstacle, list[str]] = {}
     attested = set()
     for planned in sent:
@@ -47,41 +54,39 @@ def with_provenance(
         attesting = targets[package.id.ecosystem].attesting
         if attesting is None or wishes[package.id] is False:
             continue
-        obstacle = job if isinstance(job, Obstacle) else attesting.obstacle(package, job)
-        if obstacle is None:
+        if (obstacle := attesting.obstacle(package, job)) is None:
             attested.add(package.id)
         else:
             obstacles.setdefault(obstacle, []).append(str(package.id))
-    if isinstance(job, Obstacle) and sent:
-        obstacles.setdefault(job, [])
-    required = config.attestations == "required"
-    if required and obstacles and config.mode == "publish" and not config.dry_run:
-        raise CannotAttest(
-            "attestations are required, and cannot be made"
-            + "; ".join(f"{_of(names)}: {each.condition}" for each, names in obstacles.items()),
-            hint=" ".join(each.cure for each in obstacles),
-        )
-    if obstacles.keys() == {NO_JOB} and not (required or wished):
-        # Where nobody expects any, nobody has to be told.
-        return plan
-    steps = tuple(
-        replace(planned, attest=planned.package.id in attested) for planned in plan.packages
+    _refuse(config, obstacles)
+    made = [packages(len(attested)) + " attested"] if attested else []
+    words = ", ".join([*made, "all files in the release statement"])
+    without = [f"{few(names)}: {each}" for each, names in obstacles.items()]
+    return replace(
+        plan,
+        packages=tuple(
+            replace(planned, attest=planned.package.id in attested) for planned in plan.packages
+        ),
+        provenance=f"{words}; not attested: {' '.join(without)}" if without else words,
     )
-    return replace(plan, packages=steps, provenance=_words(sent, len(attested), obstacles))
 
 
-def _of(names: Sequence[str]) -> str:
-    return f" for {few(names)}" if names else ""
+def _asked(wished: Sequence[str]) -> str:
+    return f"{few(wished)} asks for it (`publishConfig.provenance`)"
 
 
-def _words(
-    sent: Sequence[PlannedPackage], attested: int, obstacles: Mapping[Obstacle, Sequence[str]]
-) -> str:
-    if not sent:
-        return ""
-    alone = next((each for each in obstacles if len(obstacles) == 1 and not attested), None)
-    if alone is not None and (len(obstacles[alone]) in {0, len(sent)}):
-        return f"nothing is attested: {alone}"
-    made = [f"{packages(attested)} attested" if attested else ""]
-    made += [f"not{_of(names)}: {each}" for each, names in obstacles.items()]
-    return "; ".join(filter(None, [*made, "all files in the release statement"]))
+def _refuse(config: Config, obstacles: Mapping[Obstacle, Sequence[str]]) -> None:
+    """Only a run that would publish is refused: a plan, and a dry run, may be made where nothing
+    can be signed, as for a pull request.
+    """
+    publishing = config.mode == "publish" and not config.dry_run
+    if not (publishing and obstacles and config.attestations == "required"):
+        return
+    reasons = [
+        f"{few(names)}: {each.condition}" if names else each.condition
+        for each, names in obstacles.items()
+    ]
+    raise CannotAttest(
+        f"attestations are required, and cannot be made: {'; '.join(reasons)}",
+        hint=" ".join(each.cure for each in obstacles),
+    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -111,7 +111,8 @@ async def sign_release(  # noqa: PLR0913 - by name
 
     bundles = await gather_all(map(signed, parts))
     lines = [bundle.text + b"\n" for bundle in bundles]
-    if not all(_told(part) in kept for part in parts):
+    is_new = not all(_told(part) in kept for part in parts)
+    if is_new:
         await uncancellable(asyncio.to_thread(durable.replace, path, b"".join(lines)))
     return ReleaseStatement(
         path=path,
@@ -125,6 +126,7 @@ async def sign_release(  # noqa: PLR0913 - by name
             )
             for bundle in bundles
         ),
+        kept=not is_new,
     )
 
 
@@ -181,9 +183,9 @@ async def send_to_github(  # noqa: PLR0913 - what a request needs, by name
     pages = f"{job.server}/{job.repository}/attestations"
     try:
         place = require_safe(f"{api.rstrip('/')}/repos/{job.repository}/attestations", name=_API)
-        numbers = await gather_all(
-            retry(partial(_post, http, place, bundle, token, redact), policy) for bundle in bundles
-        )
+        github = _GitHub(http, place, token, redact)
+        send = github.send_unless_there if statement.kept else github.send
+        numbers = await gather_all(retry(partial(send, each), policy) for each in bundles)
     except (ConfigError, PackageError) as error:
         cure = _AGAIN if isinstance(error, Transient) else error.hint
         return replace(statement, note=f"GitHub has not taken it: {error}. {cure}".rstrip())
@@ -192,33 +194,73 @@ async def send_to_github(  # noqa: PLR0913 - what a request needs, by name
     return replace(statement, url=page)
 
 
-async def _post(
-    http: httpx.AsyncClient,
-    place: httpx.URL,
-    bundle: Bundle,
-    token: Secret,
-    redact: Callable[[str], str],
-) -> str:
-    """The number that GitHub gives it; empty where it tells none."""
-    headers = {
-        "Authorization": f"Bearer {token.reveal()}",
-        "Accept": "application/vnd.github+json",
-        "Content-Type": "application/json",
-        "X-GitHub-Api-Version": "2022-11-28",
-    }
-    content = b'{"bundle":%s}' % bundle.text
-    response = await send(http, http.build_request("POST", place, headers=headers, content=content))
-    asked_s = retry_after(response)
-    if response.status_code == 403 and asked_s is not None:
-        # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
-        raise Transient("HTTP 403, too many requests", retry_after=asked_s)
+@dataclass(frozen=True, slots=True)
+class _GitHub:
+    """Each call is one attempt. Raises Transient, Denied, Rejected."""
+
+    http: httpx.AsyncClient
+    place: httpx.URL
+    token: Secret
+    redact: Callable[[str], str]
+
+    async def send(self, bundle: Bundle) -> str:
+        """The number that it gets; empty where GitHub tells none."""
+        content = b'{"bundle":%s}' % bundle.text
+        document = _document(await self._ask("POST", self.place, content))
+        number = str(document.get("id")) if isinstance(document, dict) else ""
+        is_number = number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS
+        return number if is_number else ""
+
+    async def send_unless_there(self, bundle: Bundle) -> str:
+        """The run that signed it may have come as far as that. GitHub tells no numbers here.
+
+        https://docs.github.com/en/rest/repos/attestations#list-attestations
+        """
+        digest = bundle.subjects[0].digests.get("sha256", "")
+        page = self.place.copy_with(path=f"{self.place.path}/sha256:{digest}")
+        found = _document(await self._ask("GET", page, b"", missing=True))
+        if isinstance(found, dict) and _has(found.get("attestations"), bundle):
+            return ""
+        return await self.send(bundle)
+
+    async def _ask(
+        self, method: str, url: httpx.URL, content: bytes, *, missing: bool = False
+    ) -> httpx.Response:
+        headers = {
+            "Authorization": f"Bearer {self.token.reveal()}",
+            "Accept": "application/vnd.github+json",
+            "Content-Type": "application/json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+        request = self.http.build_request(method, url, headers=headers, content=content)
+        response = await send(self.http, request, max_bytes=_MAX_BYTES)
+        asked_s = retry_after(response)
+        if response.status_code == 403 and asked_s is not None:
+            # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+            raise Transient("HTTP 403, too many requests", retry_after=asked_s)
+        if response.status_code == 404 and missing:
+            return response
+        try:
+            check(response, str(url), redact=self.redact)
+        except Rejected as error:
+            error.hint = _CURES.get(response.status_code, "")
+            raise
+        return response
+
+
+def _document(response: httpx.Response) -> object:
+    """None for what is no JSON: there it is, whatever GitHub says of it."""
     try:
-        check(response, str(place), redact=redact)
-    except Rejected as error:
-        error.hint = _CURES.get(response.status_code, "")
-        raise
-    try:
-        number = str(parse_json(response.content)["id"])
-    except (ValueError, KeyError, TypeError):
-        return ""
-    return number if number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS else ""
+        return parse_json(response.content)
+    except ValueError:
+        return None
+
+
+def _has(attestations: object, bundle: Bundle) -> bool:
+    """Whether one of a list from GitHub is this one: its signature is nobody else's."""
+    envelope = bundle.document["dsseEnvelope"]
+    for each in attestations if isinstance(attestations, list) else ():
+        match each:
+            case {"bundle": {"dsseEnvelope": found}} if found == envelope:
+                return True
+    return False

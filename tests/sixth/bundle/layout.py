@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
 
 
 class Channel:
@@ -27,6 +28,9 @@ class Channel:
         if not filename.startswith(f"{package.id.name}-{package.version}.tar"):
             return None
         return self._directory(package) / filename
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """No client looks for one."""
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         files = sorted((root / self._directory(package)).glob(f"*-{package.version}.tar*"))

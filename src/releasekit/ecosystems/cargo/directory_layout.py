@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Package, Published
+    from releasekit.provenance.bundle import Bundle
 
 
 class SparseDirectory:
@@ -36,6 +37,9 @@ class SparseDirectory:
     def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         path = _crate(package)
         return path if path.name == filename else None
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """No client of an index looks for one."""
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         url = (self._directory_url or root.as_uri()).rstrip("/")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
 
 
 class ProxyDirectory:
@@ -31,6 +32,9 @@ class ProxyDirectory:
         if filename not in release.filenames(package.version):
             return None
         return _versions(package) / paths.escape(filename)
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """No client of a proxy looks for one."""
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         versions = _listed(root / _versions(package))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
 
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
 
 
 class MavenDirectory:
@@ -24,6 +25,9 @@ class MavenDirectory:
 
     def path_for(self, package: Package, filename: str) -> PurePosixPath:
         return layout.path_for(package, filename)
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """No client of a repository looks for one."""
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         """The checksums of the POM come last: they say that the rest is there."""

@@ -69,7 +69,22 @@ _SMALLER: Final = (
     "is a third larger; a server of your own has a limit to raise, such as verdaccio's "
     "`max_body_size`: https://verdaccio.org/docs/configuration"
 )
+_PROVENANCE: Final = (
+    "npm does not take what was signed about where the tarball comes from: "
+    "https://docs.npmjs.com/generating-provenance-statements. `attestations: off` publishes "
+    "without."
+)
 _HINTS: Final = {
+    # Of provenance, as users met them: https://github.com/npm/cli/issues/8036,
+    # https://github.com/grafana/plugin-tools/pull/2045,
+    # https://github.com/fastagent-sh/fastagent/pull/63, https://github.com/npm/cli/issues/8699
+    "Failed to validate repository information": "Set `repository.url` in its package.json to this "
+    "repository, spelled as GitHub spells it: capitals count.",
+    "runner environment": "npm takes provenance from GitHub-hosted runners only: move the job that "
+    "publishes to one, such as `runs-on: ubuntu-latest`, or set `attestations: off`.",
+    "repository visibility": "npm takes provenance from public repositories only: publish from "
+    "one, or set `attestations: off`.",
+    "provenance bundle": _PROVENANCE,
     # https://docs.gitlab.com/user/packages/npm_registry/#troubleshooting
     "structure is too large": "Shorten package.json and README.md, which this registry keeps "
     "with the version and limits. https://gitlab.com/gitlab-org/gitlab/-/issues/345759",

@@ -1,4 +1,5 @@
-"""An npm registry as plain files: a packument `NAME` or `@SCOPE/NAME`, tarballs below `-/NAME/`.
+"""An npm registry as plain files: a packument `NAME` or `@SCOPE/NAME`, tarballs below `-/NAME/`,
+and attestations where npmjs.com has them.
 
 npm, pnpm and yarn install from it through any static web server that decodes `%2f`.
 https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
@@ -16,7 +17,7 @@ from releasekit.ecosystems.npm import document
 from releasekit.ecosystems.npm.ecosystem import filename
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
-from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.host import durable
 from releasekit.model import Published
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
 
 _TARBALLS: Final = "-"
 
@@ -48,13 +50,23 @@ class PackumentDirectory:
             return None
         return _tarballs(package) / name
 
+    def attestation(
+        self,
+        package: Package,
+        filename: str,  # noqa: ARG002 - the only one
+        bundle: Bundle,
+    ) -> tuple[PurePosixPath, bytes]:
+        """https://github.com/npm/pacote/blob/main/lib/registry.js (verifyAttestations)"""
+        attested = {"predicateType": bundle.predicate_type, "bundle": bundle.document}
+        return _attestations(package), json.dumps({"attestations": [attested]}).encode() + b"\n"
+
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         known = _packument(root, package)
         path = root / _tarballs(package) / filename(package)
         versions = dict(table_in(known, "versions"))
         found = dict(table_in(known, "dist-tags"))
         if package.version not in versions:
-            versions[package.version] = entry = self._entry(package, path)
+            versions[package.version] = entry = self._entry(root, package, path)
             given = document.given_tag(self._tag, entry, where=str(path))
             latest = str(found.get(document.LATEST, ""))
             found[given or document.choose_tag(package.version, latest=latest)] = package.version
@@ -78,19 +90,24 @@ class PackumentDirectory:
         digest = document.digest_of(table_in(entry, "dist"))
         return Published(files={filename(package): digest}, url=page.as_uri())
 
-    def _entry(self, package: Package, path: Path) -> dict[str, Any]:
+    def _entry(self, root: Path, package: Package, path: Path) -> dict[str, Any]:
         with durable.reading(path) as file:
             shown = digests(file, "sha512", "sha1")
             file.seek(0)
             contained = read_tarball(file, str(path))
         address = self._address(package)
         entry = document.version_entry(package, contained, tarball=address, digests=shown)
+        if attested := _predicate_types(root / _attestations(package)):
+            entry["dist"]["attestations"] = {"provenance": {"predicateType": attested[0]}}
         # A packument is read whole for each install.
         return {key: value for key, value in entry.items() if not key.startswith("readme")}
 
     def _addressed(self, package: Package, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Where the directory is served may have changed since an earlier version."""
-        return {**entry, "dist": {**table_in(entry, "dist"), "tarball": self._address(package)}}
+        dist = {**table_in(entry, "dist"), "tarball": self._address(package)}
+        if attested := table_in(dist, "attestations"):
+            dist["attestations"] = {**attested, "url": f"{self._url}/{_attestations(package)}"}
+        return {**entry, "dist": dist}
 
     def _address(self, package: Package) -> str:
         return f"{self._url}/{_tarballs(package)}/{filename(package)}"
@@ -98,6 +115,20 @@ class PackumentDirectory:
 
 def _tarballs(package: Package) -> PurePosixPath:
     return PurePosixPath(_TARBALLS, package.id.name)
+
+
+def _attestations(package: Package) -> PurePosixPath:
+    """Where npmjs.com has them."""
+    return PurePosixPath("-/npm/v1/attestations", f"{package.id.name}@{package.version}")
+
+
+def _predicate_types(path: Path) -> list[str]:
+    """Of what is attested of a version; raises ValueError for what cannot be read."""
+    page = read_page(path)
+    document = {} if page is None else parse_json(page, max_bytes=None)
+    found = document.get("attestations") if isinstance(document, dict) else None
+    attested = found if isinstance(found, list) else []
+    return [kind for each in attested if (kind := text_in(each, "predicateType"))]
 
 
 def _packument(root: Path, package: Package) -> Mapping[str, Any]:

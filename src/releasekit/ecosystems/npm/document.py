@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.npm.tarball import Contained
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
 
 LATEST: Final = "latest"
 
@@ -45,12 +46,18 @@ def version_entry(
     return entry
 
 
-def request_body(
-    package: Package, entry: Mapping[str, Any], data: bytes, *, tag: str, access: str
+def request_body(  # noqa: PLR0913 - what a publish says, by name
+    package: Package,
+    entry: Mapping[str, Any],
+    data: bytes,
+    *,
+    tag: str,
+    access: str,
+    attested: Bundle | None = None,
 ) -> bytes:
-    """The whole document of a publish request, as JSON."""
+    """The whole document of a publish request, as JSON, with the attestation of `data`."""
     name = package.id.name
-    document = {
+    document: dict[str, Any] = {
         "_id": name,
         "name": name,
         "description": entry.get("description", ""),
@@ -67,6 +74,13 @@ def request_body(
     }
     if access:
         document["access"] = access
+    if attested is not None:
+        text = attested.text.decode()
+        document["_attachments"][f"{name}-{package.version}.sigstore"] = {
+            "content_type": attested.document["mediaType"],
+            "data": text,
+            "length": len(text),
+        }
     return json.dumps(document).encode()
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.causes.refusals import ManifestError
+from releasekit.ecosystems.npm import repository
 from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.host.files import read_parsed
@@ -53,7 +54,8 @@ class Declared:
 class NpmPackage:
     """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
     `following` once it is published. `bundled` are the packages that its
-    tarball brings along, `optional_peers` the peers that it can do without.
+    tarball brings along, `optional_peers` the peers that it can do without, `repository` is where
+    its sources are, as npm spells that.
     """
 
     name: str
@@ -64,6 +66,7 @@ class NpmPackage:
     following: tuple[str, ...] = ()
     bundled: frozenset[str] = frozenset()
     optional_peers: frozenset[str] = frozenset()
+    repository: str = ""
     publish_config: Mapping[str, object] = field(default_factory=dict)
     unpublishable: str = ""
 
@@ -105,6 +108,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         following=tuple(event for event in FOLLOWING if scripts.get(event)),
         bundled=_bundled(document),
         optional_peers=_optional_peers(document, path),
+        repository=repository.url_in(document),
         publish_config=checked_table(document, "publishConfig", path=path),
         unpublishable=unpublishable,
     )

@@ -84,6 +84,16 @@ class NpmRegistry:
         return self.server.url.host == NPMJS_HOST
 
     @property
+    def access(self) -> str:
+        """What the user says of who may see packages; empty for nothing."""
+        return self._config.own(Inputs).access
+
+    def is_shown_to_all(self, package: PackageId) -> bool:
+        """Whether the last lookup, made without a token, found a package of that name."""
+        known = self._asked.get(package.name)
+        return known is not None and known.exists and self._login.for_reading() is None
+
+    @property
     def has_token(self) -> bool:
         """Whether uploads depend on a token that was given, rather than on what this job is."""
         return isinstance(self._login, Given)
@@ -168,7 +178,7 @@ class NpmRegistry:
             command=command,
             token=token,
             tag=tag,
-            access=self._config.own(Inputs).access,
+            access=self.access,
         )
         return Sent(await self.server.send(request), tag)
 

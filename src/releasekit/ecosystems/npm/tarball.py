@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.causes.failures import NotAPackage
-from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.npm import manifest, repository
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, opened_archive
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.host import durable
@@ -97,6 +97,8 @@ def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, 
         found["bin"] = {str(found.get("name")).rpartition("/")[2]: found["bin"]}
     if "bundledDependencies" in found:
         found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
+    if "repository" in found:
+        found["repository"] = repository.spelled(found["repository"])
     scripts = table_in(found, "scripts")
     native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
     if native and not {"install", "preinstall"} & scripts.keys():

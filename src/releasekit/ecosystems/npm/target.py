@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.npm import Inputs, document
+from releasekit.ecosystems.npm.attesting import NpmAttesting
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
@@ -39,11 +40,13 @@ def target(
     document.checked_tag(config.own(Inputs).tag, where="npm-tag")
     registry = directory or NpmRegistry(config, services)
     is_new, staging, told, shows_within_s = None, None, [], 0.0
+    attests, takes = True, None
     if isinstance(registry, NpmRegistry):
         shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
         is_new = registry.is_new
         staging = NpmStaging(registry, options.stage or config.stage)
         told = [staging.plan_notes]
+        attests, takes = registry.is_npmjs or config.attestations == "required", registry
 
     def goes_to(found: NpmWorkspace, registry: Registry) -> Target:
         return Target(
@@ -59,6 +62,7 @@ def target(
             staging=staging,
             shows_within_s=shows_within_s,
             missing_tool=partial(missing_tool, processes=services.processes),
+            attesting=NpmAttesting(found, takes) if attests else None,
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)

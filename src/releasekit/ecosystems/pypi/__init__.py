@@ -31,7 +31,8 @@ class Options(OptionTable):
     `workspaces` are the roots of further uv workspaces.
 
     `config_settings` go to every PEP 517 hook; `pass_env` names environment variables that builds
-    may see besides the ones they always do.
+    may see besides the ones they always do. `directory_url` is where a `dir:` registry will be
+    served: the address of an attestation is absolute.
     """
 
     ECOSYSTEM: ClassVar[str] = "pypi"
@@ -41,6 +42,7 @@ class Options(OptionTable):
     exclude: tuple[str, ...] = ()
     config_settings: Mapping[str, str] = field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
+    directory_url: str = ""
 
 
 DECLARATION: Final = EcosystemDeclaration(

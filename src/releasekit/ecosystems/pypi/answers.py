@@ -39,6 +39,24 @@ _HINTS: Final = {
         "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
         "this very registry: pypi.org and test.pypi.org do not share accounts."
     ),
+    # https://github.com/pypi/warehouse/blob/main/warehouse/attestations/services.py
+    "only supported when using Trusted Publishing": (
+        "Register this workflow as a trusted publisher of the project and leave out `pypi-token`; "
+        "or set `attestations: off`. https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
+    ),
+    "Attestations are not currently supported with": (
+        "PyPI takes attestations of GitHub's workflows, and none of this publisher: set "
+        "`attestations: off`."
+    ),
+    "Could not verify the uploaded artifact": (
+        "What was signed names another repository, workflow or file than PyPI expects: its trusted "
+        "publisher has to be exactly this repository and this workflow file, and no reusable "
+        "workflow. `attestations: off` publishes without."
+    ),
+    "Invalid attestations supplied": (
+        "Publish without them, by `attestations: off`, and report this: PyPI should take what is "
+        "sent."
+    ),
     "File too large": (
         "Leave out what nobody needs, or ask for a higher limit: "
         "https://docs.pypi.org/project-management/storage-limits/"

@@ -1,7 +1,8 @@
 """A package index as plain files: `simple/NAME/index.html` (PEP 503), `index.json` (PEP 691).
 
 pip and uv install from it through any static web server; core metadata lies beside the wheels
-(PEP 658). https://packaging.python.org/en/latest/specifications/simple-repository-api/
+(PEP 658), and what says where a file comes from beside that (PEP 740).
+https://packaging.python.org/en/latest/specifications/simple-repository-api/
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from releasekit.host import durable
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from releasekit.model import Package, Published
+    from releasekit.provenance.bundle import Bundle
 
-_META: Final = {"api-version": "1.1"}
+_META: Final = {"api-version": "1.3"}
 _PAGE: Final = """\
 <!DOCTYPE html>
 <html>
   <head>
     <meta charset="utf-8">
-    <meta name="pypi:repository-version" content="1.1">
+    <meta name="pypi:repository-version" content="1.3">
     <title>{title}</title>
   </head>
   <body>
@@ -45,12 +47,22 @@ _PAGE: Final = """\
 </html>
 """
 
+_PROVENANCE: Final = ".provenance"
+
 # One file as PEP 691 describes it.
 FileEntry = dict[str, Any]
 
 
 class SimpleDirectory:
-    """Implements `directory.Layout`."""
+    """Implements `directory.Layout`.
+
+    `url` is where the directory will be served. The address of an attestation has to be absolute,
+    and one that is not keeps clients from reading the whole page
+    (https://github.com/jwodder/pypi-simple): without `url`, it only lies beside its file.
+    """
+
+    def __init__(self, url: str = "") -> None:
+        self._url = url.rstrip("/")
 
     def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         release = simple_index.release_of(filename)
@@ -59,12 +71,21 @@ class SimpleDirectory:
             return None
         return _files(package) / filename
 
+    def attestation(
+        self, package: Package, filename: str, bundle: Bundle
+    ) -> tuple[PurePosixPath, bytes]:
+        """https://packaging.python.org/en/latest/specifications/index-hosted-attestations/"""
+        attested = {"publisher": bundle.publisher(), "attestations": [bundle.pep740()]}
+        document = {"version": 1, "attestation_bundles": [attested]}
+        return _files(package) / f"{filename}{_PROVENANCE}", json.dumps(document).encode() + b"\n"
+
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         name, simple = package.id.name, PurePosixPath("simple")
         known = _known_entries(root / simple / name / "index.json")
         entries: list[FileEntry] = []
         here = root / _files(package)
-        for path in [here / name for name in durable.names(here)]:
+        there = frozenset(durable.names(here))
+        for path in [here / name for name in sorted(there)]:
             release = simple_index.release_of(path.name)
             if release is None:
                 continue
@@ -73,7 +94,7 @@ class SimpleDirectory:
                 entry, metadata = _describe(path, is_wheel=release[2] == "bdist_wheel")
                 if "core-metadata" in entry:
                     yield _files(package) / f"{path.name}.metadata", metadata
-            entries.append(entry)
+            entries.append(self._attested(package, entry, there))
         document = {"name": name, "versions": _versions(entries), "files": entries}
         yield simple / name / "index.json", _json(document)
         yield simple / name / "index.html", _html(f"Links for {name}", map(_link, entries))
@@ -81,6 +102,14 @@ class SimpleDirectory:
         yield simple / "index.json", _json({"projects": [{"name": each} for each in projects]})
         links = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
         yield simple / "index.html", _html("Simple index", links)
+
+    def _attested(self, package: Package, entry: FileEntry, there: Collection[str]) -> FileEntry:
+        """Where the directory is served may have changed since the page was written."""
+        name = f"{entry['filename']}{_PROVENANCE}"
+        entry = {key: value for key, value in entry.items() if key != "provenance"}
+        if not self._url or name not in there:
+            return entry
+        return {**entry, "provenance": f"{self._url}/{_files(package)}/{quote(name)}"}
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
@@ -146,6 +175,8 @@ def _link(entry: FileEntry) -> str:
         attributes.append(f'data-requires-python="{html.escape(str(requires))}"')
     if metadata := entry.get("core-metadata"):
         attributes.append(f'data-core-metadata="{_fragment(metadata)}"')
+    if provenance := entry.get("provenance"):
+        attributes.append(f'data-provenance="{html.escape(str(provenance))}"')
     return f"<a {' '.join(attributes)}>{html.escape(str(entry['filename']))}</a>"
 
 

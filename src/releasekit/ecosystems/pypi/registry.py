@@ -16,9 +16,9 @@ from releasekit.causes.failures import Garbled
 from releasekit.causes.refusals import NeverTaken
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
-from releasekit.ecosystems.pypi.distribution import form_of
+from releasekit.ecosystems.pypi.attesting import attested_form_of
 from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_side
-from releasekit.ecosystems.shared.login import pair
+from releasekit.ecosystems.shared.login import Trusted, pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
 from releasekit.host import contents
 from releasekit.http.origins import require_safe, same_origin
@@ -96,6 +96,11 @@ class PackageIndex:
         """Whether it is pypi.org or test.pypi.org."""
         return f"{self.url.rstrip('/')}/" in _INDEXES
 
+    @property
+    def is_trusting(self) -> bool:
+        """Whether uploads are made as this job, by trusted publishing."""
+        return isinstance(self._login, Trusted)
+
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup found no project of that name."""
         return package.name in self._unknown
@@ -147,7 +152,9 @@ class PackageIndex:
             files = [opened.enter_context(contents.opened(artifact)) for artifact in artifacts]
             # Beside the loop, and never left behind with a descriptor closed under it. One after
             # the other, so that with one upload at a time every run is the same.
-            forms = [await uncancellable(asyncio.to_thread(form_of, file)) for file in files]
+            forms = [
+                await uncancellable(asyncio.to_thread(attested_form_of, file)) for file in files
+            ]
             sends = [
                 self._store(package, file, form, token)
                 for file, form in zip(files, forms, strict=True)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.pypi.attesting import IndexAttesting
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.examined import warnings_of
@@ -13,18 +14,15 @@ from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import PackageIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.interface import Attesting, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
-    from releasekit.model import PackageId
 
 
-def layout(_config: Config, _options: Options) -> Layout:
-    return SimpleDirectory()
+def layout(_config: Config, options: Options) -> Layout:
+    return SimpleDirectory(options.directory_url)
 
 
 def target(
@@ -33,27 +31,26 @@ def target(
     """Raises ConfigError for an index or a registry that cannot be used."""
     ecosystem = PyPI(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory, _joined)
+        return Discovery.joining(ecosystem, directory, partial(_joined, attesting=IndexAttesting()))
     index = PackageIndex(config, services)
-    joined = partial(
-        _joined, plan_notes=index.plan_notes, is_new=index.is_new, on_pypi=index.is_pypi
-    )
-    return Discovery.joining(ecosystem, index, joined)
+    takes_attestations = index.is_pypi or config.attestations == "required"
+    attesting = IndexAttesting(index) if takes_attestations else None
+    return Discovery.joining(ecosystem, index, partial(_joined, index=index, attesting=attesting))
 
 
 def _joined(
     found: PyPIWorkspace,
     there: Registry,
     *,
-    plan_notes: Callable[..., str] | None = None,
-    is_new: Callable[[PackageId], bool] | None = None,
-    on_pypi: bool = False,
+    index: PackageIndex | None = None,
+    attesting: Attesting | None = None,
 ) -> Target:
     return Target(
         found,
         there,
-        plan_notes=plan_notes,
-        warnings_of=partial(warnings_of, on_pypi=on_pypi),
-        is_new=is_new,
+        plan_notes=index.plan_notes if index else None,
+        warnings_of=partial(warnings_of, on_pypi=bool(index and index.is_pypi)),
+        is_new=index.is_new if index else None,
         prebuilt=PythonFiles(found),
+        attesting=attesting,
     )

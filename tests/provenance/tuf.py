@@ -1,0 +1,39 @@
+"""A client's copy of a TUF repository that names the root of trust of Sigstore's double, as npm's
+verifier keeps that of the public instance: it then asks nobody.
+
+https://github.com/sigstore/sigstore-js/tree/main/packages/tuf
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from securesystemslib.signer import CryptoSigner
+from tuf.api.metadata import Metadata, Root, Snapshot, TargetFile, Targets, Timestamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MIRROR = "tuf-repo-cdn.sigstore.dev"
+_TARGET = "trusted_root.json"
+
+
+def seeded(directory: Path, trusted_root: bytes) -> Path:
+    """What `tufCache` says to npm's client."""
+    cache = directory / _MIRROR
+    (cache / "targets").mkdir(parents=True)
+    expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    key = CryptoSigner.generate_ed25519()
+    root = Root(expires=expires, consistent_snapshot=True)
+    for role in ("root", "timestamp", "snapshot", "targets"):
+        root.add_key(key.public_key, role)
+    targets = Targets(expires=expires)
+    targets.targets[_TARGET] = TargetFile.from_data(_TARGET, trusted_root)
+    roles = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
+    for name, role in {**roles, "timestamp": Timestamp(expires=expires)}.items():
+        metadata = Metadata(role)
+        metadata.sign(key)
+        (cache / f"{name}.json").write_bytes(metadata.to_bytes())
+    (cache / "targets" / _TARGET).write_bytes(trusted_root)
+    return directory
