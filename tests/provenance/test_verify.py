@@ -14,8 +14,10 @@ import httpx
 import pytest
 
 from integration.http_server import Server
+from integration.servers import static_server
 from provenance import sigstore_double
 from provenance.signing import SERVER, WHEEL, about, signed
+from provenance.test_directories import npm_package, publish, python_package
 from releasekit.__main__ import main
 from releasekit.errors import ConfigError
 from releasekit.provenance.addresses import address_of
@@ -459,6 +461,10 @@ def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: 
             "https://registry.npmjs.org/-/npm/v1/attestations/core@1.0.0-rc.1",
         ),
         (
+            "https://example.org/npm/-/core/core-1.0.0.tgz",
+            "https://example.org/npm/-/npm/v1/attestations/core@1.0.0",
+        ),
+        (
             "https://registry.npmjs.org/@acme%2fcore/-/core-1.0.0.tgz",
             "https://registry.npmjs.org/-/npm/v1/attestations/@acme%2fcore@1.0.0",
         ),
@@ -496,3 +502,21 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
 def test_what_holds_no_attestation_is_told(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         bundles_of(data)
+
+
+def test_what_lies_in_a_static_registry_is_verified(verifying: Verifying, tmp_path: Path) -> None:
+    """As ReleaseKit itself publishes into a directory, and any web server serves it."""
+    www, sigstore = tmp_path / "www", verifying.sigstore
+    www.mkdir()
+    publish(sigstore, *python_package(tmp_path / "python"), www)
+    publish(sigstore, *npm_package(tmp_path / "npm"), www)
+    names = ("widgets-1.0.0-py3-none-any.whl", "widgets-1.0.0.tar.gz")
+    assert verifying.verify(*(www / "files/widgets" / name for name in names)) == 0
+    assert [line.split()[1] for line in verifying.lines[:-1]] == [*names]
+    tarball = "-/@acme/core/acme-core-1.0.0.tgz"
+    listed = www / "-/npm/v1/attestations/@acme/core@1.0.0"
+    assert verifying.verify(www / tarball, "--bundle", listed) == 0
+    with static_server(www) as origin:
+        served = [f"{origin}/files/widgets/{name}" for name in names]
+        assert verifying.verify(*served, f"{origin}/{tarball}") == 0
+    assert verifying.lines[-1] == "3 of 3 verified"
