@@ -23,7 +23,7 @@ from releasekit.errors import ConfigError
 from releasekit.provenance.addresses import address_of
 from releasekit.provenance.forms import bundles_of
 from releasekit.provenance.job import Job
-from releasekit.provenance.statement import SLSA, Subject, slsa
+from releasekit.provenance.statement import SLSA, Subject, canonical, slsa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -432,7 +432,7 @@ def test_a_tarball_of_npm_is_verified_by_the_list_of_its_registry(
     assert [path for path, _ in registry.asked] == [f"/npm/@acme/core/-/{TARBALL}", asked]
     registry.pages[f"/npm/@acme/core/-/{TARBALL}"] = b"replaced"
     assert verifying.verify(url) == 1
-    assert "what is signed is pkg:npm/%40acme/core@1.0.0, which it is not" in verifying.failures[0]
+    assert f"and {sha512['sha512']} was signed" in verifying.failures[0]
 
 
 def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:
@@ -520,3 +520,79 @@ def test_what_lies_in_a_static_registry_is_verified(verifying: Verifying, tmp_pa
         served = [f"{origin}/files/widgets/{name}" for name in names]
         assert verifying.verify(*served, f"{origin}/{tarball}") == 0
     assert verifying.lines[-1] == "3 of 3 verified"
+
+
+def test_only_what_says_where_a_file_comes_from_vouches_for_it(verifying: Verifying) -> None:
+    """A workflow may sign other things too: that it has scanned the file of a stranger, say."""
+    told = json.loads(about(CONTENT))
+    scanned = canonical({**told, "predicateType": "https://in-toto.io/attestation/vulns/v0.1"})
+    scan, origin = signed(verifying.sigstore, [scanned, about(CONTENT)])
+    path = verifying.put(WHEEL)
+    beside = verifying.put(f"{WHEEL}.sigstore.json", scan.text)
+    assert verifying.verify(path) == 1
+    assert verifying.failures == [
+        (
+            f"FAILED {WHEEL}: what is signed is https://in-toto.io/attestation/vulns/v0.1, which "
+            "does not say where a file comes from"
+        )
+    ]
+    beside.write_bytes(scan.text + b"\n" + origin.text + b"\n")
+    assert verifying.verify(path) == 0
+
+
+@pytest.mark.parametrize("package", ["%40acme/core", "@acme/core"])
+def test_a_package_url_is_about_one_version_of_one_package(
+    verifying: Verifying, package: str
+) -> None:
+    """An old version, under the name of a new one, is not what was signed as that."""
+    (bundle,) = signed(verifying.sigstore, [about(CONTENT, f"pkg:npm/{package}@1.0.0")])
+    codes = {}
+    for name in ("core-1.0.0.tgz", "acme-core-1.0.0.tgz", "core-2.0.0.tgz", "web-1.0.0.tgz"):
+        path = verifying.put(name)
+        verifying.put(f"{name}.sigstore.json", bundle.text)
+        codes[name] = verifying.verify(path)
+    assert list(codes.values()) == [0, 0, 1, 1]
+    assert f"what is signed is pkg:npm/{package}@1.0.0, which it is not" in verifying.failures[0]
+
+
+def test_what_lies_beside_no_file_is_a_file(verifying: Verifying) -> None:
+    """Whatever its name ends in."""
+    verifying.attested()
+    hidden = ("install.provenance", f"{WHEEL}.sigstore.json.sigstore", ".sigstore")
+    for name in hidden:
+        verifying.put(name)
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == [
+        f"FAILED {name}: there is no attestation about it" for name in sorted(hidden)
+    ]
+
+
+def test_a_link_that_leads_nowhere_is_named(verifying: Verifying) -> None:
+    verifying.attested()
+    (verifying.place / "loop").symlink_to("loop")
+    assert verifying.verify(verifying.place) == 2
+    assert "loop: Too many levels of symbolic links; write the path" in verifying.error
+    (verifying.place / "loop").rename(verifying.place / "provenance.jsonl")
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == ["FAILED provenance.jsonl: it is a link to nothing"]
+
+
+def test_a_name_may_leave_no_room_for_an_attestation_beside_it(verifying: Verifying) -> None:
+    name = f"{'a' * 245}.whl"
+    verifying.put(name)
+    verifying.put("provenance.jsonl", verifying.statement(name).text)
+    assert verifying.verify(verifying.place) == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["x%0d%0aHost:evil/-/x%0d%0aHost:evil-1.tgz", "x%00-1-py3-none-any.whl", "%e2%80%ae.whl"],
+)
+def test_an_address_without_a_name_to_show_is_refused(verifying: Verifying, path: str) -> None:
+    assert verifying.verify(f"https://127.0.0.1:1/{path}") == 2
+    assert "has a control character in it; write the address of a file" in verifying.error
+
+
+def test_what_is_asked_of_npm_is_about_the_file_that_was_named() -> None:
+    address = address_of(httpx.URL("https://127.0.0.1/a/%40b/c%3fd%23/-/c%3fd%23-1.0.0.tgz"))
+    assert address.attestations.raw_path == b"/a/-/npm/v1/attestations/@b%2fc%3Fd%23@1.0.0"

@@ -151,6 +151,8 @@ class _Question:
         for path in folder.statements:
             try:
                 found = self._judged(path, bundles_in(path))
+            except FileNotFoundError:
+                found = Release(broken=(Outcome(path.name, reason="it is a link to nothing"),))
             except ValueError as error:
                 found = Release(broken=(Outcome(path.name, reason=f"it {error}"),))
             sound += found.sound

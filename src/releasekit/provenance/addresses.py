@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from packaging.utils import (
     InvalidSdistFilename,
@@ -52,9 +53,12 @@ def address_of(url: httpx.URL) -> Address:
     path = url.path
     filename = path.rpartition("/")[2]
     bare = url.copy_with(query=None, fragment=None)
+    if not path.isprintable():
+        raise AddressError(f"{bare}: has a control character in it; write the address of a file")
     for match in filter(None, (each.fullmatch(path) for each in _TARBALLS)):
-        name = f"@{match['scope']}%2f{match['name']}" if match["scope"] else match["name"]
-        asked = f"{match['base']}/-/npm/v1/attestations/{name}@{match['version']}"
+        base, name, version = (quote(match[part]) for part in ("base", "name", "version"))
+        scoped = f"@{quote(match['scope'])}%2f{name}" if match["scope"] else name
+        asked = f"{base}/-/npm/v1/attestations/{scoped}@{version}"
         return Address(url, filename, bare.copy_with(raw_path=asked.encode()))
     if not filename.endswith(_PYTHON):
         raise AddressError(

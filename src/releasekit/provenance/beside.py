@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.refusals import PathError
 from releasekit.host import durable
-from releasekit.provenance.covered import File, digests_of
+from releasekit.provenance.covered import File, digests_of, resolved
 from releasekit.provenance.forms import MAX_BYTES, bundles_of
 
 if TYPE_CHECKING:
@@ -53,10 +54,11 @@ class Folder:
         everything = sorted(_below(root))
         statements = tuple(path for path in everything if path.name == RELEASE)
         sums = [path for path in everything if path.parent == root and _SUMS.fullmatch(path.name)]
-        aside = {*statements, *sums}
-        kept = tuple(
-            path for path in everything if path not in aside and not path.name.endswith(SUFFIXES)
-        )
+        # What has such a name, and lies beside no file, is looked at like any other.
+        plain = [path for path in everything if not path.name.endswith(SUFFIXES)]
+        about = {path.with_name(path.name + suffix) for path in plain for suffix in SUFFIXES}
+        aside = {*statements, *sums, *about}
+        kept = tuple(path for path in everything if path not in aside)
         if not kept:
             raise PathError(f"{root}: there is no file in it; write the path of what to verify")
         there = frozenset(
@@ -109,10 +111,12 @@ def file_at(
 def bundles_in(path: Path) -> list[Bundle]:
     """Blocks. Raises FileNotFoundError, and ValueError for what holds none."""
     try:
-        data = durable.read_file(path.resolve(), max_bytes=MAX_BYTES + 1)
+        data = durable.read_file(resolved(path), max_bytes=MAX_BYTES + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FileNotFoundError(error.errno, error.strerror, str(path)) from error
         raise ValueError(f"cannot be read: {error.strerror}") from error
     return bundles_of(data)
 

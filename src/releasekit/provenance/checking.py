@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -17,7 +18,7 @@ from releasekit.provenance.issued import check_issued
 from releasekit.provenance.keys import is_signed_by
 from releasekit.provenance.logged import Entry, check_logged
 from releasekit.provenance.refused import NotVerified
-from releasekit.provenance.statement import PAYLOAD_TYPE, pae
+from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, pae
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,7 @@ _UNREADABLE: Final = (
     x509.UnsupportedGeneralNameType,
     UnsupportedAlgorithm,
 )
+_OF_NPM: Final = "pkg:npm/"
 # Of whom each identity of a job at github.com comes.
 ISSUER: Final = "https://token.actions.githubusercontent.com"
 
@@ -67,16 +69,24 @@ class Verified:
 
 
 def covers(subject: Subject, filename: str, digests: Mapping[str, str]) -> bool:
-    """Whether it is that file. A package URL, as npm has, names none; what is about a release may
-    name the directory too, to tell files of one name apart.
-    """
+    """Whether it is that file."""
     known = subject.digests.keys() & digests.keys()
     same = bool(known) and all(subject.digests[name] == digests[name] for name in known)
-    return same and (subject.name.startswith("pkg:") or is_called(subject, filename))
+    return same and is_called(subject, filename)
 
 
 def is_called(subject: Subject, filename: str) -> bool:
+    """What is about a release may name the directory too, to tell files of one name apart."""
+    if subject.name.startswith(_OF_NPM):
+        return filename in _tarballs(subject.name)
     return subject.name == filename or subject.name.endswith(f"/{filename}")
+
+
+def _tarballs(package_url: str) -> tuple[str, str]:
+    """What the package is called as a file, by npm's registry and by `npm pack`."""
+    package, _, version = unquote(package_url.removeprefix(_OF_NPM)).rpartition("@")
+    packed = package.removeprefix("@").replace("/", "-")
+    return f"{package.rpartition('/')[2]}-{version}.tgz", f"{packed}-{version}.tgz"
 
 
 def check(bundle: Bundle, trust: TrustedRoot) -> Verified:
@@ -98,6 +108,11 @@ def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
     _check_signature(document["dsseEnvelope"], certificate, entry)
     check_issued(certificate, entry.moment, trust)
     log = check_logged(entry, trust)
+    if bundle.predicate_type not in ABOUT_ORIGIN:
+        raise NotVerified(
+            f"what is signed is {bundle.predicate_type[:200]}, which does not say where a file "
+            "comes from"
+        )
     return Verified(
         claims=Claims.of(der),
         predicate_type=bundle.predicate_type,

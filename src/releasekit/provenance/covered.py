@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -121,10 +123,18 @@ def _foreign(*about: Verified) -> str:
     return f"what is signed is {subjects[0].name[:200]}{more}, which it is not"
 
 
+def resolved(path: Path) -> Path:
+    """Without links; blocks. Raises OSError, for a loop of links too."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # before Python 3.13
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path)) from error
+
+
 def digests_of(path: Path) -> dict[str, str]:
     """Blocks; raises OSError."""
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in ALGORITHMS}
-    with durable.reading(path.resolve()) as file:
+    with durable.reading(resolved(path)) as file:
         while piece := file.read(_PIECE_BYTES):
             for each in hashes.values():
                 each.update(piece)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
-from releasekit.provenance.statement import PAYLOAD_TYPE, SLSA, canonical
+from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, SLSA, canonical
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def bundles_of(data: bytes) -> list[Bundle]:
                 raise ValueError(f"has more than {MAX_BUNDLES} attestations")
     if not found:
         raise ValueError("has no attestation in it")
-    return found
+    # Such as what is in a file, which `gh attestation download` gets too.
+    return [each for each in found if each.predicate_type in ABOUT_ORIGIN] or found
 
 
 def _documents(data: bytes) -> Iterator[Any]:
