@@ -204,13 +204,13 @@ class Action(StrEnum):
 class PlannedPackage:
     """One package of a plan.
 
-    `artifacts` are the stored bytes of an earlier run, if there are any; `claimed` those of which
-    nobody knows whether a run of ours has built them; `begun` says that it may have sent some of
-    them. `published` is what the registry showed while planning. `fingerprint`
-    is the sha256 (hex) of everything that makes this package what it is: version, dependencies,
-    manifest, registry. `staged` is where an earlier run has left it, to be approved. `shard` is the
-    part of its ecosystem that one of several jobs publishes, `2/4`; empty where that is not split.
-    Where it is to `attest`, no file of it is sent without an attestation.
+    `artifacts` are the stored bytes of an earlier run, if there are any, and `built_from` is its
+    commit; `claimed` are those of which nobody knows whether a run of ours has built them; `begun`
+    says that it may have sent some of them. `published` is what the registry showed while planning.
+    `fingerprint` is the sha256 (hex) of everything that makes this package what it is: version,
+    dependencies, manifest, registry. `staged` is where an earlier run has left it, to be approved.
+    `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`; empty where that
+    is not split. Where it is to `attest`, no file of it is sent without an attestation.
     """
 
     package: Package
@@ -218,6 +218,7 @@ class PlannedPackage:
     reason: str
     fingerprint: str = ""
     artifacts: tuple[Artifact, ...] = ()
+    built_from: str = ""
     published: Published | None = None
     begun: bool = False
     claimed: tuple[Artifact, ...] = ()

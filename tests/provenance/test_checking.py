@@ -23,6 +23,7 @@ from sigstore.errors import Error as OfficialError
 
 from provenance import official, sigstore_double
 from provenance.signing import SERVER, WHEEL, about, signed
+from releasekit.errors import Rejected
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Secret
 from releasekit.model import Artifact
@@ -377,7 +378,8 @@ def test_the_certificate_of_a_person_is_refused(sigstore: Sigstore) -> None:
         return [] if of_a_job else [(extension.value, extension.critical)]
 
     resigned(sigstore.authority, change)
-    one(sigstore)
+    with pytest.raises(Rejected, match="not a job's: its certificate names no repository and work"):
+        one(sigstore)
     certificate = sigstore.authority.issued[-1].public_bytes(Encoding.DER)
     with pytest.raises(NotVerified, match="names no repository: it is not that of a workflow"):
         Claims.of(certificate)

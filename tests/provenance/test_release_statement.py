@@ -216,6 +216,28 @@ def test_what_nobody_can_vouch_for_is_signed_anew(
     assert check(bundle, trust_at(sigstore.trust_config)).log_index == bundle.log_index
 
 
+def test_github_is_sent_nothing_else_that_lies_there(
+    run: Run, sigstore: Sigstore, github: Attestations
+) -> None:
+    """R36: a repository may have put there what another job has signed, soundly."""
+    run.sign(FILES)
+    ours = run.path.read_bytes()
+    run.path.unlink()
+    sigstore.become("evil/widgets")
+    run.sign([file("evil.whl")])
+    run.path.write_bytes(ours + run.path.read_bytes())
+    sigstore.become("acme/widgets")
+    assert run.publish(FILES, github).kept
+    assert run.path.read_bytes() == ours
+    assert github.everything == [json.loads(ours)]
+
+
+def test_it_lies_beside_results_whose_directory_nobody_has_made_yet(run: Run) -> None:
+    place = replace(run, path=run.path.parent / "reports/release" / FILENAME)
+    place.sign(FILES)
+    assert len(stored_bundles(place.path)) == 1
+
+
 def test_a_link_is_not_followed(run: Run, sigstore: Sigstore) -> None:
     """R36"""
     run.sign(FILES)

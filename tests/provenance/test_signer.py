@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from typing import TYPE_CHECKING
 
@@ -394,3 +395,24 @@ def test_a_token_that_is_none_of_a_job_is_told_as_that(sigstore: Sigstore) -> No
             assert caught.value.problem is Problem.NOT_ATTESTED
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [("06082a8648ce3d030107", "06082a8648ce3d030109"), ("a003020102", "a003020107")],
+    ids=["curve", "version"],
+)
+def test_a_certificate_of_an_unknown_kind_is_none(
+    sigstore: Sigstore, part: str, other: str
+) -> None:
+    """Which `cryptography` refuses with errors of its own."""
+
+    def change(answer: bytes) -> bytes:
+        document = json.loads(answer)
+        chain = document["signedCertificateEmbeddedSct"]["chain"]["certificates"]
+        der = ssl.PEM_cert_to_DER_cert(chain[0])
+        chain[0] = ssl.DER_cert_to_PEM_cert(der.replace(bytes.fromhex(part), bytes.fromhex(other)))
+        return json.dumps(document).encode()
+
+    swapped(sigstore, "authority", change)
+    assert "an answer without a certificate" in str(failure(sigstore))

@@ -123,6 +123,21 @@ def test_what_is_not_to_be_attested_is_not(bench: Bench) -> None:
     assert bench.signing.log == []
 
 
+def test_what_an_earlier_run_has_signed_is_sent_by_one_that_signs_alone(bench: Bench) -> None:
+    """With `attestations: off`, and with a token in place of trusted publishing, PyPI would refuse
+    it; and nobody has looked at what lies there.
+    """
+    made = attested(package("a"))
+    bench.registry.faults["a"] = [Denied("the attestations are invalid")]
+    assert bench.run(made)["a"].outcome is Outcome.FAILED
+    (step,) = bench.remembered(made).packages
+    assert step.artifacts[0].attestation is not None
+    result = bench.run(replace(made, packages=(replace(step, attest=False),)))["a"]
+    assert result.outcome is Outcome.PUBLISHED
+    assert bench.registry.attested == {"a-1.0.pkg": None}
+    assert result.artifacts[0].attestation is None
+
+
 def test_a_passing_failure_is_tried_again_and_costs_no_upload(bench: Bench) -> None:
     bench.signing.faults["a-1.0.pkg"] = [Transient("503"), Transient("503"), None]
     result = bench.run(attested(package("a")), max_retries=2, retry_base_delay_s=0.0)["a"]
@@ -247,3 +262,26 @@ def test_the_files_of_a_release_are_known_once_nothing_is_left_to_build(bench: B
     tasks: list[asyncio.Future[None]] = []
     bench.run(attested(package("a"), package("b"), package("c")), during)
     assert [[each.filename for each in files] for files in found] == [["a-1.0.pkg", "c-1.0.pkg"]]
+
+
+@pytest.mark.parametrize(("built_from", "told"), [("c0ffee", ["a", "b"]), ("0ld", ["b"])])
+def test_what_was_built_from_another_commit_is_not_said_to_be_of_this_one(
+    bench: Bench, built_from: str, told: list[str]
+) -> None:
+    """It is published, and its files are still there; what this run signs names its own commit."""
+    made = plan(package("a"), package("b"), actions={"a": Action.KEEP})
+    old = Artifact(path=bench.root / "a-1.0.pkg", size=1, digests={"sha256": "0" * 64})
+    kept = replace(made.packages[0], artifacts=(old,), built_from=built_from)
+    found: list[Sequence[Artifact]] = []
+
+    def during(release: ReleaseRun) -> None:
+        async def ask() -> None:
+            found.append(await release.built())
+
+        tasks.append(asyncio.ensure_future(ask()))
+
+    tasks: list[asyncio.Future[None]] = []
+    bench.run(replace(made, packages=(kept, *made.packages[1:])), during)
+    assert [[each.filename for each in files] for files in found] == [
+        [f"{name}-1.0.pkg" for name in told]
+    ]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Artifact, Plan
-    from releasekit.provenance.instance import Instance
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
     from releasekit.provenance.trust import TrustedRoot
@@ -59,42 +58,41 @@ async def _signing(
         return obstacle
     from releasekit.provenance.instance import instance_at  # noqa: PLC0415 - only where one signs
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
+    from releasekit.provenance.trust import trust_of  # noqa: PLC0415
 
     instance = instance_at(config.trust_config)
+    # A mistake in it ends the run here, and not where files are on their way.
+    trust = trust_of(instance.trusted_root)
     server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
     signer = await group.enter(
         Signer(instance, tokens, services.http, credentials=services.credentials, server=server)
     )
     job = await signing_job(signer, public=config.trust_config is None)
-    return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance, services)
+    return job if isinstance(job, Obstacle) else JobSigning(job, signer, trust, services)
 
 
 class JobSigning:
     """Implements `attesting.Signing`, for a job that has said who it is."""
 
-    def __init__(self, job: Job, signer: Signer, instance: Instance, services: Services) -> None:
+    def __init__(self, job: Job, signer: Signer, trust: TrustedRoot, services: Services) -> None:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._trusted_root = instance.trusted_root
+        self._trust = trust
         self._services = services
-        self._known: TrustedRoot | None = None
-
-    @property
-    def _trust(self) -> TrustedRoot:
-        from releasekit.provenance.trust import trust_of  # noqa: PLC0415 - only where one resumes
-
-        self._known = self._known or trust_of(self._trusted_root)
-        return self._known
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes
         from releasekit.provenance.checking import is_ours  # noqa: PLC0415
 
-        if artifact.attestation is None:
+        if (attestation := artifact.attestation) is None:
             return False
         with contextlib.suppress(PackageError):
-            return is_ours(read(artifact.attestation), artifact, self.job, self._trust)
+            bundle = read(attestation)
+            # Where a person is sent to look follows from these two, which nobody has signed.
+            told = attestation.log_url, attestation.log_index
+            is_there = told == (self.log_url, bundle.log_index)
+            return is_there and is_ours(bundle, artifact, self.job, self._trust)
         return False
 
     async def statement(self, release: ReleaseRun, directory: Path) -> ReleaseStatement | None:

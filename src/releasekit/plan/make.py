@@ -294,6 +294,7 @@ def plan_package(
         reason=reason,
         fingerprint=fingerprint(package, url),
         artifacts=_stored(entry, published, action) if entry else (),
+        built_from=entry.commit if entry else "",
         published=published,
         begun=entry is not None and entry.intent is not None,
         claimed=entry.artifacts if entry and not entry.sealed and action is Action.PUBLISH else (),

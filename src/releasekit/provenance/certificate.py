@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _FULCIO: Final = "1.3.6.1.4.1.57264.1."
 # The first ones are plain text; from here on each is a DER string.
 _FIRST_DER: Final = 8
+_REPOSITORY: Final = 12
+_WORKFLOW: Final = 18
 _UTF8_STRING: Final = 0x0C
 
 
@@ -87,11 +90,16 @@ async def certify(
     try:
         certificate = _leaf(response.content)
         is_ours = _spki(certificate.public_key()) == _spki(key.public_key())
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
         raise StrangeAnswer(f"{where}: an answer without a certificate") from error
     if not is_ours:
         raise StrangeAnswer(f"{where}: a certificate for a key that is not ours")
-    return Identity(key, certificate)
+    identity = Identity(key, certificate)
+    try:
+        workflow_of(identity.der)
+    except ValueError as error:
+        raise StrangeAnswer(f"{where}: a certificate that is not a job's: {error}") from error
+    return identity
 
 
 def _leaf(answer: bytes) -> x509.Certificate:
@@ -114,7 +122,7 @@ def said_of_job(der: bytes) -> Mapping[int, str]:
     """
     try:
         extensions = x509.load_der_x509_certificate(der).extensions
-    except (x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+    except (x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType) as error:
         raise ValueError(f"not a certificate that can be read ({error})") from error
     found = {}
     for extension in extensions:
@@ -124,6 +132,18 @@ def said_of_job(der: bytes) -> Mapping[int, str]:
             text = _utf8_string(data) if int(number) >= _FIRST_DER else data
             found[int(number)] = text.decode()
     return found
+
+
+def workflow_of(der: bytes) -> tuple[str, str]:
+    """The URL of the repository, and the path of the workflow in it. Raises ValueError where a
+    certificate names none, as that of a person.
+    """
+    said = said_of_job(der)
+    repository, workflow = said.get(_REPOSITORY, ""), said.get(_WORKFLOW, "")
+    path, at, _ = workflow.removeprefix(f"{repository}/").partition("@")
+    if not repository.rpartition("/")[2] or path == workflow.partition("@")[0] or not at:
+        raise ValueError("its certificate names no repository and workflow")
+    return repository, path
 
 
 def _utf8_string(data: bytes) -> bytes:

@@ -114,8 +114,7 @@ async def sign_release(  # noqa: PLR0913 - by name
     bundles = await gather_all(map(signed, parts))
     lines = [bundle.text + b"\n" for bundle in bundles]
     is_new = not all(_told(part) in kept for part in parts)
-    if is_new:
-        await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
+    await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
     return ReleaseStatement(
         path=path,
         subjects=len(subjects),
@@ -133,7 +132,9 @@ async def sign_release(  # noqa: PLR0913 - by name
 
 
 def _write(path: Path, data: bytes) -> None:
+    """And nothing else that may be there, as GitHub is sent all of it."""
     try:
+        durable.make_directory(path.parent)
         durable.replace(path, data)
     except OSError as error:
         raise NoPlaceToBuild(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 
+_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 
 
@@ -74,9 +75,12 @@ class PackageRun:
 
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
+        # What an earlier run has signed is looked at where this one signs, and sent by no other.
+        unlooked = not planned.attest and planned.action in _SENT
+        bare = tuple(replace(each, attestation=None) for each in planned.artifacts)
         return cls(
             planned=planned,
-            artifacts=planned.artifacts,
+            artifacts=bare if unlooked else planned.artifacts,
             published=planned.published,
             warnings=planned.warnings,
             staged=planned.staged,

@@ -188,12 +188,18 @@ class ReleaseRun:
 
     async def built(self) -> tuple[Artifact, ...]:
         """All files of the release that are at hand, in plan order, once nothing of it is left to
-        be built: those of packages that are published already too. None of a run that is stopped.
+        be built: those of packages that are published already too, unless they were built from
+        another commit, of which this run knows nothing. None of a run that is stopped.
         """
         await self._built.wait()
         if self._ending:
             return ()
-        return tuple(each for run in self._runs.values() for each in run.artifacts)
+        return tuple(
+            each
+            for name, run in self._runs.items()
+            if name not in self._kept or run.planned.built_from == self._plan.commit
+            for each in run.artifacts
+        )
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
