@@ -51,6 +51,23 @@ def test_a_workspace_goes_to_pypi_with_what_it_verifies(
     assert warehouse.attested == {name: [PUBLISH] for name in warehouse.stored}
 
 
+def test_a_dry_run_enters_nothing_into_the_log(
+    sigstore: Sigstore, tmp_path: Path, home: Path
+) -> None:
+    """Nor does it send GitHub anything: there is no release to tell of."""
+    workspace = uv_workspace(tmp_path / "workspace", PAIR)
+    api = {"GITHUB_API_URL": sigstore.url, "RELEASEKIT_FORGE_TOKEN": "ghs_of_the_job"}
+    run = Program(home, {**sigstore.environment, **api}).run(
+        *("publish", workspace, "--dry-run", "--registry", f"dir:{tmp_path / 'registry'}"),
+        *("--trust-config", sigstore.trust_config),
+    )
+    assert run.code == 0, run.out + run.err
+    assert "2 packages attested" in run.out
+    assert {request.service for request in sigstore.requests} <= {"tokens"}
+    assert sigstore.entries == []
+    assert not (workspace / ".releasekit" / "provenance.jsonl").exists()
+
+
 def test_a_workspace_goes_to_npm_with_what_it_verifies(
     sigstore: Sigstore, tmp_path: Path, home: Path
 ) -> None:

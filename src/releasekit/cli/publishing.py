@@ -126,8 +126,8 @@ class Publishing:
         return INTERRUPTED if code and interruption.happened else code
 
     async def _statement(self, release: ReleaseRun) -> ReleaseStatement | None:
-        """Signed while the rest is still uploaded."""
-        if self.signing is None:
+        """Signed while the rest is still uploaded; what the log has, nobody takes back."""
+        if self.signing is None or self.config.dry_run:
             return None
         results = self.config.results_file or self.config.state_directory / RESULTS
         return await self.signing.statement(release, results.parent)
