@@ -254,16 +254,23 @@ class Sigstore:
         return _json(200, {"count": 1, "value": self.issuer.token(query["audience"][0])})
 
     def _certify(self, request: Request) -> Answer:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
         try:
-            csr = base64.b64decode(json.loads(request.body)["certificateSigningRequest"])
-            chain = self.authority.certify(token if scheme == "Bearer" else "", csr)
+            chain = self._chain(token, json.loads(request.body))
         except BadToken as error:
             words = "There was an error processing the identity token"
             return _json(401, {"code": 16, "message": words, "details": [str(error)]})
         except (BadRequest, KeyError, ValueError) as error:
             return _json(400, {"code": 3, "message": str(error), "details": []})
         return _json(200, {"signedCertificateEmbeddedSct": {"chain": {"certificates": chain}}})
+
+    def _chain(self, token: str, asked: dict[str, Any]) -> list[str]:
+        token = asked.get("credentials", {}).get("oidcIdentityToken", token)
+        if (wanted := asked.get("publicKeyRequest")) is None:
+            csr = base64.b64decode(asked["certificateSigningRequest"])
+            return self.authority.certify(token, csr)
+        pem, proof = wanted["publicKey"]["content"], wanted["proofOfPossession"]
+        return self.authority.certify_key(token, pem.encode(), base64.b64decode(proof))
 
     def _add(self, request: Request) -> Answer:
         try:

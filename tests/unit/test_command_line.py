@@ -64,6 +64,23 @@ def test_a_flag_sets_an_input(argv: list[str], attribute: str, value: object) ->
     assert getattr(parse(argv, {}), attribute) == value
 
 
+def test_files_to_verify_may_stand_anywhere() -> None:
+    inputs = parse(["verify", "a", "--repository", "o/n", "b", "https://x.example/c.whl"], {})
+    assert inputs.files == ("a", "b", "https://x.example/c.whl")
+    assert (inputs.mode, inputs.repository) == ("verify", "o/n")
+    assert parse(["verify"], {}).files == ()
+
+
+def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parse(["verify", "--help"], {})
+    printed = capsys.readouterr().out
+    assert "0    all files are verified" in printed
+    assert "--repository" in printed
+    assert "--ecosystem" not in printed
+    assert "_TOKEN" not in printed
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [

@@ -24,7 +24,15 @@ from releasekit.http.traffic import counted
 from releasekit.problems import Problem, mark
 from releasekit.provenance.addresses import Address, address_of
 from releasekit.provenance.beside import Folder, bundles_in, file_at
-from releasekit.provenance.covered import ALGORITHMS, File, Outcome, Signers, outcome, unnamed
+from releasekit.provenance.covered import (
+    ALGORITHMS,
+    File,
+    Outcome,
+    Release,
+    Signers,
+    outcome,
+    unnamed,
+)
 from releasekit.provenance.forms import bundles_of
 from releasekit.provenance.refused import NotVerified
 from releasekit.provenance.trust import trust_at
@@ -92,8 +100,10 @@ class _Question:
     into: Path
 
     async def answered(self) -> int:
-        given = await asyncio.to_thread(_given, self.config)
-        outcomes: list[Outcome] = []
+        given = await asyncio.to_thread(self._given)
+        outcomes = list(given.broken) if given else []
+        for each in outcomes:
+            self._say(_told(each))
         for number, place in enumerate(self.config.files):
             if isinstance(place, Path):
                 found = await asyncio.to_thread(self._in_place, place, given)
@@ -103,46 +113,68 @@ class _Question:
                 self._say(_told(each))
             outcomes += found
         bad = sum(each.verified is None for each in outcomes)
-        self._say(f"{len(outcomes) - bad} of {_files(len(outcomes))} verified{_more(bad)}")
+        self._say(f"{len(outcomes) - bad} of {len(outcomes)} verified")
         if bad:
-            self._say(f"  {Problem.NOT_VERIFIED.url}")
+            print(f"  {Problem.NOT_VERIFIED.url}", file=self.session.out, flush=True)
         return 1 if bad else 0
 
-    def _in_place(self, place: Path, given: Sequence[Bundle]) -> list[Outcome]:
+    def _given(self) -> Release | None:
+        """What `--bundle` names, in place of what lies elsewhere. Blocks."""
+        path = self.config.bundle
+        if path is None:
+            return None
+        try:
+            return self._judged(path, bundles_in(path))
+        except FileNotFoundError as error:
+            raise PathError(f"--bundle: {path} is not there; write its path") from error
+        except ValueError as error:
+            raise PathError(f"--bundle: {path} {error}; write the path of attestations") from error
+
+    def _in_place(self, place: Path, given: Release | None) -> list[Outcome]:
         """Blocks."""
         if not place.is_dir():
-            file = file_at(place, (place.name,), given)
-            return [outcome(file, self.signers)]
+            file = file_at(place, place.name, alone=given is not None)
+            return [outcome(file, self.signers, given or Release())]
         folder = Folder.at(place)
-        release, broken = self._release(folder) if not given else ([], [])
-        files = list(folder.files(given))
+        release = self._release(folder) if given is None else given
+        files = list(folder.files(alone=given is not None))
         found = [outcome(each, self.signers, release) for each in files]
         missing = [Outcome(name, reason=reason) for name, reason in folder.missing()]
         if left := unnamed(release, files):
-            self._say(f"{_files(left)} of the release statement: not here, and not verified")
-        return [*found, *missing, *broken]
+            self._say(f"not here, and not verified: {left} more of what is signed")
+        return [*found, *missing, *(release.broken if given is None else ())]
 
-    def _release(self, folder: Folder) -> tuple[list[Verified], list[Outcome]]:
-        """What is said about the whole release, and what of that is not to be believed."""
-        sound, broken = [], []
+    def _release(self, folder: Folder) -> Release:
+        """What is said about the whole release."""
+        sound: list[Verified] = []
+        broken: list[Outcome] = []
         for path in folder.statements:
-            name = path.relative_to(folder.root).as_posix()
             try:
-                sound += [self.signers.verified(each) for each in bundles_in(path)]
-            except NotVerified as error:
-                broken.append(Outcome(name, reason=str(error)))
+                found = self._judged(path, bundles_in(path))
             except ValueError as error:
-                broken.append(Outcome(name, reason=f"it {error}"))
-        return sound, broken
+                found = Release(broken=(Outcome(path.name, reason=f"it {error}"),))
+            sound += found.sound
+            broken += found.broken
+        return Release(tuple(sound), tuple(broken))
 
-    async def _served(self, url: str, into: Path, given: Sequence[Bundle]) -> Outcome:
+    def _judged(self, path: Path, bundles: Sequence[Bundle]) -> Release:
+        sound, broken = [], []
+        for number, each in enumerate(bundles, start=1):
+            try:
+                sound.append(self.signers.verified(each))
+            except NotVerified as error:
+                which = f"{path.name}:{number}" if len(bundles) > 1 else path.name
+                broken.append(Outcome(which, reason=str(error)))
+        return Release(tuple(sound), tuple(broken))
+
+    async def _served(self, url: str, into: Path, given: Release | None) -> Outcome:
         address = address_of(require_safe(url, name="files"))
         try:
             digests = await self._downloaded(address, into)
-            bundles = tuple(given) or tuple(await self._asked(address))
+            bundles = () if given else tuple(await self._asked(address))
         except (PackageError, ValueError) as error:
             return Outcome(address.filename, reason=str(error))
-        return outcome(File((address.filename,), digests, bundles), self.signers)
+        return outcome(File(address.filename, digests, bundles), self.signers, given or Release())
 
     async def _downloaded(self, address: Address, into: Path) -> dict[str, str]:
         async def attempt() -> dict[str, str]:
@@ -194,20 +226,6 @@ class _Question:
         print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)
 
 
-def _given(config: Config) -> list[Bundle]:
-    """What `--bundle` names, in place of what lies elsewhere. Blocks."""
-    if config.bundle is None:
-        return []
-    try:
-        return bundles_in(config.bundle)
-    except FileNotFoundError as error:
-        raise PathError(f"--bundle: {config.bundle} is not there; write its path") from error
-    except ValueError as error:
-        raise PathError(
-            f"--bundle: {config.bundle} {error}; write the path of a Sigstore bundle"
-        ) from error
-
-
 def _told(found: Outcome) -> str:
     verified = found.verified
     if verified is None:
@@ -216,11 +234,3 @@ def _told(found: Outcome) -> str:
     where = claims.repository.removeprefix("https://github.com/")
     who = f"{where} {claims.workflow} {claims.commit}"
     return f"ok {found.name} sha256:{found.sha256} {who}, log entry {verified.log_index}"
-
-
-def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count} files"
-
-
-def _more(bad: int) -> str:
-    return f", {bad} not" if bad else ""

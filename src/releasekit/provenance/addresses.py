@@ -24,9 +24,16 @@ _INDEXES: Final = {
     "test-files.pythonhosted.org": "https://test.pypi.org",
 }
 _PYTHON: Final = (".whl", ".tar.gz", ".zip")
-# What npm calls a package, and then its file: https://registry.npmjs.org/@acme/core/-/core-1.0.0.tgz
-_TARBALL: Final = re.compile(
-    r"(?P<base>.*?)/(?P<scope>@[^/@]+/)?(?P<name>[^/@]+)/-/(?P=name)-(?P<version>[^/]+)\.tgz"
+# Where npm's registry has the file of a package, and where a `dir:` of ours has it:
+# /@acme/core/-/core-1.0.0.tgz and /-/@acme/core/acme-core-1.0.0.tgz.
+_TARBALLS: Final = (
+    re.compile(
+        r"(?P<base>.*?)/(?:@(?P<scope>[^/@]+)/)?(?P<name>[^/@]+)/-/(?P=name)-(?P<version>[^/]+)\.tgz"
+    ),
+    re.compile(
+        r"(?P<base>.*?)/-/@(?P<scope>[^/@]+)/(?P<name>[^/@]+)/(?P=scope)-(?P=name)-(?P<version>[^/]+)\.tgz"
+    ),
+    re.compile(r"(?P<base>.*?)/-/(?P<scope>)(?P<name>[^/@]+)/(?P=name)-(?P<version>[^/]+)\.tgz"),
 )
 
 
@@ -45,9 +52,9 @@ def address_of(url: httpx.URL) -> Address:
     path = url.path
     filename = path.rpartition("/")[2]
     bare = url.copy_with(query=None, fragment=None)
-    if match := _TARBALL.fullmatch(path):
-        scope = (match["scope"] or "").replace("/", "%2f")
-        asked = f"{match['base']}/-/npm/v1/attestations/{scope}{match['name']}@{match['version']}"
+    for match in filter(None, (each.fullmatch(path) for each in _TARBALLS)):
+        name = f"@{match['scope']}%2f{match['name']}" if match["scope"] else match["name"]
+        asked = f"{match['base']}/-/npm/v1/attestations/{name}@{match['version']}"
         return Address(url, filename, bare.copy_with(raw_path=asked.encode()))
     if not filename.endswith(_PYTHON):
         raise AddressError(

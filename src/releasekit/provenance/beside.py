@@ -13,7 +13,7 @@ from releasekit.provenance.covered import File, digests_of
 from releasekit.provenance.forms import MAX_BYTES, bundles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from releasekit.provenance.bundle import Bundle
@@ -64,8 +64,8 @@ class Folder:
         )
         return cls(root, kept, statements, {path.name: _read_sums(path) for path in sums}, there)
 
-    def files(self, given: Sequence[Bundle] = ()) -> Iterator[File]:
-        """Each with what lies beside it, or with what is `given` in place of that."""
+    def files(self, *, alone: bool = False) -> Iterator[File]:
+        """Each with what lies beside it, unless it is to be looked at `alone`."""
         said = defaultdict[str, dict[str, str]](dict)
         for where, sums in self.sums.items():
             for name, digest in sums.items():
@@ -73,7 +73,7 @@ class Folder:
         for path in self.paths:
             relative = path.relative_to(self.root).as_posix()
             sums = {**said[path.name], **said[relative]}
-            yield file_at(path, (path.name, relative), given, sums=sums)
+            yield file_at(path, relative, alone=alone, sums=sums)
 
     def missing(self) -> Iterator[tuple[str, str]]:
         """Name and reason, of the files that checksums name and that are not there."""
@@ -84,14 +84,15 @@ class Folder:
 
 def file_at(
     path: Path,
-    names: tuple[str, ...],
-    given: Sequence[Bundle] = (),
+    name: str,
     *,
+    alone: bool = False,
     sums: Mapping[str, str] | None = None,
 ) -> File:
     """Blocks. Raises ConfigError for one that cannot be read."""
-    bundles, broken = list(given), ""
-    for suffix in () if given else SUFFIXES:
+    bundles: list[Bundle] = []
+    broken = ""
+    for suffix in () if alone else SUFFIXES:
         try:
             bundles += bundles_in(path.with_name(path.name + suffix))
         except FileNotFoundError:
@@ -102,7 +103,7 @@ def file_at(
         digests = digests_of(path)
     except OSError as error:
         raise PathError(f"{path}: {error.strerror}; write the path of a file") from error
-    return File(names, digests, tuple(bundles), broken, sums or {})
+    return File(name, digests, tuple(bundles), broken, sums or {})
 
 
 def bundles_in(path: Path) -> list[Bundle]:

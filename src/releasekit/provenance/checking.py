@@ -67,13 +67,16 @@ class Verified:
 
 
 def covers(subject: Subject, filename: str, digests: Mapping[str, str]) -> bool:
-    """Whether it is that file: a package URL, as npm has, names none, and a release statement puts
-    directories before names that two files have.
+    """Whether it is that file. A package URL, as npm has, names none; what is about a release may
+    name the directory too, to tell files of one name apart.
     """
     known = subject.digests.keys() & digests.keys()
     same = bool(known) and all(subject.digests[name] == digests[name] for name in known)
-    name = subject.name
-    return same and (name == filename or name.endswith(f"/{filename}") or name.startswith("pkg:"))
+    return same and (subject.name.startswith("pkg:") or is_called(subject, filename))
+
+
+def is_called(subject: Subject, filename: str) -> bool:
+    return subject.name == filename or subject.name.endswith(f"/{filename}")
 
 
 def check(bundle: Bundle, trust: TrustedRoot) -> Verified:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.host import durable
-from releasekit.provenance.checking import Verified, check, require_signer
+from releasekit.provenance.checking import Verified, check, is_called, require_signer
 from releasekit.provenance.refused import NotVerified
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from releasekit.provenance.bundle import Bundle
@@ -47,21 +47,33 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """`names` are those by which a statement may call it, the first of which is shown."""
+class Release:
+    """What is said about several files: `sound` is to be believed, and each of `broken` not, for a
+    reason.
+    """
 
-    names: tuple[str, ...]
+    sound: tuple[Verified, ...] = ()
+    broken: tuple[Outcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """`name` may have directories in it. `bundles` lie beside it, and `broken` says what is wrong
+    with something there. `sums` are what files of checksums say, by their names.
+    """
+
+    name: str
     digests: Mapping[str, str]
     bundles: tuple[Bundle, ...] = ()
     broken: str = ""
     sums: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def name(self) -> str:
-        return self.names[0]
+    def filename(self) -> str:
+        return self.name.rpartition("/")[2]
 
 
-def outcome(file: File, signers: Signers, release: Sequence[Verified] = ()) -> Outcome:
+def outcome(file: File, signers: Signers, release: Release) -> Outcome:
     """What is beside the file has to be sound, each of it, and about the file; what is about the
     whole release counts where nothing is beside it.
     """
@@ -72,7 +84,7 @@ def outcome(file: File, signers: Signers, release: Sequence[Verified] = ()) -> O
         return Outcome(file.name, sha256, reason=str(error))
 
 
-def _verified(file: File, signers: Signers, release: Sequence[Verified]) -> Verified:
+def _verified(file: File, signers: Signers, release: Release) -> Verified:
     if file.broken:
         raise NotVerified(file.broken)
     for where, sha256 in file.sums.items():
@@ -80,33 +92,33 @@ def _verified(file: File, signers: Signers, release: Sequence[Verified]) -> Veri
             raise NotVerified(f"its sha256 is {file.digests['sha256']}, and {where} says {sha256}")
     beside = [signers.verified(each) for each in file.bundles]
     for each in beside:
-        if not _is_about(each, file):
-            raise NotVerified(_other(each, file))
-    about = [*beside, *(each for each in release if _is_about(each, file))]
+        if not each.covers(file.filename, file.digests):
+            raise NotVerified(_other(each, file) or _foreign(each))
+    about = [*beside, *(each for each in release.sound if each.covers(file.filename, file.digests))]
     if about:
         return about[0]
-    for each in release:
-        if file.names[0] in {subject.name for subject in each.subjects}:
-            raise NotVerified(_other(each, file))
-    if release:
-        raise NotVerified("the release statement does not name it")
-    raise NotVerified("there is no attestation about it")
-
-
-def _is_about(verified: Verified, file: File) -> bool:
-    return any(verified.covers(name, file.digests) for name in file.names)
+    if release.broken:
+        raise NotVerified(f"{release.broken[0].name}: {release.broken[0].reason}")
+    if not release.sound:
+        raise NotVerified("there is no attestation about it")
+    others = filter(None, (_other(each, file) for each in release.sound))
+    raise NotVerified(next(others, "") or _foreign(*release.sound))
 
 
 def _other(verified: Verified, file: File) -> str:
-    """Why a statement that should be about it is not."""
+    """Whether something else was signed under its name."""
     for subject in verified.subjects:
-        if subject.name in file.names:
+        if is_called(subject, file.filename):
             for name, digest in subject.digests.items():
                 if file.digests.get(name, digest) != digest:
-                    return f"its {name} is {file.digests[name]}, and {digest} was signed"
-    signed = verified.subjects[0].name[:200]
-    more = f" and {len(verified.subjects) - 1} more" if len(verified.subjects) > 1 else ""
-    return f"its attestation is about {signed}{more}, with other digests or another name"
+                    return f"its {name} is {file.digests[name]}, and {digest[:128]} was signed"
+    return ""
+
+
+def _foreign(*about: Verified) -> str:
+    subjects = [subject for each in about for subject in each.subjects]
+    more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
+    return f"what is signed is {subjects[0].name[:200]}{more}, which it is not"
 
 
 def digests_of(path: Path) -> dict[str, str]:
@@ -119,9 +131,8 @@ def digests_of(path: Path) -> dict[str, str]:
     return {name: each.hexdigest() for name, each in hashes.items()}
 
 
-def unnamed(release: Iterable[Verified], files: Iterable[File]) -> int:
+def unnamed(release: Release, files: Iterable[File]) -> int:
     """How many subjects of the release are not among these files."""
-    known = [set(file.digests.values()) for file in files]
-    digests = set().union(*known)
-    subjects = [subject for each in release for subject in each.subjects]
+    digests = {digest for file in files for digest in file.digests.values()}
+    subjects = [subject for each in release.sound for subject in each.subjects]
     return sum(not digests & set(subject.digests.values()) for subject in subjects)

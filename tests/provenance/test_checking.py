@@ -1,0 +1,472 @@
+"""What is believed of a bundle, and what is wrong with one that was tampered with: each verdict is
+held against that of Sigstore's own client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import hashlib
+import json
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from sigstore.errors import Error as OfficialError
+
+from provenance import official, sigstore_double
+from provenance.signing import SERVER, WHEEL, about, signed
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Secret
+from releasekit.model import Artifact
+from releasekit.provenance.bundle import Bundle, bundled
+from releasekit.provenance.certificate import certify
+from releasekit.provenance.checking import ISSUER, check, is_ours, require_signer
+from releasekit.provenance.claims import Claims
+from releasekit.provenance.instance import instance_at
+from releasekit.provenance.job import Job
+from releasekit.provenance.log import Signed, record
+from releasekit.provenance.logged import _root
+from releasekit.provenance.refused import NotVerified
+from releasekit.provenance.statement import PUBLISH, pae
+from releasekit.provenance.trust import TrustedRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    from provenance.authority import Authority
+    from provenance.sigstore_double import Sigstore
+
+CONTENT = b"what was built"
+LETTERS = 'AZaz09+/=,:"{}[]-\\ \u00e9'
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Sigstore]:
+    """Another instance, which nobody trusts."""
+    with sigstore_double.serving(tmp_path / "other") as served:
+        yield served
+
+
+def trust(sigstore: Sigstore) -> TrustedRoot:
+    return TrustedRoot.parse(sigstore.trusted_root.read_bytes())
+
+
+def one(sigstore: Sigstore, content: bytes = CONTENT) -> Bundle:
+    """The second of three entries, so that its proof has some length, by a certificate that has
+    been valid for a while.
+    """
+    sigstore.authority.age_s = 60
+    _, bundle, _ = signed(sigstore, [about(b"before"), about(content), about(b"behind")])
+    return bundle
+
+
+def entered(sigstore: Sigstore) -> Bundle:
+    """What a signer makes that asks no questions."""
+
+    async def main() -> Bundle:
+        instance = instance_at(sigstore.trust_config)
+        async with http_client() as http:
+            token = Secret(sigstore.issuer.token("sigstore"))
+            identity = await certify(http, instance.authority, token, redact=str)
+            statement = about(CONTENT)
+            of_it = Signed(
+                statement=statement,
+                signature=identity.sign(pae(statement)),
+                certificate=identity.pem,
+            )
+            entry = await record(http, instance.log, of_it, redact=str)
+            return bundled(of_it, entry, certificate=identity.der)
+
+    return asyncio.run(main())
+
+
+def refusal(bundle: Bundle, trusted: TrustedRoot) -> str:
+    with pytest.raises(NotVerified) as caught:
+        check(bundle, trusted)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def refused_by_all(bundle: Bundle, sigstore: Sigstore, *, by: Sigstore | None = None) -> str:
+    """The reason; the official client refuses it too."""
+    with pytest.raises(OfficialError):
+        official.python(by or sigstore, bundle)
+    return refusal(bundle, trust(by or sigstore))
+
+
+def changed(bundle: Bundle, change: Callable[[dict[str, Any]], None]) -> Bundle:
+    document = copy.deepcopy(dict(bundle.document))
+    change(document)
+    return Bundle.parse(json.dumps(document).encode())
+
+
+def entry(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["verificationMaterial"]["tlogEntries"][0]
+    return found
+
+
+def flipped(text: str) -> str:
+    """Base64 of other bytes; of a signature, one that is still well formed."""
+    data = bytearray(base64.b64decode(text))
+    data[-1] ^= 1
+    return base64.b64encode(data).decode()
+
+
+def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
+    bundle = one(sigstore)
+    verified = check(bundle, trust(sigstore))
+    assert official.python(sigstore, bundle) == bundle.payload
+    assert verified.repository == "https://github.com/acme/widgets"
+    assert verified.workflow_ref == (
+        "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
+    )
+    assert (verified.issuer, verified.predicate_type) == (ISSUER, PUBLISH)
+    assert verified.claims.workflow == ".github/workflows/release.yml"
+    assert verified.claims.commit == sigstore.claims["sha"]
+    assert verified.claims.run_url == "https://github.com/acme/widgets/actions/runs/42/attempts/1"
+    assert (verified.log_index, verified.log_url) == (1, sigstore.url)
+    assert verified.integrated_s == bundle.integrated_s
+    assert verified.subjects == bundle.subjects
+    require_signer(verified, "acme/widgets")
+    require_signer(verified, "acme/widgets", "release.yml")
+
+
+def test_proofs_of_every_shape_lead_to_the_root(sigstore: Sigstore) -> None:
+    """Of each entry in trees of up to 17."""
+    bundles = signed(sigstore, [about(bytes([number])) for number in range(17)])
+    for bundle in bundles:
+        assert check(bundle, trust(sigstore)).log_index == bundle.log_index
+    log = sigstore.log
+    for size in range(1, 18):
+        root = log._root(0, size)
+        for index in range(size):
+            leaf, path = log.entries[index].leaf, log._path(index, 0, size)
+            assert _root(leaf, index, size, path) == root
+            assert _root(leaf, index, size, [*path, root]) != root
+            assert _root(leaf, index, size, path[:-1]) != root or size == 1
+            assert _root(leaf, size, size, path) is None
+
+
+def change_statement(document: dict[str, Any]) -> None:
+    document["dsseEnvelope"]["payload"] = base64.b64encode(about(b"another file")).decode()
+
+
+def change_subject(document: dict[str, Any]) -> None:
+    payload = base64.b64decode(document["dsseEnvelope"]["payload"])
+    renamed = payload.replace(b"widgets-1.0.0", b"widgets-1.0.1")
+    document["dsseEnvelope"]["payload"] = base64.b64encode(renamed).decode()
+
+
+def change_signature(document: dict[str, Any]) -> None:
+    signature = document["dsseEnvelope"]["signatures"][0]
+    signature["sig"] = flipped(signature["sig"])
+
+
+def change_promise(document: dict[str, Any]) -> None:
+    promise = entry(document)["inclusionPromise"]
+    promise["signedEntryTimestamp"] = flipped(promise["signedEntryTimestamp"])
+
+
+def change_time(document: dict[str, Any]) -> None:
+    entry(document)["integratedTime"] = str(int(entry(document)["integratedTime"]) - 1)
+
+
+def change_index(document: dict[str, Any]) -> None:
+    entry(document)["logIndex"] = "7"
+
+
+def change_proof(document: dict[str, Any]) -> None:
+    path = entry(document)["inclusionProof"]["hashes"]
+    path[0] = flipped(path[0])
+
+
+def shorten_proof(document: dict[str, Any]) -> None:
+    entry(document)["inclusionProof"]["hashes"].pop()
+
+
+def change_place(document: dict[str, Any]) -> None:
+    entry(document)["inclusionProof"]["logIndex"] = "0"
+
+
+def change_root(document: dict[str, Any]) -> None:
+    proof = entry(document)["inclusionProof"]
+    proof["rootHash"] = flipped(proof["rootHash"])
+
+
+def change_checkpoint(document: dict[str, Any]) -> None:
+    checkpoint = entry(document)["inclusionProof"]["checkpoint"]
+    note, _, line = checkpoint["envelope"].rpartition(" ")
+    checkpoint["envelope"] = f"{note} {flipped(line.strip())}\n"
+
+
+def change_hint(document: dict[str, Any]) -> None:
+    """Which says whose signature it is."""
+    checkpoint = entry(document)["inclusionProof"]["checkpoint"]
+    note, _, line = checkpoint["envelope"].rpartition(" ")
+    signature = base64.b64decode(line)
+    hinted = base64.b64encode(bytes([signature[0] ^ 1]) + signature[1:]).decode()
+    checkpoint["envelope"] = f"{note} {hinted}\n"
+
+
+def of_another_log(document: dict[str, Any]) -> None:
+    entry(document)["logId"]["keyId"] = flipped(entry(document)["logId"]["keyId"])
+
+
+def without_promise(document: dict[str, Any]) -> None:
+    del entry(document)["inclusionPromise"]
+
+
+def of_another_kind(document: dict[str, Any]) -> None:
+    entry(document)["kindVersion"] = {"kind": "intoto", "version": "0.0.2"}
+
+
+SENTENCES: dict[Callable[[dict[str, Any]], None], str] = {
+    change_statement: "its statement was changed after the log took the entry",
+    change_subject: "its statement was changed after the log took the entry",
+    change_signature: "its signature was changed after the log took the entry",
+    change_promise: "as http://127.0.0.1:PORT has signed it: index, time or content differ",
+    change_time: "as http://127.0.0.1:PORT has signed it: index, time or content differ",
+    change_index: "as http://127.0.0.1:PORT has signed it: index, time or content differ",
+    change_proof: "its proof does not lead to the tree that http://127.0.0.1:PORT has signed",
+    shorten_proof: "its proof does not lead to the tree that http://127.0.0.1:PORT has signed",
+    change_place: "its proof does not lead to the tree that http://127.0.0.1:PORT has signed",
+    change_root: "its proof ends at another tree than http://127.0.0.1:PORT has signed",
+    change_checkpoint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
+    change_hint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
+    of_another_log: "of its entry is not trusted here",
+    without_promise: "inclusionPromise.signedEntryTimestamp is missing",
+    of_another_kind: "is intoto 0.0.2, and only dsse 0.0.1 is known",
+}
+
+
+@pytest.mark.parametrize("change", SENTENCES, ids=lambda change: change.__name__)
+def test_what_was_tampered_with_is_refused_by_its_name(
+    sigstore: Sigstore, change: Callable[[dict[str, Any]], None]
+) -> None:
+    reason = refused_by_all(changed(one(sigstore), change), sigstore)
+    assert SENTENCES[change].replace("http://127.0.0.1:PORT", sigstore.url) in reason
+
+
+def test_the_certificate_of_another_key_is_refused(sigstore: Sigstore) -> None:
+    bundle, stranger = one(sigstore), one(sigstore, b"other")
+
+    def exchange(document: dict[str, Any]) -> None:
+        material = stranger.document["verificationMaterial"]
+        document["verificationMaterial"]["certificate"] = material["certificate"]
+
+    reason = refused_by_all(changed(bundle, exchange), sigstore)
+    assert reason == "its certificate was changed after the log took the entry"
+
+
+def test_the_entry_of_another_statement_is_refused(sigstore: Sigstore) -> None:
+    """Both are sound, and in the log. https://nvd.nist.gov/vuln/detail/CVE-2022-36056"""
+    bundle, stranger = one(sigstore), one(sigstore, b"other")
+
+    def exchange(document: dict[str, Any]) -> None:
+        material = stranger.document["verificationMaterial"]
+        document["verificationMaterial"]["tlogEntries"] = material["tlogEntries"]
+
+    reason = refused_by_all(changed(bundle, exchange), sigstore)
+    assert reason == "its log entry is about another statement and signature and certificate"
+
+
+def test_what_another_instance_has_certified_is_refused(
+    sigstore: Sigstore, other: Sigstore
+) -> None:
+    bundle = one(sigstore)
+    reason = refused_by_all(bundle, sigstore, by=other)
+    assert reason == "its certificate was not issued by an authority that is trusted here"
+    mixed = replace(trust(sigstore), logs=trust(other).logs)
+    assert "of its entry is not trusted here" in refusal(bundle, mixed)
+    mixed = replace(trust(sigstore), ct_logs=trust(other).ct_logs)
+    assert "no timestamp of a log of certificates that is trusted" in refusal(bundle, mixed)
+    mixed = replace(trust(sigstore), authorities=trust(other).authorities)
+    assert "by an authority that is trusted here" in refusal(bundle, mixed)
+
+
+def test_keys_are_trusted_in_their_time_alone(sigstore: Sigstore) -> None:
+    bundle = one(sigstore)
+    document = json.loads(sigstore.trusted_root.read_text())
+    for name, sentence in {
+        "tlogs": "of its entry is not trusted here",
+        "ctlogs": "no timestamp of a log of certificates that is trusted",
+    }.items():
+        past = copy.deepcopy(document)
+        past[name][0]["publicKey"]["validFor"]["end"] = "2026-01-02T00:00:00.999Z"
+        assert sentence in refusal(bundle, TrustedRoot.parse(json.dumps(past).encode()))
+    document["certificateAuthorities"][0]["validFor"]["end"] = "2026-01-02T00:00:00Z"
+    trusted = TrustedRoot.parse(json.dumps(document).encode())
+    assert "by an authority that is trusted here" in refusal(bundle, trusted)
+
+
+def resigned(
+    authority: Authority, change: Callable[[x509.Extension[Any]], list[tuple[Any, bool]]]
+) -> None:
+    """From now on `authority` makes certificates with other extensions."""
+    original = authority._leaf
+
+    def leaf(key: ec.EllipticCurvePublicKey, claims: dict[str, Any]) -> x509.Certificate:
+        made = original(key, claims)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(made.subject)
+            .issuer_name(made.issuer)
+            .public_key(key)
+            .serial_number(made.serial_number)
+            .not_valid_before(made.not_valid_before_utc)
+            .not_valid_after(made.not_valid_after_utc)
+        )
+        for extension in made.extensions:
+            for value, critical in change(extension):
+                builder = builder.add_extension(value, critical=critical)
+        return builder.sign(authority._key, hashes.SHA384())
+
+    authority._leaf = leaf  # type: ignore[method-assign]
+
+
+def test_a_certificate_that_no_log_has_seen_is_refused(sigstore: Sigstore) -> None:
+    def change(extension: x509.Extension[Any]) -> list[tuple[Any, bool]]:
+        stripped = isinstance(extension.value, x509.PrecertificateSignedCertificateTimestamps)
+        return [] if stripped else [(extension.value, extension.critical)]
+
+    resigned(sigstore.authority, change)
+    reason = refused_by_all(one(sigstore), sigstore)
+    assert reason.startswith("its certificate has no timestamp of a log of certificates: ")
+
+
+def test_the_timestamp_of_another_certificate_is_refused(sigstore: Sigstore) -> None:
+    """What the log has promised is about all that the certificate says."""
+
+    def change(extension: x509.Extension[Any]) -> list[tuple[Any, bool]]:
+        kept = [(extension.value, extension.critical)]
+        if isinstance(extension.value, x509.KeyUsage):
+            kept.append((x509.BasicConstraints(ca=False, path_length=None), True))
+        return kept
+
+    resigned(sigstore.authority, change)
+    reason = refused_by_all(one(sigstore), sigstore)
+    assert reason.endswith("no timestamp of a log of certificates that is trusted here")
+
+
+def test_a_certificate_for_something_else_is_refused(sigstore: Sigstore) -> None:
+    def change(extension: x509.Extension[Any]) -> list[tuple[Any, bool]]:
+        if isinstance(extension.value, x509.ExtendedKeyUsage):
+            return [(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), False)]
+        return [(extension.value, extension.critical)]
+
+    resigned(sigstore.authority, change)
+    assert refused_by_all(one(sigstore), sigstore) == "its certificate is not one that signs code"
+
+
+def test_the_certificate_of_a_person_is_refused(sigstore: Sigstore) -> None:
+    """Of whom the authority knows no repository."""
+
+    def change(extension: x509.Extension[Any]) -> list[tuple[Any, bool]]:
+        of_a_job = extension.oid.dotted_string == "1.3.6.1.4.1.57264.1.12"
+        return [] if of_a_job else [(extension.value, extension.critical)]
+
+    resigned(sigstore.authority, change)
+    one(sigstore)
+    certificate = sigstore.authority.issued[-1].public_bytes(Encoding.DER)
+    with pytest.raises(NotVerified, match="names no repository: it is not that of a workflow"):
+        Claims.of(certificate)
+
+
+@pytest.mark.parametrize("shift_s", [-3_600, 3_600])
+def test_an_entry_from_when_the_certificate_was_not_valid_is_refused(
+    sigstore: Sigstore, shift_s: int
+) -> None:
+    sigstore.log.shift_s = shift_s
+    reason = refused_by_all(entered(sigstore), sigstore)
+    assert reason.startswith("its certificate was valid from 20")
+    assert "and the log has its entry from 20" in reason
+
+
+def test_an_old_signature_stays_valid(sigstore: Sigstore) -> None:
+    """The certificate has expired since; it had not when the log took the entry."""
+    sigstore.authority.age_s = 12 * 3_600
+    sigstore.log.shift_s = 60 - 12 * 3_600
+    bundle = entered(sigstore)
+    (certificate,) = sigstore.authority.issued
+    assert certificate.not_valid_after_utc < datetime.now(UTC) - timedelta(hours=11)
+    assert check(bundle, trust(sigstore)).integrated_s == bundle.integrated_s
+    assert official.python(sigstore, bundle) == bundle.payload
+
+
+def test_a_job_of_another_repository_is_refused(sigstore: Sigstore) -> None:
+    sigstore.become("evil/widgets")
+    bundle = one(sigstore)
+    with pytest.raises(OfficialError):
+        official.python(sigstore, bundle)
+    verified = check(bundle, trust(sigstore))
+    with pytest.raises(
+        NotVerified, match=r"signed in https://github.com/evil/widgets, not in acme/widgets"
+    ):
+        require_signer(verified, "acme/widgets")
+
+
+def test_another_workflow_is_refused_where_one_is_named(sigstore: Sigstore) -> None:
+    sigstore.become("acme/widgets", "nightly.yml")
+    verified = check(one(sigstore), trust(sigstore))
+    require_signer(verified, "acme/widgets")
+    with pytest.raises(NotVerified, match=r"nightly\.yml, not by release\.yml"):
+        require_signer(verified, "acme/widgets", "release.yml")
+
+
+def test_an_identity_of_another_issuer_is_refused(sigstore: Sigstore) -> None:
+    verified = check(one(sigstore), trust(sigstore))
+    elsewhere = replace(verified, claims=replace(verified.claims, issuer="https://evil.example"))
+    with pytest.raises(NotVerified, match=r"from https://evil\.example, not from"):
+        require_signer(elsewhere, "acme/widgets")
+
+
+def artifact(tmp_path: Path, content: bytes = CONTENT, name: str = WHEEL) -> Artifact:
+    digest = hashlib.sha256(content).hexdigest()
+    return Artifact(path=tmp_path / name, size=len(content), digests={"sha256": digest})
+
+
+def test_an_attestation_is_ours_where_all_of_it_fits(sigstore: Sigstore, tmp_path: Path) -> None:
+    """R45: a resumed run sends what an earlier one has signed, and nothing else."""
+    bundle, trusted = one(sigstore), trust(sigstore)
+    job = Job.from_token(sigstore.issuer.token("sigstore"), server=SERVER)
+    assert is_ours(bundle, artifact(tmp_path), job, trusted)
+    assert not is_ours(bundle, artifact(tmp_path, b"rebuilt"), job, trusted)
+    assert not is_ours(bundle, artifact(tmp_path, name="other-1.0.0.tar.gz"), job, trusted)
+    assert not is_ours(changed(bundle, change_promise), artifact(tmp_path), job, trusted)
+    elsewhere = replace(job, repository="acme/fork")
+    assert not is_ours(bundle, artifact(tmp_path), elsewhere, trusted)
+    workflow = "acme/widgets/.github/workflows/nightly.yml@refs/heads/main"
+    assert not is_ours(bundle, artifact(tmp_path), replace(job, workflow_ref=workflow), trusted)
+    assert is_ours(bundle, artifact(tmp_path), replace(job, sha="b" * 40), trusted)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_damage_changes_what_is_believed(sigstore: Sigstore, seed: int) -> None:
+    """A character anywhere: it is refused in one sentence, or means the same as before."""
+    bundle, trusted, rng = one(sigstore), trust(sigstore), random.Random(seed)
+    believed, text = check(bundle, trusted), bundle.text.decode()
+    refused = 0
+    for _ in range(250):
+        at = rng.randrange(len(text))
+        damaged = f"{text[:at]}{rng.choice(LETTERS)}{text[at + 1 :]}".encode()
+        try:
+            parsed = Bundle.parse(damaged)
+        except ValueError:
+            refused += 1
+            continue
+        try:
+            assert check(parsed, trusted) == believed
+        except NotVerified:
+            refused += 1
+    assert refused > 200

@@ -1,0 +1,522 @@
+"""`releasekit verify`, as whoever gets packages runs it; what is signed comes of the doubles."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from integration.http_server import Server
+from integration.servers import static_server
+from provenance import sigstore_double
+from provenance.signing import SERVER, WHEEL, about, signed
+from provenance.test_directories import npm_package, publish, python_package
+from releasekit.__main__ import main
+from releasekit.errors import ConfigError
+from releasekit.provenance.addresses import address_of
+from releasekit.provenance.forms import bundles_of
+from releasekit.provenance.job import Job
+from releasekit.provenance.statement import SLSA, Subject, slsa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from provenance.sigstore_double import Sigstore
+    from releasekit.provenance.bundle import Bundle
+
+CONTENT = b"what was built"
+SDIST = "widgets-1.0.0.tar.gz"
+TARBALL = "core-1.0.0.tgz"
+
+
+@dataclass
+class Verifying:
+    """A person with a directory of files, who trusts the double."""
+
+    sigstore: Sigstore
+    place: Path
+    capsys: pytest.CaptureFixture[str]
+    lines: list[str] = field(default_factory=list)
+    error: str = ""
+
+    def put(self, name: str, content: bytes = CONTENT) -> Path:
+        path = self.place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    def attested(self, name: str = WHEEL, content: bytes = CONTENT) -> Path:
+        path = self.put(name, content)
+        (bundle,) = signed(self.sigstore, [about(content, name)])
+        self.put(f"{name}.sigstore.json", bundle.text)
+        return path
+
+    def statement(self, *names: str, content: bytes = CONTENT) -> Bundle:
+        """About all files of a release."""
+        sha256 = {"sha256": hashlib.sha256(content).hexdigest()}
+        job = Job.from_token(self.sigstore.issuer.token("sigstore"), server=SERVER)
+        subjects = [Subject(name=name, digests=sha256) for name in names]
+        (bundle,) = signed(self.sigstore, [slsa(subjects, job)])
+        return bundle
+
+    def verify(self, *what: object, repository: str = "acme/widgets") -> int:
+        self.capsys.readouterr()
+        words = ["verify", *map(str, what), "--trust-config", str(self.sigstore.trusted_root)]
+        code = main([*words, *(["--repository", repository] if repository else [])])
+        printed = self.capsys.readouterr()
+        self.lines, self.error = printed.out.splitlines(), printed.err
+        assert "Traceback" not in self.error
+        return code
+
+    @property
+    def failures(self) -> list[str]:
+        return [line.removesuffix(" [RK-118]") for line in self.lines if line.startswith("FAILED ")]
+
+
+@pytest.fixture
+def verifying(
+    sigstore: Sigstore,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Verifying:
+    place = tmp_path / "downloads"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+        monkeypatch.delenv(name, raising=False)
+    return Verifying(sigstore, place, capsys)
+
+
+def test_a_file_with_its_bundle_beside_it_is_verified(verifying: Verifying) -> None:
+    path = verifying.attested()
+    assert verifying.verify(path) == 0
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    commit = verifying.sigstore.claims["sha"]
+    assert verifying.lines == [
+        (
+            f"ok {WHEEL} sha256:{sha256} acme/widgets .github/workflows/release.yml {commit}, "
+            "log entry 0"
+        ),
+        "1 of 1 verified",
+    ]
+    assert verifying.verify("--workflow", "release.yml", WHEEL, path) == 0
+    assert len(verifying.lines) == 3
+
+
+def test_files_at_hand_take_no_network(
+    verifying: Verifying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = verifying.attested()
+    asked = len(verifying.sigstore.requests)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    assert verifying.verify(path) == 0
+    assert len(verifying.sigstore.requests) == asked
+
+
+def provenance_object(*bundles: Bundle) -> dict[str, Any]:
+    """As Python indexes show it. https://docs.pypi.org/api/integrity/"""
+    group = {
+        "publisher": bundles[0].publisher(),
+        "attestations": [each.pep740() for each in bundles],
+    }
+    return {"version": 1, "attestation_bundles": [group]}
+
+
+def npm_list(*bundles: Bundle) -> dict[str, Any]:
+    """As npm's registry shows it, with what it has signed itself first."""
+    own = {
+        "predicateType": "https://github.com/npm/attestation/tree/main/specs/publish/v0.1",
+        "bundle": {
+            "mediaType": "application/vnd.dev.sigstore.bundle+json;version=0.2",
+            "verificationMaterial": {"publicKey": {"hint": "SHA256:x"}, "tlogEntries": []},
+        },
+    }
+    theirs = [{"predicateType": SLSA, "bundle": dict(each.document)} for each in bundles]
+    return {"attestations": [own, *theirs]}
+
+
+@pytest.mark.parametrize("suffix", [".publish.attestation", ".provenance", ".sigstore"])
+def test_each_form_of_an_attestation_is_read(verifying: Verifying, suffix: str) -> None:
+    path = verifying.put(WHEEL)
+    (bundle,) = signed(verifying.sigstore, [about(CONTENT)])
+    documents = {
+        ".publish.attestation": bundle.pep740(),
+        ".provenance": provenance_object(bundle, bundle),
+        ".sigstore": bundle.document,
+    }
+    verifying.put(WHEEL + suffix, json.dumps(documents[suffix], indent=2).encode())
+    assert verifying.verify(path) == 0
+    path.write_bytes(b"another")
+    assert verifying.verify(path) == 1
+    assert verifying.failures[0].startswith(f"FAILED {WHEEL}: its sha256 is ")
+
+
+def test_one_that_nobody_has_signed_is_a_failure(verifying: Verifying) -> None:
+    path = verifying.put(WHEEL)
+    assert verifying.verify(path) == 1
+    assert verifying.lines[0] == f"FAILED {WHEEL}: there is no attestation about it [RK-118]"
+    assert verifying.lines[1] == "0 of 1 verified"
+    assert verifying.lines[2].endswith("/docs/problems.md#rk-118")
+
+
+def test_a_broken_attestation_is_not_passed_over(verifying: Verifying) -> None:
+    """Another one that is sound does not make up for it."""
+    path = verifying.attested()
+    verifying.put(f"{WHEEL}.provenance", b'{"version": 1')
+    assert verifying.verify(path) == 1
+    assert f"FAILED {WHEEL}: {WHEEL}.provenance " in verifying.failures[0]
+    document = json.loads((verifying.place / f"{WHEEL}.sigstore.json").read_bytes())
+    document["dsseEnvelope"]["signatures"][0]["sig"] = "AAAA"
+    verifying.put(f"{WHEEL}.provenance", json.dumps(document).encode())
+    assert verifying.verify(path) == 1
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: its signature was changed after the log took the entry"
+    ]
+
+
+def test_another_repository_and_another_workflow_are_refused(verifying: Verifying) -> None:
+    path = verifying.attested()
+    assert verifying.verify(path, repository="acme/other") == 1
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: it was signed in https://github.com/acme/widgets, not in acme/other"
+    ]
+    assert verifying.verify(path, "--workflow", "other.yml") == 1
+    assert "by the workflow .github/workflows/release.yml, not by other.yml" in verifying.lines[0]
+
+
+def test_what_a_stranger_has_signed_is_refused(verifying: Verifying, tmp_path: Path) -> None:
+    path = verifying.put(WHEEL)
+    with sigstore_double.serving(tmp_path / "other") as other:
+        (bundle,) = signed(other, [about(CONTENT)])
+    verifying.put(f"{WHEEL}.sigstore.json", bundle.text)
+    assert verifying.verify(path) == 1
+    assert "not issued by an authority that is trusted here" in verifying.failures[0]
+
+
+def test_the_public_instance_is_trusted_where_no_other_is_named(
+    verifying: Verifying, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = verifying.attested()
+    capsys.readouterr()
+    assert main(["verify", str(path), "--repository", "acme/widgets"]) == 1
+    assert "an authority that is trusted here" in capsys.readouterr().out
+
+
+def test_a_whole_release_is_verified_by_its_statement(verifying: Verifying) -> None:
+    for name in (WHEEL, f"sub/{SDIST}", "extra.jar"):
+        verifying.put(name)
+    first = verifying.statement(WHEEL, SDIST)
+    second = verifying.statement("maven/extra.jar", "gone.crate", content=CONTENT)
+    verifying.put("provenance.jsonl", first.text + b"\n" + second.text + b"\n")
+    sums = f"{hashlib.sha256(CONTENT).hexdigest()}  "
+    verifying.put("SHA256SUMS", f"{sums}{WHEEL}\n{sums}{SDIST}\n".encode())
+    assert verifying.verify(verifying.place) == 0
+    assert [line.split()[1] for line in verifying.lines[:3]] == [
+        "extra.jar",
+        f"sub/{SDIST}",
+        WHEEL,
+    ]
+    assert verifying.lines[-1] == "3 of 3 verified"
+
+
+def test_what_is_not_in_the_directory_is_told(verifying: Verifying) -> None:
+    verifying.put(WHEEL)
+    bundle = verifying.statement(WHEEL)
+    other = verifying.statement("gone.crate", content=b"gone")
+    verifying.put("provenance.jsonl", bundle.text + b"\n" + other.text)
+    assert verifying.verify(verifying.place) == 0
+    assert "not here, and not verified: 1 more of what is signed" in verifying.lines
+
+
+def test_every_file_of_a_directory_counts(verifying: Verifying) -> None:
+    verifying.attested()
+    verifying.put(SDIST)
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == [f"FAILED {SDIST}: there is no attestation about it"]
+    assert verifying.lines[2] == "1 of 2 verified"
+    verifying.put("provenance.jsonl", verifying.statement("other.tar.gz", content=b"x").text)
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == [
+        f"FAILED {SDIST}: what is signed is other.tar.gz, which it is not"
+    ]
+    verifying.put("provenance.jsonl", verifying.statement(SDIST, content=b"x").text)
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == [
+        (
+            f"FAILED {SDIST}: its sha256 is {hashlib.sha256(CONTENT).hexdigest()}, and "
+            f"{hashlib.sha256(b'x').hexdigest()} was signed"
+        )
+    ]
+
+
+def test_a_release_statement_that_is_broken_is_a_failure_of_its_own(verifying: Verifying) -> None:
+    verifying.attested()
+    sound = verifying.statement(SDIST)
+    document = json.loads(sound.text)
+    document["dsseEnvelope"]["signatures"][0]["sig"] = "AAAA"
+    verifying.put("provenance.jsonl", sound.text + b"\n" + json.dumps(document).encode())
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == [
+        "FAILED provenance.jsonl:2: its signature was changed after the log took the entry"
+    ]
+    verifying.put("provenance.jsonl", b"{}")
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == [
+        "FAILED provenance.jsonl: it is neither a bundle of Sigstore nor a provenance object"
+    ]
+
+
+def test_checksums_have_to_agree(verifying: Verifying) -> None:
+    verifying.attested()
+    digest = hashlib.sha256(b"other").hexdigest()
+    verifying.put("checksums.txt", f"# of the release\n{digest} *{WHEEL}\n".encode())
+    assert verifying.verify(verifying.place) == 1
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: its sha256 is {sha256}, and checksums.txt says {digest}"
+    ]
+    verifying.put("checksums.txt", f"{sha256}  {WHEEL}\n{sha256}  gone.jar\n".encode())
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures == ["FAILED gone.jar: it is not there, and checksums.txt names it"]
+    verifying.put("checksums.txt", b"nothing of the kind\n")
+    assert verifying.verify(verifying.place) == 2
+    assert "checksums.txt: line 1 is not a sha256 and a filename; write it" in verifying.error
+
+
+def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None:
+    """They stand for what lies beside the files."""
+    for name in (WHEEL, SDIST):
+        verifying.put(name)
+        verifying.put(f"{name}.sigstore.json", b"broken")
+    release = tmp_path / "elsewhere.jsonl"
+    lines = [signed(verifying.sigstore, [about(CONTENT, name)])[0] for name in (WHEEL, SDIST)]
+    release.write_bytes(b"\n".join(each.text for each in lines))
+    assert verifying.verify(verifying.place, "--bundle", release) == 0
+    assert verifying.verify(WHEEL, SDIST, "--bundle", release) == 0
+    assert verifying.verify(WHEEL, "--bundle", release, repository="acme/other") == 1
+    assert [line.split(":")[0] for line in verifying.failures] == [
+        "FAILED elsewhere.jsonl",
+        "FAILED elsewhere.jsonl",
+        f"FAILED {WHEEL}",
+    ]
+    assert verifying.verify(WHEEL, "--bundle", "none.jsonl") == 2
+    assert "none.jsonl is not there; write its path" in verifying.error
+    release.write_bytes(b"[]")
+    assert verifying.verify(WHEEL, "--bundle", release) == 2
+    assert "is neither a bundle of Sigstore nor a provenance object" in verifying.error
+
+
+@pytest.mark.parametrize(
+    ("words", "repository", "says"),
+    [
+        (["x"], "", "--repository is missing: write --repository OWNER/NAME"),
+        (["x"], "widgets", '--repository = "widgets" is no repository of GitHub: write OWNER/NAME'),
+        ([], "acme/widgets", "there is nothing to verify: write releasekit verify PATH… or URL…"),
+        (["x", "--workflow", "a/b"], "acme/widgets", "write its name, like release.yml"),
+        (["none.whl"], "acme/widgets", "none.whl: No such file or directory; write the path of"),
+        (["empty"], "acme/widgets", "empty: there is no file in it; write the path of what"),
+        (["http://example.org/x.whl"], "acme/widgets", "must be https://"),
+        (["https://example.org/x.txt"], "acme/widgets", "download the file, and write its path"),
+        (["x", "--fix"], "acme/widgets", "--fix belongs to doctor, not to verify"),
+        (["x", "--ecosystem", "npm"], "acme/widgets", "not to verify"),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(
+    verifying: Verifying, words: list[str], repository: str, says: str
+) -> None:
+    verifying.put("x")
+    (verifying.place / "empty").mkdir()
+    assert verifying.verify(*words, repository=repository) == 2
+    (error,) = [line for line in verifying.error.splitlines() if line.startswith("error: ")]
+    assert says in error
+
+
+def test_it_minds_no_configuration_of_the_directory(verifying: Verifying) -> None:
+    """It is that of somebody else's workspace, if any."""
+    path = verifying.attested()
+    verifying.put("releasekit.toml", b"broken = ")
+    assert verifying.verify(path) == 0
+
+
+def test_names_from_outside_are_shown_harmlessly(verifying: Verifying) -> None:
+    """R33"""
+    verifying.put("x\x1b[31m\n::error::.whl")
+    assert verifying.verify(verifying.place) == 1
+    (line,) = verifying.failures
+    assert "\x1b" not in line
+    assert not any(line.startswith("::") for line in verifying.lines)
+
+
+class Served:
+    """A registry that serves a file and what is attested about it."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, bytes | int] = {}
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.url = ""
+
+
+@pytest.fixture
+def registry() -> Iterator[Served]:
+    served = Served()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            served.asked.append((self.path, headers))
+            page = served.pages.get(self.path, 404)
+            status, body = (200, page) if isinstance(page, bytes) else (page, b"no")
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(("127.0.0.1", 0), Handler))
+        served.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(server.shutdown)
+        yield served
+
+
+def test_a_file_of_an_index_is_verified_by_its_provenance(
+    verifying: Verifying, registry: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RELEASEKIT_PYPI_TOKEN", "pypi-never-sent-anywhere")
+    (bundle,) = signed(verifying.sigstore, [about(CONTENT)])
+    registry.pages |= {
+        f"/files/{WHEEL}": CONTENT,
+        f"/files/{WHEEL}.provenance": json.dumps(provenance_object(bundle)).encode(),
+    }
+    assert verifying.verify(f"{registry.url}/files/{WHEEL}") == 0
+    assert verifying.lines[0].startswith(f"ok {WHEEL} sha256:")
+    assert not any("authorization" in headers for _, headers in registry.asked)
+    registry.pages[f"/files/{WHEEL}"] = b"replaced"
+    assert verifying.verify(f"{registry.url}/files/{WHEEL}") == 1
+    assert "its sha256 is" in verifying.failures[0]
+    registry.pages[f"/files/{WHEEL}.provenance"] = b"<html>"
+    assert verifying.verify(f"{registry.url}/files/{WHEEL}") == 1
+    assert f"the answer of {registry.url}/files/{WHEEL}.provenance " in verifying.failures[0]
+    del registry.pages[f"/files/{WHEEL}.provenance"]
+    assert verifying.verify(f"{registry.url}/files/{WHEEL}") == 1
+    assert "there is no attestation about it at http://127.0.0.1" in verifying.failures[0]
+
+
+def test_a_tarball_of_npm_is_verified_by_the_list_of_its_registry(
+    verifying: Verifying, registry: Served
+) -> None:
+    job = Job.from_token(verifying.sigstore.issuer.token("sigstore"), server=SERVER)
+    sha512 = {"sha512": hashlib.sha512(CONTENT).hexdigest()}
+    subject = Subject(name="pkg:npm/%40acme/core@1.0.0", digests=sha512)
+    (bundle,) = signed(verifying.sigstore, [slsa([subject], job)])
+    url = f"{registry.url}/npm/@acme/core/-/{TARBALL}"
+    registry.pages[f"/npm/@acme/core/-/{TARBALL}"] = CONTENT
+    asked = "/npm/-/npm/v1/attestations/@acme%2fcore@1.0.0"
+    registry.pages[asked] = json.dumps(npm_list(bundle)).encode()
+    assert verifying.verify(url) == 0
+    assert [path for path, _ in registry.asked] == [f"/npm/@acme/core/-/{TARBALL}", asked]
+    registry.pages[f"/npm/@acme/core/-/{TARBALL}"] = b"replaced"
+    assert verifying.verify(url) == 1
+    assert "what is signed is pkg:npm/%40acme/core@1.0.0, which it is not" in verifying.failures[0]
+
+
+def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:
+    assert verifying.verify(f"{registry.url}/{WHEEL}") == 1
+    assert "HTTP 404" in verifying.failures[0]
+    assert verifying.lines[-2] == "0 of 1 verified"
+
+
+@pytest.mark.parametrize(
+    ("url", "attestations"),
+    [
+        (
+            "https://files.pythonhosted.org/packages/aa/bb/cc/acme_core-1.0-py3-none-any.whl",
+            "https://pypi.org/integrity/acme-core/1.0/acme_core-1.0-py3-none-any.whl/provenance",
+        ),
+        (
+            "https://test-files.pythonhosted.org/packages/aa/acme.core-1.0.tar.gz#sha256=1",
+            "https://test.pypi.org/integrity/acme-core/1.0/acme.core-1.0.tar.gz/provenance",
+        ),
+        (
+            "https://index.example/pypi/acme-1.0.tar.gz?x=1",
+            "https://index.example/pypi/acme-1.0.tar.gz.provenance",
+        ),
+        (
+            "https://registry.npmjs.org/core/-/core-1.0.0-rc.1.tgz",
+            "https://registry.npmjs.org/-/npm/v1/attestations/core@1.0.0-rc.1",
+        ),
+        (
+            "https://example.org/npm/-/core/core-1.0.0.tgz",
+            "https://example.org/npm/-/npm/v1/attestations/core@1.0.0",
+        ),
+        (
+            "https://registry.npmjs.org/@acme%2fcore/-/core-1.0.0.tgz",
+            "https://registry.npmjs.org/-/npm/v1/attestations/@acme%2fcore@1.0.0",
+        ),
+    ],
+)
+def test_each_registry_is_asked_in_its_own_way(url: str, attestations: str) -> None:
+    assert str(address_of(httpx.URL(url)).attestations) == attestations
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://files.pythonhosted.org/packages/x.tar.gz",
+        "https://files.pythonhosted.org/packages/x-1.whl",
+        "https://registry.npmjs.org/core",
+    ],
+)
+def test_an_address_of_no_package_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="write "):
+        address_of(httpx.URL(url))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "Expecting value"),
+        (b"[]", "neither a bundle"),
+        (b'{"attestation_bundles": []}', "has no attestation in it"),
+        (b'{"attestation_bundles": [7]}', "neither a bundle"),
+        (b'{"verification_material": {}}', "not of PEP 740's version 1"),
+        (b'{"verificationMaterial": {}}', "not a bundle"),
+        (b'{"attestations": [{"predicateType": "x", "bundle": {}}]}', "has no attestation in it"),
+    ],
+)
+def test_what_holds_no_attestation_is_told(data: bytes, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        bundles_of(data)
+
+
+def test_what_lies_in_a_static_registry_is_verified(verifying: Verifying, tmp_path: Path) -> None:
+    """As ReleaseKit itself publishes into a directory, and any web server serves it."""
+    www, sigstore = tmp_path / "www", verifying.sigstore
+    www.mkdir()
+    publish(sigstore, *python_package(tmp_path / "python"), www)
+    publish(sigstore, *npm_package(tmp_path / "npm"), www)
+    names = ("widgets-1.0.0-py3-none-any.whl", "widgets-1.0.0.tar.gz")
+    assert verifying.verify(*(www / "files/widgets" / name for name in names)) == 0
+    assert [line.split()[1] for line in verifying.lines[:-1]] == [*names]
+    tarball = "-/@acme/core/acme-core-1.0.0.tgz"
+    listed = www / "-/npm/v1/attestations/@acme/core@1.0.0"
+    assert verifying.verify(www / tarball, "--bundle", listed) == 0
+    with static_server(www) as origin:
+        served = [f"{origin}/files/widgets/{name}" for name in names]
+        assert verifying.verify(*served, f"{origin}/{tarball}") == 0
+    assert verifying.lines[-1] == "3 of 3 verified"
