@@ -25,6 +25,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.release.measure import PROJECT
+from bench.release.place import CACHE
 from bench.release.shape import shape
 from bench.release.workspaces import write
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 # The public log takes about a second.
 DELAYS_S: Final = (0.0, 0.2, 1.0)
 _REPOSITORY: Final = "acme/bench"  # as the package.json of each package says
-_KEPT: Final = ("LANG", "PATH", "XDG_CACHE_HOME", "SSL_CERT_FILE")
+_KEPT: Final = ("LANG", "PATH", "SSL_CERT_FILE")
 
 
 def main() -> None:
@@ -95,6 +96,7 @@ def released(packages: int, environment: dict[str, str], *, signed: bool) -> flo
                 **{name: os.environ[name] for name in _KEPT if name in os.environ},
                 **environment,
                 "HOME": directory,
+                "XDG_CACHE_HOME": CACHE,  # our own environment is made once
                 "NPM_CONFIG_CACHE": str(place / "npm-cache"),
                 "RELEASEKIT_NPM_ACCESS": "public",
                 "RELEASEKIT_ATTESTATIONS": "required" if signed else "off",
