@@ -94,6 +94,7 @@ ifdef QUICK
 	$(BIN)/python bench/start.py --rounds 3
 	$(BIN)/python bench/sandbox.py --rounds 20
 	$(BIN)/python bench/shards.py --quick
+	$(BIN)/python bench/provenance.py --packages 10 --rounds 1
 	$(BIN)/python -m bench.release --quick
 else
 	$(BIN)/python bench/scheduler.py --write docs
@@ -102,6 +103,7 @@ else
 	$(BIN)/python bench/start.py --cold 3
 	$(BIN)/python bench/sandbox.py
 	$(BIN)/python bench/shards.py
+	$(BIN)/python bench/provenance.py
 	$(BIN)/python -m bench.release --write
 endif
 

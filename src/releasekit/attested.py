@@ -14,6 +14,19 @@ _PUBLIC_LOG: Final = "https://rekor.sigstore.dev"
 _SEARCH: Final = "https://search.sigstore.dev/"
 
 
+def bundle_name(filename: str) -> str:
+    """What the bundle of a file is called, beside it, as Sigstore's own tools call it.
+
+    https://docs.sigstore.dev/about/bundle/
+    """
+    return f"{filename}.sigstore.json"
+
+
+def unfinished_name(filename: str) -> str:
+    """What a run that is killed while it writes the bundle leaves."""
+    return f".{bundle_name(filename)}.tmp"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attestation:
     """A Sigstore bundle about one file, or about several, lies at `path`, and `sha256` (hex) is its

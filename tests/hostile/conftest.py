@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,7 +10,7 @@ import pytest
 
 from hostile.judge import complaints
 from hostile.run import Template, carried_out
-from integration.tools import require_tool
+from integration.tools import require_access_for_others, require_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,8 @@ def judge(template: Template) -> Judge:
     """Run a case and fail with everything that is wrong; how it ended is for further looks."""
 
     def judged(case: Case) -> Ended:
+        if case.uid not in {None, os.geteuid()}:
+            require_access_for_others()
         with carried_out(case, template) as ended:
             found = complaints(case, ended)
             if found and (lacking := _MISSING.search(ended.out + ended.err)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -12,8 +13,17 @@ if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler
 
 
+class HangUp(ConnectionError):
+    """What a test raises while a request is answered: the client gets no answer."""
+
+
 class Server(ThreadingHTTPServer):
     request_queue_size = 128
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that hangs up is no defect, nor is one that is hung up on."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager

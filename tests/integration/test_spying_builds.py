@@ -12,7 +12,7 @@ from integration import spying
 from integration.reactor import page
 from integration.spying import COMMANDS, SECRET
 from integration.test_cargo_publish import cargo_workspace
-from integration.tools import require_tool
+from integration.tools import require_access_for_others, require_tool
 from workspaces import git, npm_workspace, write_json
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ def test_a_build_finds_no_secret_and_tells_the_runner_nothing(
     All of this without the sandbox, which many systems do not have.
     """
     require_tool({"pypi": "git", "maven": "mvn"}.get(ecosystem, ecosystem))
+    if uid != os.geteuid():
+        require_access_for_others()
     with spying.step(uid) as step:
         pid, found, code, said = spied(step, ecosystem, make)
         assert_nothing_found(found, pid, uid)

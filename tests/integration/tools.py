@@ -26,6 +26,15 @@ def require_tool(name: str) -> Path:
     pytest.skip(f"{name} is not installed")
 
 
+def require_access_for_others() -> None:
+    """Whether another user may read this program, which a home of root's keeps them from."""
+    closed = [path for path in Path(__file__).resolve().parents if not path.stat().st_mode & 0o001]
+    if closed and os.environ.get("CI") == "true":
+        pytest.fail(f"only its owner may enter {closed[0]}; CI runs every test")
+    if closed:
+        pytest.skip(f"only its owner may enter {closed[0]}")
+
+
 def require_landlock() -> int:
     """The version of its interface; without it the test is skipped, as without a tool."""
     abi, lacking = landlock()

@@ -15,9 +15,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_public_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from provenance.oidc import verified
@@ -71,6 +76,20 @@ class Authority:
         key = request.public_key()
         if not request.is_signature_valid or not isinstance(key, ec.EllipticCurvePublicKey):
             raise BadRequest("the request is not signed by its own key")
+        return self._certified(key, claims)
+
+    def certify_key(self, token: str, pem: bytes, proof: bytes) -> list[str]:
+        """The same for who signs the subject of the token instead of a request, as npm does."""
+        claims = verified(token)
+        try:
+            key = load_pem_public_key(pem)
+            assert isinstance(key, ec.EllipticCurvePublicKey)
+            key.verify(proof, claims["sub"].encode(), ec.ECDSA(hashes.SHA256()))
+        except (ValueError, InvalidSignature) as error:
+            raise BadRequest("the key's owner has not signed the subject") from error
+        return self._certified(key, claims)
+
+    def _certified(self, key: ec.EllipticCurvePublicKey, claims: dict[str, Any]) -> list[str]:
         leaf = self._leaf(key, claims)
         self.issued.append(leaf)
         return [each.public_bytes(Encoding.PEM).decode() for each in (leaf, *self.chain)]

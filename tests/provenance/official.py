@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pypi_attestations
+from cryptography.hazmat.primitives.serialization import Encoding
 from sigstore.models import Bundle as OfficialBundle
 from sigstore.models import ClientTrustConfig
 from sigstore.sign import SigningContext
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from provenance.sigstore_double import Sigstore
     from releasekit.provenance.bundle import Bundle
 
+PEM = Encoding.PEM
 # The Python client has no public way to name a root for PyPI's verifier, hence the patch.
 _JAVASCRIPT = """
 const { readFileSync } = require('fs')

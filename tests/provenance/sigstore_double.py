@@ -26,7 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from integration.http_server import Server
+from integration.http_server import HangUp, Server
 from provenance.authority import Authority, BadRequest, public_bytes
 from provenance.oidc import ISSUER, RUNNER_TOKEN, BadToken, Issuer, claims_of
 from provenance.transparency import ENTRIES, BadEntry, Log
@@ -60,10 +60,6 @@ class Request:
     target: str
     headers: dict[str, str]
     body: bytes
-
-
-class HangUp(Exception):
-    """The connection is reset, and the client gets no answer; a hook may raise it."""
 
 
 @dataclass
@@ -258,16 +254,23 @@ class Sigstore:
         return _json(200, {"count": 1, "value": self.issuer.token(query["audience"][0])})
 
     def _certify(self, request: Request) -> Answer:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
         try:
-            csr = base64.b64decode(json.loads(request.body)["certificateSigningRequest"])
-            chain = self.authority.certify(token if scheme == "Bearer" else "", csr)
+            chain = self._chain(token, json.loads(request.body))
         except BadToken as error:
             words = "There was an error processing the identity token"
             return _json(401, {"code": 16, "message": words, "details": [str(error)]})
         except (BadRequest, KeyError, ValueError) as error:
             return _json(400, {"code": 3, "message": str(error), "details": []})
         return _json(200, {"signedCertificateEmbeddedSct": {"chain": {"certificates": chain}}})
+
+    def _chain(self, token: str, asked: dict[str, Any]) -> list[str]:
+        token = asked.get("credentials", {}).get("oidcIdentityToken", token)
+        if (wanted := asked.get("publicKeyRequest")) is None:
+            csr = base64.b64decode(asked["certificateSigningRequest"])
+            return self.authority.certify(token, csr)
+        pem, proof = wanted["publicKey"]["content"], wanted["proofOfPossession"]
+        return self.authority.certify_key(token, pem.encode(), base64.b64decode(proof))
 
     def _add(self, request: Request) -> Answer:
         try:

@@ -10,6 +10,8 @@ import json
 import subprocess
 import urllib.request
 from dataclasses import replace
+from importlib import import_module
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -18,13 +20,17 @@ import pytest
 from sigstore.verify import Verifier
 
 import distributions
+import fakes
 import javascript
 from integration.servers import static_server
 from integration.tools import require_tool
 from provenance import official, tampering, targets, tuf
+from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.model import Package, PackageId
+from releasekit.provenance.bundle import read
 from releasekit.provenance.statement import PUBLISH, SLSA
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from provenance.sigstore_double import Sigstore
+    from releasekit.ecosystems.directory import Layout
     from releasekit.model import Artifact
 
 WIDGETS = distributions.package("widgets")
@@ -325,3 +332,23 @@ def test_a_bundle_that_was_changed_on_disk_stores_nothing(
     with pytest.raises(PackageError, match="is not the attestation that was signed"):
         publish(None, package, [sent], www)
     assert set(contents(www)) <= {".lock"}
+
+
+@pytest.mark.parametrize("ecosystem", ["cargo", "go", "maven"])
+def test_where_no_client_looks_for_one_there_is_none(
+    sigstore: Sigstore, tmp_path: Path, ecosystem: str
+) -> None:
+    """Of a file that has one all the same, as in a release of several ecosystems."""
+    package, files = python_package(tmp_path)
+    (sent,) = publish(sigstore, package, files[:1], tmp_path / "www")
+    assert sent.attestation is not None
+    declared = ECOSYSTEMS[ecosystem]
+    module = import_module(f"{declared.folder}.target")
+    layout: Layout = module.layout(fakes.config(tmp_path), declared.options())
+    assert layout.attestation(package, sent.filename, read(sent.attestation)) is None
+    with (
+        mock.patch.object(layout, "path_for", return_value=PurePosixPath("file")),
+        mock.patch.object(layout, "pages", return_value=[]),
+    ):
+        asyncio.run(DirectoryRegistry(tmp_path / "bare", layout).upload(package, [sent]))
+    assert set(contents(tmp_path / "bare")) == {".lock", "file"}

@@ -13,6 +13,7 @@ import pytest
 
 import javascript
 from integration.tools import require_tool
+from integration.verdaccio import verdaccio
 from provenance import official, tampering, targets
 from provenance.npmjs import Examiner
 from releasekit.ecosystems.npm import Inputs
@@ -393,6 +394,28 @@ def test_a_package_may_ask_for_it_itself(tmp_path: Path, said: object, wish: boo
             assert target.attesting.wish(package) is wish
 
     asyncio.run(main())
+
+
+def test_verdaccio_has_no_place_for_it_and_the_way_out_is_told(
+    sigstore: Sigstore, tmp_path: Path
+) -> None:
+    """Only `required` sends it there; `auto` signs nothing for a registry that is not known."""
+    package = workspace(tmp_path)
+    artifact = javascript.tarball(tmp_path / "dist", package, None, **MANIFEST)
+
+    async def main(url: str, token: str) -> None:
+        environment = {"RELEASEKIT_NPM_TOKEN": token}
+        async with targets.opened(
+            "npm", tmp_path, url, environment, attestations="required"
+        ) as target:
+            assert await target.registry.lookup(package) is None
+            (sent,) = await targets.attested(sigstore, target, package, artifact)
+            with pytest.raises(Rejected, match="unsupported registry call") as caught:
+                await target.registry.upload(package, [sent])
+            assert "leave `attestations` at `auto`" in caught.value.hint
+
+    with verdaccio(tmp_path / "verdaccio") as served:
+        asyncio.run(main(served.url, served.token))
 
 
 def test_a_bundle_that_was_changed_on_disk_is_not_sent(

@@ -15,7 +15,7 @@ from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
 
 from action.github_api import Attestations, attestations
-from releasekit.errors import Denied, Transient
+from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
 from releasekit.http.identity import IdTokens
@@ -124,6 +124,20 @@ def test_all_files_of_a_release_are_signed_together(run: Run, sigstore: Sigstore
     assert (made.url, made.note) == ("", "")
 
 
+def test_files_of_one_name_are_told_apart_and_found_again(run: Run, sigstore: Sigstore) -> None:
+    twice = [file("core-1.0.jar", place, f"{place}/1.0") for place in ("a:core", "b:core")]
+    run.sign(twice)
+    (bundle,) = stored_bundles(run.path)
+    seen = check(bundle, trust_at(sigstore.trust_config))
+    assert [each.name for each in seen.subjects] == [
+        "a:core/1.0/core-1.0.jar",
+        "b:core/1.0/core-1.0.jar",
+    ]
+    assert all(seen.covers(each.filename, each.digests) for each in twice)
+    assert not seen.covers("core-1.0.jar", {"sha256": "0" * 64})
+    assert not seen.covers("0.jar", twice[0].digests)
+
+
 def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
     run.sign(FILES)
     config = ClientTrustConfig.from_json(sigstore.trust_config.read_text())
@@ -206,7 +220,7 @@ def test_a_link_is_not_followed(run: Run, sigstore: Sigstore) -> None:
     """R36"""
     run.sign(FILES)
     a_link(run)
-    with pytest.raises(OSError, match="symbolic link"):
+    with pytest.raises(PackageError, match=r"provenance\.jsonl: cannot be written: .*link"):
         run.sign((*FILES, file("more.whl")))
     assert run.path.is_symlink()
 

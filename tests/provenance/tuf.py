@@ -7,10 +7,17 @@ https://github.com/sigstore/sigstore-js/tree/main/packages/tuf
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from securesystemslib.signer import CryptoSigner
-from tuf.api.metadata import Metadata, Root, Snapshot, TargetFile, Targets, Timestamp
+from securesystemslib.signer import CryptoSigner  # type: ignore[attr-defined]
+from tuf.api.metadata import (  # type: ignore[attr-defined]
+    Metadata,
+    Root,
+    Snapshot,
+    TargetFile,
+    Targets,
+    Timestamp,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +37,13 @@ def seeded(directory: Path, trusted_root: bytes) -> Path:
         root.add_key(key.public_key, role)
     targets = Targets(expires=expires)
     targets.targets[_TARGET] = TargetFile.from_data(_TARGET, trusted_root)
-    roles = {"root": root, "targets": targets, "snapshot": Snapshot(expires=expires)}
-    for name, role in {**roles, "timestamp": Timestamp(expires=expires)}.items():
-        metadata = Metadata(role)
+    roles: dict[str, Any] = {
+        "root": root,
+        "targets": targets,
+        "snapshot": Snapshot(expires=expires),
+    }
+    for name, signed in {**roles, "timestamp": Timestamp(expires=expires)}.items():
+        metadata = Metadata(signed)
         metadata.sign(key)
         (cache / f"{name}.json").write_bytes(metadata.to_bytes())
     (cache / "targets" / _TARGET).write_bytes(trusted_root)

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from sigstore.verify import Verifier
 
 from provenance import official
+from provenance.oidc import ISSUER
 from trusted_index import TrustedIndex
 
 if TYPE_CHECKING:
@@ -49,6 +50,29 @@ class Warehouse(TrustedIndex):
     stored: dict[str, bytes] = field(default_factory=dict)
     attested: dict[str, list[str]] = field(default_factory=dict)
     forms: list[dict[str, str]] = field(default_factory=list)
+
+    def answer(self, method: str, target: str, authorization: str, body: bytes) -> Answer:
+        if method == "GET" and target.startswith("/simple/"):
+            return self._page(target.split("/")[2])
+        return super().answer(method, target, authorization, body)
+
+    def _page(self, name: str) -> Answer:
+        """https://packaging.python.org/en/latest/specifications/simple-repository-api/"""
+        files = [
+            {"filename": each, "hashes": {"sha256": hashlib.sha256(content).hexdigest()}}
+            for each, content in self.stored.items()
+            if each.startswith(f"{name.replace('-', '_')}-")
+        ]
+        page = json.dumps({"files": files}).encode()
+        return 200 if files else 404, page, "application/vnd.pypi.simple.v1+json"
+
+    def _mint(self, token: str) -> Answer:
+        """GitHub has one token service, which is Sigstore's double where that plays along."""
+        body = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        if (claims.get("iss"), claims.get("repository")) == (ISSUER, self.publisher.repository):
+            self.id_tokens.append(token)
+        return super()._mint(token)
 
     def _upload(self, authorization: str, body: bytes) -> Answer:
         _, _, password = base64.b64decode(authorization.partition(" ")[2]).decode().partition(":")

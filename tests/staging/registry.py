@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from integration.http_server import Server
+from integration.http_server import HangUp, Server
 from staging.documents import Request
 from staging.npmjs import Npmjs
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from staging.documents import Answer
-
-
-class HangUp(Exception):
-    """Raised by a hook: the connection is reset, and the client gets no answer."""
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
+from integration.http_server import HangUp
 from staging.documents import Answer, error
 from staging.held_release import LEVELS, NAMES, VERSION, held_release, name_of, needs_of, tarball
-from staging.registry import HangUp, serving
+from staging.registry import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable

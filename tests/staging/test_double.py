@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import javascript
+from integration.http_server import HangUp
 from staging.client import Client
 from staging.documents import Answer, Request, error, pack
-from staging.registry import HangUp
 
 if TYPE_CHECKING:
     from pathlib import Path

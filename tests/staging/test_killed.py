@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration.http_server import HangUp
 from integration.tools import require_tool
 from staging.documents import pack
-from staging.registry import HangUp
 from workspaces import Program, kill, npm_workspace
 
 if TYPE_CHECKING:

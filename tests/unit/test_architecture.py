@@ -75,9 +75,8 @@ STATE = (
     *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (
-    *("values", "declaration", "tables", "ecosystem", "selection", "verification"),
-    *("inputs", "declared"),
-    *("levels", "file", "locations", "rows", "config", "choice"),
+    *("values", "declaration", "tables", "ecosystem", "selection", "verification", "inputs"),
+    *("declared", "levels", "file", "locations", "rows", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.
 FOLDERS = tuple(folder.removeprefix("releasekit.ecosystems.") for folder in ecosystems.FOLDERS)
@@ -121,8 +120,7 @@ HOUSE = (
     (
         *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
         *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
-        *("forms", "covered", "beside", "addresses", "signer", "release"),
-        "conditions",
+        *("covered", "forms", "beside", "addresses", "signer", "conditions", "release"),
     ),
     (
         "ecosystems",
@@ -149,7 +147,7 @@ HOUSE = (
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
         *("cli", "command_line", "interruption", "signing", "session", "recorded", "left_behind"),
-        *("terminal", "telling", "approve", "verify", "commands"),
+        *("terminal", "telling", "publishing", "approve", "verify", "commands"),
     ),
     ("__main__",),
     ("start",),

@@ -110,5 +110,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_an_unknown_key_of_an_ecosystem_comes_with_those_there_are(tmp_path: Path) -> None:
     """R40"""
-    hint = "Known: config-settings, exclude, packages, pass-env, workspaces."
+    hint = "Known: config-settings, directory-url, exclude, packages, pass-env, workspaces."
     assert refusal(tmp_path, "[pypi]\nzzz = 1").hint == hint

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.tools import require_landlock
+from integration.tools import require_access_for_others, require_landlock
 from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host import launcher, sandbox
@@ -118,6 +118,8 @@ def test_a_child_reaches_nothing_but_what_it_is_given(
     places: tuple[Path, Path], user: int | None
 ) -> None:
     """R50, R52: as root, and as somebody who is not."""
+    if user is not None:
+        require_access_for_others()
     victim, given = places
     python = python_of(user)
     whose = {} if user is None else {"user": user, "group": user, "extra_groups": []}

@@ -69,6 +69,10 @@ def line(run: Report) -> str:
         ),
         (report(result("core", artifacts=(signed(),))), "1 file signed"),
         (
+            signed_report(replace(statement(0, url="", note="It is not."), attestations=())),
+            "2 files signed. It is not.",
+        ),
+        (
             signed_report(provenance="npm:web is not: why"),
             f"2 files signed, release statement: {ATTESTATIONS}/31",
         ),
@@ -101,9 +105,11 @@ def test_the_summary_leads_to_statement_and_entries() -> None:
 
 
 def test_summary_and_page_say_what_was_planned_of_the_rest() -> None:
-    run = signed_report(provenance="npm:web is not: why")
+    run = signed_report(statement(3), provenance="npm:web is not: why")
     for text in (summary(run), report_page(run)):
-        assert "release statement</a>. Planned: npm:web is not: why" in unescape(text)
+        words = "release statement about 3 files</a>. Planned: npm:web is not: why"
+        assert words in unescape(text)
+    assert "Planned" not in summary(signed_report(provenance="2 packages attested"))
     assert "provenance: why" in summary(replace(outcomes(), provenance="why")).splitlines()
 
 

@@ -71,6 +71,17 @@ def test_what_is_sealed_stays(state: Path) -> None:
     assert len(before) == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["core-1.0.tar.gz.sigstore.json", ".core-1.0.tar.gz.sigstore.json.tmp"]
+)
+def test_what_was_signed_about_a_file_lies_beside_it(state: Path, name: str) -> None:
+    """Also where its writer was killed: a file that was begun to be sent must never be lost."""
+    path = build(state, CORE, b"ours", seal=SEAL)
+    path.with_name(name).write_text("{")
+    assert aside(state) == []
+    assert path.with_name(name).exists()
+
+
 def test_what_another_key_sealed_is_put_aside_and_kept(state: Path) -> None:
     """R52"""
     build(state, CORE, b"core", seal=SEAL)

@@ -134,8 +134,8 @@ def bundled(signed: Signed, entry: Entry, *, certificate: bytes) -> Bundle:
                 "verificationMaterial": {
                     "certificate": {"rawBytes": encoded(certificate)},
                     "tlogEntries": [entry.document],
-                    # Without any, as the official signers write it.
-                    "timestampVerificationData": {"rfc3161Timestamps": []},
+                    # Without any, as npm and GitHub write it.
+                    "timestampVerificationData": {},
                 },
                 "dsseEnvelope": signed.envelope,
             }

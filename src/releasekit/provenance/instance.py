@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.causes.refusals import Unreadable
+from releasekit.causes.refusals import TrustError
 from releasekit.host.files import read_file
 from releasekit.http.origins import require_safe
 from releasekit.text.escape import clip, visible
@@ -54,7 +54,7 @@ def instance_at(path: Path | None) -> Instance:
     try:
         document = parse_json(data, max_bytes=None)
     except ValueError as error:
-        raise Unreadable(f"{path} is not a client trust config: {error}") from error
+        raise TrustError(f"trust-config: {path}: no client trust config: {error}") from error
     config = _Table(path, "", document)
     config.require("mediaType", _MEDIA_TYPE)
     signing = config.table("signingConfig")
@@ -96,7 +96,7 @@ class _Table:
         value = self.values.get(key)
         if not isinstance(value, str):
             raise self.wrong(key, value, "a URL")
-        return require_safe(value, name=f"{self._path}: {self.name(key)}")
+        return require_safe(value, name=f"trust-config: {self._path}: {self.name(key)}")
 
     def covers(self, moment: datetime) -> bool:
         start, end = self.moment("start"), self.moment("end")
@@ -115,10 +115,10 @@ class _Table:
     def name(self, key: str) -> str:
         return f"{self._key}.{key}" if self._key and key else self._key or key
 
-    def wrong(self, key: str, value: object, wanted: str) -> Unreadable:
+    def wrong(self, key: str, value: object, wanted: str) -> TrustError:
         shown = "not there" if value is None else clip(visible(repr(value)), _MAX_SHOWN)
         where = self.name(key) or "the document"
-        return Unreadable(f"{self._path}: {where} is {shown}; it has to be {wanted}")
+        return TrustError(f"trust-config: {self._path}: {where} is {shown}; it has to be {wanted}")
 
 
 def _service(signing: _Table, key: str, called: str) -> httpx.URL:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _ENTRIES: Final = "/api/v1/log/entries"
 _KIND: Final = {"kind": "dsse", "version": "0.0.1"}
 _IS_THERE: Final = 409
+_MAX_NUMBER: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,21 +130,27 @@ def _entry(answer: bytes) -> tuple[Entry, object]:
         case _:
             raise ValueError("something is missing in it")
     document = {
-        "logIndex": str(index),
+        "logIndex": _number(index),
         "logId": {"keyId": _from_hex(log_id)},
         "kindVersion": dict(_KIND),
-        "integratedTime": str(integrated_s),
+        "integratedTime": _number(integrated_s),
         "inclusionPromise": {"signedEntryTimestamp": promise},
         "inclusionProof": {
-            "logIndex": str(place),
+            "logIndex": _number(place),
             "rootHash": _from_hex(root),
-            "treeSize": str(size),
+            "treeSize": _number(size),
             "hashes": [_from_hex(each) for each in hashes],
             "checkpoint": {"envelope": checkpoint},
         },
         "canonicalizedBody": body,
     }
     return Entry(document, integrated_s), parse_json(decoded(body))
+
+
+def _number(value: int) -> str:
+    if isinstance(value, bool) or not 0 <= value < _MAX_NUMBER:
+        raise ValueError("a number that no log counts to")
+    return str(value)
 
 
 def _is_of(body: object, signed: Signed) -> bool:

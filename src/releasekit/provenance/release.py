@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.causes.failures import NoPlaceToBuild
 from releasekit.errors import ConfigError, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.http.client import RetryPolicy, check, retry, retry_after, send
@@ -98,7 +99,8 @@ async def sign_release(  # noqa: PLR0913 - by name
     """Sign what is not signed already: what `path` holds of an earlier run of the same workflow is
     kept where it is about the same files. There is at least one of them.
 
-    Raises Transient, Denied or Rejected, with `path` as it was.
+    Raises PackageError, with `path` as it was: Transient, Denied or Rejected, or that it cannot be
+    written.
     """
     subjects = subjects_of(artifacts)
     parts = [subjects[at : at + MAX_SUBJECTS] for at in range(0, len(subjects), MAX_SUBJECTS)]
@@ -113,7 +115,7 @@ async def sign_release(  # noqa: PLR0913 - by name
     lines = [bundle.text + b"\n" for bundle in bundles]
     is_new = not all(_told(part) in kept for part in parts)
     if is_new:
-        await uncancellable(asyncio.to_thread(durable.replace, path, b"".join(lines)))
+        await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
     return ReleaseStatement(
         path=path,
         subjects=len(subjects),
@@ -128,6 +130,16 @@ async def sign_release(  # noqa: PLR0913 - by name
         ),
         kept=not is_new,
     )
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        durable.replace(path, data)
+    except OSError as error:
+        raise NoPlaceToBuild(
+            f"{path}: cannot be written: {error.strerror}",
+            hint="Make room, or move away what is in the way.",
+        ) from error
 
 
 def stored_bundles(path: Path) -> tuple[Bundle, ...]:

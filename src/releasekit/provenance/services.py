@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import Denied, Rejected, Transient
+import httpx
+
+from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, send
 from releasekit.http.origins import describe_request
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    import httpx
 
     from releasekit.errors import PackageError
 
@@ -39,11 +39,7 @@ async def ask(
     response = await send(http, request)
     if response.status_code in expected:
         return response
-    try:
-        return check(response, describe_request(request), redact=redact)
-    except (Transient, Rejected) as error:
-        error.hint = ""  # it speaks of registries
-        raise
+    return check(response, describe_request(request), redact=redact)
 
 
 def explain(error: PackageError) -> None:
@@ -58,6 +54,8 @@ def explain(error: PackageError) -> None:
             problem, hint = Problem.NOT_ATTESTED, _DENIED
         case _:
             problem, hint = Problem.NOT_ATTESTED, _REFUSED
-    error.hint = error.hint or hint
+    # Hints about answers speak of registries; those about proxies and certificates hold here too.
+    kept = error.hint if isinstance(error.__cause__, httpx.TransportError) else ""
+    error.hint = f"{kept} {hint}".lstrip()
     if error.problem is not Problem.CERTIFICATE:
         error.problem = problem

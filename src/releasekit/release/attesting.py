@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from releasekit.aio import gather_all, uncancellable
-from releasekit.attested import Attestation
+from releasekit.attested import Attestation, bundle_name, unfinished_name
 from releasekit.causes.failures import NoPlaceToBuild, NotSigned
 from releasekit.ecosystems.shared.artifacts import KEPT_THERE
 from releasekit.errors import PackageError
@@ -133,9 +133,10 @@ class Attestations:
 
 def _kept(artifact: Artifact, bundle: Bundle, log_url: str) -> Artifact:
     """With its bundle beside it, on the disk; blocks."""
-    path = artifact.path.with_name(f"{artifact.filename}.sigstore.json")
+    path = artifact.path.with_name(bundle_name(artifact.filename))
+    temporary = artifact.path.with_name(unfinished_name(artifact.filename))
     try:
-        durable.replace(path, bundle.text)
+        durable.replace(path, bundle.text, temporary=temporary)
     except OSError as error:
         raise NoPlaceToBuild(f"{error.filename}: {error.strerror}", hint=KEPT_THERE) from error
     attestation = Attestation(

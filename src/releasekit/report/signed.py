@@ -44,17 +44,23 @@ def entry_link(artifact: Artifact) -> tuple[str, str]:
 
 
 def _words(report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]) -> str:
-    """What was signed, and what was planned: it says why the rest is not."""
+    """What was signed and, where that is not all of it, what was planned: it says why."""
     done, planned = _done(report, linked, escaped), escaped(clip(report.provenance, _MAX_CHARS))
+    if report.statement is not None and report.statement.subjects == _signed(report):
+        return done
     return f"{done}. Planned: {planned}" if done and planned else done or planned
+
+
+def _signed(report: Report) -> int:
+    return sum(bool(file.attestation) for each in report.results for file in each.artifacts)
 
 
 def _done(report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]) -> str:
     parts = []
-    count = sum(bool(file.attestation) for each in report.results for file in each.artifacts)
-    if count:
+    if count := _signed(report):
         parts.append(f"{_files(count)} signed")
-    if (statement := report.statement) is not None:
+    statement = report.statement
+    if statement is not None and statement.attestations:
         about = "" if statement.subjects == count else f" about {_files(statement.subjects)}"
         page = trusted_page(statement.url)
         where = "" if page else f" in {escaped(clip(statement.path.name, 100))}"

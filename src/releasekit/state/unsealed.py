@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.attested import bundle_name, unfinished_name
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 from releasekit.state.directory import BUILT, state_errors
@@ -135,9 +136,12 @@ def _move(old: Path, new: Path) -> None:
 
 
 def _holds(directory: Path, entry: HistoryEntry) -> bool:
-    """Whether it holds the files of the record, each with its digest, and nothing else."""
+    """Whether it holds the files of the record, each with its digest, and nothing else but what
+    was signed about them, which is checked wherever it is used.
+    """
     wanted = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
-    return durable.names(directory) == sorted(wanted) and all(
+    about = {name_for(each) for each in wanted for name_for in (bundle_name, unfinished_name)}
+    return {*durable.names(directory)} - about == wanted.keys() and all(
         _sha256(directory / name) == digest for name, digest in wanted.items()
     )
 

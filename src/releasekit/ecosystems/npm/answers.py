@@ -85,6 +85,10 @@ _HINTS: Final = {
     "repository visibility": "npm takes provenance from public repositories only: publish from "
     "one, or set `attestations: off`.",
     "provenance bundle": _PROVENANCE,
+    # Of a document with two attachments:
+    # https://github.com/verdaccio/verdaccio/blob/6.x/src/api/endpoint/api/publish.ts
+    "unsupported registry call": "Verdaccio says so of a tarball with an attestation, for which it "
+    "has no place: leave `attestations` at `auto`.",
     # https://docs.gitlab.com/user/packages/npm_registry/#troubleshooting
     "structure is too large": "Shorten package.json and README.md, which this registry keeps "
     "with the version and limits. https://gitlab.com/gitlab-org/gitlab/-/issues/345759",

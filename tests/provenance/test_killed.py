@@ -1,0 +1,95 @@
+"""A signed release, killed around everything that it does to the world, and finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.http_server import HangUp
+from integration.tools import require_tool
+from provenance.github import FILES, NODE, PYTHON, serving_all, workspace
+from releasekit.provenance.release import stored_bundles
+from workspaces import Program, kill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.no_cover
+
+# One for each: what is sent to GitHub, to PyPI (two files a package) and npm, and signed.
+POINTS = 2 * (FILES + FILES + 1)
+
+
+def subjects(payload: bytes) -> tuple[str, ...]:
+    return tuple(each["name"] for each in json.loads(payload)["subject"])
+
+
+def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_path: Path) -> None:
+    """R14, R15, R18: six packages; before each signature, each upload, each token and each
+    certificate, and after it with its answer lost.
+    """
+    require_tool("npm")
+    root = workspace(tmp_path / "a workspace")
+    (tmp_path / "home").mkdir()
+    path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
+    started: list[subprocess.Popen[bytes]] = []
+    killed: set[tuple[str, str]] = set()
+    with serving_all(tmp_path) as world:
+        program = Program(tmp_path / "home", {**world.environment, "PATH": path})
+        flags = [text for name, value in world.inputs.items() for text in (f"--{name}", value)]
+        arguments: list[str | Path] = ["publish", root, *flags, "--retry-base-delay", "0s"]
+
+        def may_die(moment: str, what: str) -> None:
+            """Each run once, at the first thing that was not interrupted in this way yet."""
+            process = started[-1]
+            if process.poll() is not None:
+                raise HangUp
+            if (moment, what) not in killed:
+                killed.add((moment, what))
+                process.kill()
+                process.wait()
+                raise HangUp
+
+        world.around = may_die
+        while not started or started[-1].returncode != 0:
+            assert len(started) <= 2 * POINTS, sorted(killed)
+            with (tmp_path / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    program.argv(*arguments),
+                    env=program.full_environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            started.append(process)
+            process.wait()
+            assert process.returncode in {0, -9}, (tmp_path / "log").read_text()
+            kill(process, root)
+        assert len(killed) >= POINTS, sorted(killed)
+        attested = world.attested
+        assert len(attested) == FILES
+        assert all(attested.values())
+        # What died between the log and the disk was signed once more, and nothing else was: each
+        # file's own death, and those that it was in flight beside.
+        signed = Counter(entry.payload for entry in world.sigstore.entries)
+        files = Counter(subjects(payload) for payload in signed.elements())
+        assert len(files) == FILES + 1
+        assert min(files.values()) == 2
+        assert files.total() <= len(files) + len(killed)
+        (bundle,) = stored_bundles(program.home / "provenance.jsonl")
+        assert len(bundle.subjects) == FILES
+        assert [each["dsseEnvelope"] for each in world.api.everything] == [
+            bundle.document["dsseEnvelope"]
+        ]
+        world.around = lambda moment, what: None
+        before = len(world.sigstore.entries)
+        ended = program.run(*arguments)
+        assert (ended.code, set(ended.outcomes.values())) == (0, {"already-published"})
+        assert len(ended.outcomes) == len(PYTHON) + len(NODE)
+        assert (len(world.sigstore.entries), len(world.api.everything)) == (before, 1)

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from releasekit.attested import Attestation
+from releasekit.causes.failures import InputChanged
+from releasekit.problems import Problem
+from releasekit.provenance import bundle
+from releasekit.provenance.bundle import Bundle
+from releasekit.provenance.statement import Subject
+from unit.provenance import certificates
+from unit.provenance.bundles import STATEMENT, base64_of, document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def paths(value: object, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Of everything in a document."""
+    match value:
+        case dict():
+            inner = [each for key in value for each in paths(value[key], (*at, key))]
+        case list():
+            inner = [each for key, item in enumerate(value) for each in paths(item, (*at, key))]
+        case _:
+            inner = []
+    return [at, *inner]
+
+
+def replaced(value: Any, path: tuple[str | int, ...], new: object) -> Any:
+    if not path:
+        return new
+    changed = copy.deepcopy(value)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = new
+    return changed
+
+
+def attestation(path: Path, data: bytes) -> Attestation:
+    digest = hashlib.sha256(data).hexdigest()
+    return Attestation(path=path, sha256=digest, log_index=7, log_url="https://rekor.example")
+
+
+def test_a_bundle_tells_what_is_in_it() -> None:
+    found = Bundle.parse(encoded(document()))
+    assert found.predicate_type == "https://docs.pypi.org/attestations/publish/v1"
+    assert found.subjects == (Subject(name="widgets-1.0.0.tar.gz", digests={"sha256": "0" * 64}),)
+    assert (found.log_index, found.integrated_s) == (7, 1_700_000_000)
+    assert found.statement == STATEMENT
+    assert json.loads(found.payload) == STATEMENT
+    assert found.certificate == found.signature == b"\0\0\0"
+    assert Bundle.parse(found.text) == found
+    assert json.loads(found.text) == document()
+
+
+def test_pep_740_has_the_same_parts_elsewhere() -> None:
+    whole = document()
+    assert Bundle.parse(encoded(whole)).pep740() == {
+        "version": 1,
+        "verification_material": {
+            "certificate": "AAAA",
+            "transparency_entries": whole["verificationMaterial"]["tlogEntries"],
+        },
+        "envelope": {"statement": whole["dsseEnvelope"]["payload"], "signature": "AAAA"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "complaint"),
+    [
+        (("mediaType",), "application/vnd.dev.sigstore.bundle.v0.2+json", "not a bundle of the"),
+        (("dsseEnvelope", "payloadType"), "text/plain", "not about a payload"),
+        (("dsseEnvelope", "payload"), "!", "not base64"),
+        (("dsseEnvelope", "payload"), "é", "ascii"),
+        (("dsseEnvelope", "payload"), base64_of([]), "no statement about a file"),
+        (("dsseEnvelope", "payload"), base64_of({**STATEMENT, "_type": "x"}), "not a statement"),
+        (("dsseEnvelope", "payload"), base64_of({**STATEMENT, "subject": []}), "no statement"),
+        (
+            ("dsseEnvelope", "payload"),
+            base64_of({**STATEMENT, "subject": [{"name": "x", "digest": {}}]}),
+            "a subject without",
+        ),
+        (
+            ("dsseEnvelope", "payload"),
+            base64_of({**STATEMENT, "subject": [{"name": "x", "digest": {"sha256": 7}}]}),
+            "a subject without",
+        ),
+        (("dsseEnvelope", "signatures"), [], "not a bundle with"),
+        (("dsseEnvelope", "signatures"), [{"sig": "AA=="}] * 2, "not a bundle with"),
+        (("verificationMaterial", "tlogEntries"), [], "not a bundle with"),
+        (("verificationMaterial", "tlogEntries", 0, "logIndex"), "-1", "its number"),
+        (("verificationMaterial", "tlogEntries", 0, "logIndex"), "9" * 19, "its number"),
+        (("verificationMaterial", "tlogEntries", 0, "logIndex"), "9" * 9999, "its number"),
+        (("verificationMaterial", "tlogEntries", 0, "logIndex"), "٣", "its number"),
+        (("verificationMaterial", "tlogEntries", 0, "logIndex"), True, "its number"),
+        (("verificationMaterial", "tlogEntries", 0, "integratedTime"), None, "its time"),
+    ],
+)
+def test_what_is_no_bundle_is_told_as_that(
+    path: tuple[str | int, ...], value: object, complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Bundle.parse(encoded(replaced(document(), path, value)))
+
+
+def test_numbers_may_be_numbers() -> None:
+    path = ("verificationMaterial", "tlogEntries", 0, "logIndex")
+    assert Bundle.parse(encoded(replaced(document(), path, 7))).log_index == 7
+
+
+def test_a_bundle_has_a_largest_size() -> None:
+    with pytest.raises(ValueError, match="more than 4194304 bytes"):
+        Bundle.parse(encoded(document()) + b" " * bundle.MAX_BYTES)
+
+
+@given(st.sampled_from(paths(document())), JSON)
+def test_any_document_is_a_bundle_or_a_value_error(
+    path: tuple[str | int, ...], value: object
+) -> None:
+    _parsed(replaced(document(), path, value))
+
+
+@given(st.sampled_from(paths(STATEMENT)), JSON)
+def test_any_statement_is_one_or_a_value_error(path: tuple[str | int, ...], value: object) -> None:
+    _parsed(document(replaced(STATEMENT, path, value)))
+
+
+def _parsed(value: object) -> None:
+    try:
+        found = Bundle.parse(encoded(value))
+    except ValueError:
+        return
+    assert Bundle.parse(found.text) == found
+    assert found.subjects
+
+
+@pytest.mark.parametrize("certificate", [b"", b"nonsense", b"\x30\x03\x02\x01\x00"])
+def test_a_publisher_is_told_by_a_certificate_alone(certificate: bytes) -> None:
+    found = Bundle.parse(encoded(document()))
+    with pytest.raises(ValueError, match=r"."):
+        dataclasses.replace(found, certificate=certificate).publisher()
+
+
+def test_a_publisher_is_a_repository_and_a_workflow_of_it() -> None:
+    found = Bundle.parse(encoded(document()))
+    for repository, workflow in (
+        ("https://github.com/acme/widgets", "https://github.com/evil/widgets/w.yml@main"),
+        ("https://github.com/acme/widgets", "https://github.com/acme/widgets/w.yml"),
+        ("", ""),
+    ):
+        certificate = certificates.made(
+            ("12", b"\x0c%c" % len(repository) + repository.encode()),
+            ("18", b"\x0c%c" % len(workflow) + workflow.encode()),
+        )
+        with pytest.raises(ValueError, match="no repository and workflow"):
+            dataclasses.replace(found, certificate=certificate.der).publisher()
+
+
+def test_a_file_is_the_bundle_that_was_made(tmp_path: Path) -> None:
+    data = encoded(document())
+    path = tmp_path / "widgets-1.0.0.tar.gz.sigstore.json"
+    path.write_bytes(data)
+    assert bundle.read(attestation(path, data)) == Bundle.parse(data)
+
+
+def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path) -> None:
+    path = tmp_path / "f.sigstore.json"
+    path.write_bytes(b"other")
+    with pytest.raises(InputChanged, match="is not the attestation that was signed") as caught:
+        bundle.read(attestation(path, encoded(document())))
+    assert caught.value.problem is Problem.CHANGED_MEANWHILE
+    assert "Remove the file" in caught.value.hint
+
+
+def test_a_file_that_is_gone_or_none_is_told_as_that(tmp_path: Path) -> None:
+    path = tmp_path / "f.sigstore.json"
+    with pytest.raises(InputChanged, match="cannot be read"):
+        bundle.read(attestation(path, b""))
+    path.write_bytes(b"{}")
+    with pytest.raises(InputChanged, match="is no Sigstore bundle"):
+        bundle.read(attestation(path, b"{}"))
+
+
+def test_a_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """R28: a repository may have planted it."""
+    data = encoded(document())
+    (tmp_path / "real").write_bytes(data)
+    path = tmp_path / "f.sigstore.json"
+    path.symlink_to("real")
+    with pytest.raises(InputChanged, match="cannot be read"):
+        bundle.read(attestation(path, data))

@@ -1,0 +1,23 @@
+"""Cryptography takes a tenth of a second to import, and most runs sign nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from releasekit.ecosystems import FOLDERS
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [("cli.commands",), ("provenance.signer", "provenance.bundle"), FOLDERS],
+    ids=["commands", "signer", "ecosystems"],
+)
+def test_cryptography_is_imported_when_something_is_signed(modules: tuple[str, ...]) -> None:
+    names = [name if name.startswith("releasekit.") else f"releasekit.{name}" for name in modules]
+    if modules is FOLDERS:
+        names = [f"{name}.target" for name in names]
+    code = f"import sys, {', '.join(names)}; sys.exit('cryptography' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

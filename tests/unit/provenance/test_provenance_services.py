@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from releasekit.causes.failures import UntrustedCertificate
+from releasekit.errors import Transient
+from releasekit.problems import Problem
+from releasekit.provenance.services import explain
+
+
+def test_a_server_that_nobody_vouches_for_stays_one() -> None:
+    error = UntrustedCertificate("POST https://fulcio.example: self-signed", hint="Set it.")
+    error.__cause__ = httpx.ConnectError("self-signed")
+    explain(error)
+    assert error.problem is Problem.CERTIFICATE
+    assert error.hint.startswith("Set it. ")
+    assert "`attestations: off`" in error.hint
+
+
+@pytest.mark.parametrize("hint", ["", "That is trouble of the registry."])
+def test_what_is_said_of_registries_is_not_said_of_services(hint: str) -> None:
+    error = Transient("POST https://rekor.example: HTTP 503", ambiguous=True, hint=hint)
+    explain(error)
+    assert not error.ambiguous
+    assert error.problem is Problem.ATTESTATIONS_DOWN
+    assert "registry" not in error.hint
