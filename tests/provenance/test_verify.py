@@ -323,6 +323,19 @@ def test_digests_of_another_algorithm_say_nothing(verifying: Verifying) -> None:
     ]
 
 
+def test_each_digest_that_was_signed_has_to_fit(verifying: Verifying) -> None:
+    path = verifying.put(WHEEL)
+    job = Job.from_token(verifying.sigstore.issuer.token("sigstore"), server=SERVER)
+    digests = {"sha256": hashlib.sha256(CONTENT).hexdigest(), "sha512": "0" * 128}
+    (bundle,) = signed(verifying.sigstore, [slsa([Subject(name=WHEEL, digests=digests)], job)])
+    verifying.put(f"{WHEEL}.sigstore.json", bundle.text)
+    assert verifying.verify(path) == 1
+    sha512 = hashlib.sha512(CONTENT).hexdigest()
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: its sha512 is {sha512}, and {'0' * 128} was signed"
+    ]
+
+
 def test_more_attestations_than_any_release_has_are_refused(
     verifying: Verifying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -536,12 +549,14 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "Expecting value"),
+        (b"", "is no JSON: Expecting value"),
+        (b'{"a": 1}\n{', "has a line that is no JSON: "),
+        (b'{\n"a": 1', "is no JSON: "),
         (b"[]", "neither a bundle"),
         (b'{"attestation_bundles": []}', "has no attestation in it"),
         (b'{"attestation_bundles": [7]}', "neither a bundle"),
         (b'{"verification_material": {}}', "not of PEP 740's version 1"),
-        (b'{"verificationMaterial": {}}', "not a bundle"),
+        (b'{"verificationMaterial": {}}', "holds an attestation that cannot be read: not a bundle"),
         (b'{"attestations": [{"predicateType": "x", "bundle": {}}]}', "has no attestation in it"),
     ],
 )
