@@ -107,7 +107,7 @@ class Problem(StrEnum):
     CANNOT_EXECUTE = "RK-226", "ReleaseKit cannot start itself again"
     # Said by entrypoint.sh.
     NO_ENVIRONMENT = "RK-227", "ReleaseKit cannot be installed"
-    TRUST_CONFIG = "RK-229", "The trust config cannot be used"
+    TRUST_CONFIG = "RK-228", "The trust config cannot be used"
 
     PLAN = "RK-300", "The plan contradicts itself"
     CYCLE = "RK-301", "Packages depend on each other in a circle"

@@ -120,7 +120,7 @@ HOUSE = (
     (
         *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
         *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
-        *("covered", "forms", "beside", "addresses", "signer", "conditions", "release"),
+        *("forms", "covered", "beside", "addresses", "signer", "release", "conditions"),
     ),
     (
         "ecosystems",
