@@ -51,6 +51,36 @@ def test_a_workspace_goes_to_pypi_with_what_it_verifies(
     assert warehouse.attested == {name: [PUBLISH] for name in warehouse.stored}
 
 
+def test_a_token_service_that_is_down_for_a_moment_ends_no_release(
+    sigstore: Sigstore, tmp_path: Path, home: Path
+) -> None:
+    """Not while the plan is made, either, when it is asked who this job is."""
+    workspace = uv_workspace(tmp_path / "workspace", PAIR)
+    sigstore.fail("tokens", 503)
+    run = Program(home, sigstore.environment).run(
+        *("plan", workspace, "--registry", f"dir:{tmp_path / 'registry'}"),
+        *("--trust-config", sigstore.trust_config, "--retry-base-delay", "0"),
+    )
+    assert run.code == 0, run.out + run.err
+    assert "2 packages attested" in run.out
+    assert len(sigstore.seen("tokens")) == 2
+
+
+def test_a_server_that_the_public_instance_does_not_know_is_not_asked(
+    sigstore: Sigstore, tmp_path: Path, home: Path
+) -> None:
+    """Its tokens may lack what those of github.com say."""
+    workspace = uv_workspace(tmp_path / "workspace", PAIR)
+    environment = {**sigstore.environment, "GITHUB_SERVER_URL": "https://github.acme.example"}
+    del sigstore.claims["repository_visibility"]
+    run = Program(home, environment).run(
+        "plan", workspace, "--registry", f"dir:{tmp_path / 'registry'}"
+    )
+    assert run.code == 0, run.out + run.err
+    assert "knows jobs of github.com, and this is github.acme.example" in run.out
+    assert sigstore.requests == []
+
+
 def test_a_dry_run_enters_nothing_into_the_log(
     sigstore: Sigstore, tmp_path: Path, home: Path
 ) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.attested import Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
+from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.identity import IdTokens
 from releasekit.plan.provenance import SENT, with_provenance
 from releasekit.provenance.conditions import NO_JOB, obstacle_here, signing_job
@@ -54,7 +56,9 @@ async def _signing(
     if config.attestations == "off" or not wanted:
         return NO_JOB
     tokens = IdTokens(services.credentials, services.http)
-    if obstacle := obstacle_here(services.environment, tokens):
+    public = config.trust_config is None
+    server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
+    if obstacle := obstacle_here(services.environment, tokens, server=server, public=public):
         return obstacle
     from releasekit.provenance.instance import instance_at  # noqa: PLC0415 - only where one signs
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
@@ -63,11 +67,16 @@ async def _signing(
     instance = instance_at(config.trust_config)
     # A mistake in it ends the run here, and not where files are on their way.
     trust = trust_of(instance.trusted_root)
-    server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
     signer = await group.enter(
         Signer(instance, tokens, services.http, credentials=services.credentials, server=server)
     )
-    job = await signing_job(signer, public=config.trust_config is None)
+    policy = RetryPolicy(
+        config.max_retries,
+        config.retry_base_delay_s,
+        deadline_s=config.task_timeout_s,
+        patience=services.patience,
+    )
+    job = await retry(partial(signing_job, signer, public=public), policy)
     return job if isinstance(job, Obstacle) else JobSigning(job, signer, trust, services)
 
 

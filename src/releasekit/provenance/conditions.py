@@ -26,11 +26,22 @@ NO_PERMISSION: Final = Obstacle(
 _PUBLIC_SERVER: Final = "github.com"
 
 
-def obstacle_here(environment: Mapping[str, str], tokens: IdTokens) -> Obstacle | None:
-    """What keeps this process from asking who it is; None where it may ask."""
+def obstacle_here(
+    environment: Mapping[str, str], tokens: IdTokens, *, server: str, public: bool
+) -> Obstacle | None:
+    """What keeps this process from asking who it is; None where it may ask. `public` says that
+    Sigstore's public instance is to know it.
+    """
     if not on_actions(environment):
         return NO_JOB
-    return None if tokens.offered else NO_PERMISSION
+    if not tokens.offered:
+        return NO_PERMISSION
+    if public and (host := urlsplit(server).hostname) != _PUBLIC_SERVER:
+        return Obstacle(
+            condition=f"Sigstore's public instance knows jobs of github.com, and this is {host}",
+            cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
+        )
+    return None
 
 
 async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:
@@ -42,11 +53,6 @@ async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:
     job = await signer.job()
     if not public:
         return job
-    if (host := urlsplit(job.server).hostname) != _PUBLIC_SERVER:
-        return Obstacle(
-            condition=f"Sigstore's public instance knows jobs of github.com, and this is {host}",
-            cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
-        )
     if job.visibility != "public":
         return Obstacle(
             condition=f"{job.repository} is {job.visibility or 'not public'}, and the public log "
