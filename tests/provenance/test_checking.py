@@ -36,7 +36,7 @@ from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
 from releasekit.provenance.logged import _root
 from releasekit.provenance.refused import NotVerified
-from releasekit.provenance.statement import PUBLISH, pae
+from releasekit.provenance.statement import PUBLISH, canonical, pae
 from releasekit.provenance.trust import TrustedRoot
 
 if TYPE_CHECKING:
@@ -488,6 +488,11 @@ def test_an_attestation_is_ours_where_all_of_it_fits(sigstore: Sigstore, tmp_pat
     workflow = "acme/widgets/.github/workflows/nightly.yml@refs/heads/main"
     assert not is_ours(bundle, artifact(tmp_path), replace(job, workflow_ref=workflow), trusted)
     assert is_ours(bundle, artifact(tmp_path), replace(job, sha="b" * 40), trusted)
+    told = json.loads(about(CONTENT))
+    told["subject"].append({**told["subject"][0], "name": "other-1.0.0.tar.gz"})
+    (several,) = signed(sigstore, [canonical(told)])
+    assert check(several, trusted).covers(WHEEL, artifact(tmp_path).digests)
+    assert not is_ours(several, artifact(tmp_path), job, trusted)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -632,7 +633,7 @@ def test_a_link_that_leads_nowhere_is_named(verifying: Verifying) -> None:
     verifying.attested()
     (verifying.place / "loop").symlink_to("loop")
     assert verifying.verify(verifying.place) == 2
-    assert "loop: Too many levels of symbolic links; write the path" in verifying.error
+    assert re.search(r"loop: .*symbolic link.*; write the path of a file", verifying.error)
     (verifying.place / "loop").rename(verifying.place / "provenance.jsonl")
     assert verifying.verify(verifying.place) == 1
     assert verifying.failures == ["FAILED provenance.jsonl: it is a link to nothing"]

@@ -137,13 +137,16 @@ def _check_signature(envelope: Document, certificate: x509.Certificate, entry: E
 
 
 def is_ours(bundle: Bundle, artifact: Artifact, job: Job, trust: TrustedRoot) -> bool:
-    """Whether it can be used again: sound, about this very file, by this job's workflow."""
+    """Whether it can be used again: sound, about this very file, by this job's workflow.
+    Of several files, no registry takes it.
+    """
     try:
         verified = check(bundle, trust)
     except NotVerified:
         return False
     return (
-        verified.covers(artifact.filename, artifact.digests)
+        len(verified.subjects) == 1
+        and verified.covers(artifact.filename, artifact.digests)
         and verified.claims.repository == job.repository_url
         and verified.claims.workflow == job.workflow_path
     )
