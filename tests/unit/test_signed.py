@@ -109,8 +109,23 @@ def test_summary_and_page_say_what_was_planned_of_the_rest() -> None:
     for text in (summary(run), report_page(run)):
         words = "release statement about 3 files</a>. Planned: npm:web is not: why"
         assert words in unescape(text)
-    assert "Planned" not in summary(signed_report(provenance="2 packages attested"))
+    assert "Planned" not in summary(signed_report(provenance="2 packages to attest"))
     assert "provenance: why" in summary(replace(outcomes(), provenance="why")).splitlines()
+
+
+def test_what_went_as_planned_is_not_said_again() -> None:
+    words = "2 packages to attest, all files in the release statement"
+    for provenance in (words, f"all files in the release statement; {words}"):
+        run = signed_report(statement(3), provenance=provenance)
+        assert "Planned" not in summary(run) + report_page(run)
+    run = signed_report(statement(3), provenance=f"{words}; nothing is attested: why. Do this.")
+    assert f"Planned: {words}; nothing is attested: why. Do this." in unescape(summary(run))
+
+
+def test_a_sentence_of_it_ends_once() -> None:
+    about = statement(3, url="", note="GitHub has not taken it: HTTP 403. Do this.")
+    text = unescape(summary(signed_report(about, provenance="npm:web is not: why")))
+    assert "Do this. Planned: npm:web" in text
 
 
 def test_files_of_which_none_is_signed_stand_beside_signed_ones() -> None:
