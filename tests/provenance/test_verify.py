@@ -184,11 +184,20 @@ def test_a_broken_attestation_is_not_passed_over(verifying: Verifying) -> None:
     ]
 
 
+def test_names_are_taken_as_people_write_them(verifying: Verifying) -> None:
+    """GitHub does not mind capitals, and a line of `verify` has the whole path of a workflow."""
+    path = verifying.attested()
+    assert verifying.verify(path, repository="ACME/Widgets") == 0
+    assert verifying.verify(path, "--workflow", ".github/workflows/release.yml") == 0
+    assert verifying.verify(path, "--workflow", ".github/workflows/other.yml") == 1
+    assert verifying.failures[0].endswith("release.yml, not by other.yml")
+
+
 def test_another_repository_and_another_workflow_are_refused(verifying: Verifying) -> None:
     path = verifying.attested()
     assert verifying.verify(path, repository="acme/other") == 1
     assert verifying.failures == [
-        f"FAILED {WHEEL}: it was signed in https://github.com/acme/widgets, not in acme/other"
+        f"FAILED {WHEEL}: it was signed in acme/widgets, not in acme/other"
     ]
     assert verifying.verify(path, "--workflow", "other.yml") == 1
     assert "by the workflow .github/workflows/release.yml, not by other.yml" in verifying.lines[0]
@@ -246,9 +255,7 @@ def test_every_file_of_a_directory_counts(verifying: Verifying) -> None:
     assert verifying.lines[2] == "1 of 2 verified"
     verifying.put("provenance.jsonl", verifying.statement("other.tar.gz", content=b"x").text)
     assert verifying.verify(verifying.place) == 1
-    assert verifying.failures == [
-        f"FAILED {SDIST}: what is signed is other.tar.gz, which it is not"
-    ]
+    assert verifying.failures == [f"FAILED {SDIST}: what was signed is other.tar.gz, not this file"]
     verifying.put("provenance.jsonl", verifying.statement(SDIST, content=b"x").text)
     assert verifying.verify(verifying.place) == 1
     assert verifying.failures == [
@@ -311,6 +318,9 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
     ]
     assert verifying.verify(WHEEL, "--bundle", "none.jsonl") == 2
     assert "none.jsonl is not there; write its path" in verifying.error
+    release.write_bytes(lines[0].text + b"\ngarbage\n")
+    assert verifying.verify(WHEEL, "--bundle", release) == 2
+    assert "elsewhere.jsonl has a line that is not JSON: " in verifying.error
     release.write_bytes(b"[]")
     assert verifying.verify(WHEEL, "--bundle", release) == 2
     assert "is neither a bundle of Sigstore nor a provenance object" in verifying.error
@@ -320,7 +330,11 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
     ("words", "repository", "says"),
     [
         (["x"], "", "--repository is missing: write --repository OWNER/NAME"),
-        (["x"], "widgets", '--repository = "widgets" is no repository of GitHub: write OWNER/NAME'),
+        (["x"], "widgets", '--repository = "widgets" is not the name of a repository: write OWNER'),
+        (["x"], "https://github.com/acme/widgets", "of a repository: write acme/widgets"),
+        (["x"], "git+https://github.com/acme/widgets.git", "of a repository: write acme/widgets"),
+        (["x"], "https://elsewhere.example/acme/widgets", "of a repository: write OWNER/NAME"),
+        (["x", "--bundle", "x"], "acme/widgets", "x is not JSON: Expecting value"),
         ([], "acme/widgets", "there is nothing to verify: write releasekit verify PATH… or URL…"),
         (["x", "--workflow", "a/b"], "acme/widgets", "write its name, like release.yml"),
         (["none.whl"], "acme/widgets", "none.whl: No such file or directory; write the path of"),
@@ -432,7 +446,7 @@ def test_a_tarball_of_npm_is_verified_by_the_list_of_its_registry(
     assert [path for path, _ in registry.asked] == [f"/npm/@acme/core/-/{TARBALL}", asked]
     registry.pages[f"/npm/@acme/core/-/{TARBALL}"] = b"replaced"
     assert verifying.verify(url) == 1
-    assert "what is signed is pkg:npm/%40acme/core@1.0.0, which it is not" in verifying.failures[0]
+    assert f"its sha512 is {hashlib.sha512(b'replaced').hexdigest()}, and " in verifying.failures[0]
 
 
 def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:

@@ -71,8 +71,8 @@ def test_what_keeps_a_package_from_it_is_told_once_with_its_cure() -> None:
     made = planned(obstacles={"a": URL})
     assert attested(made) == ["b"]
     assert made.provenance == (
-        "1 package to attest, all files in the release statement; not attested: fake:a: it names no "
-        "repository. Write `repository.url`."
+        "1 package to attest, all files in the release statement; not attested: fake:a: it names "
+        "no repository. Write `repository.url`."
     )
 
 

@@ -37,10 +37,17 @@ def _documents(data: bytes) -> Iterator[Any]:
     lines = [line for line in data.splitlines() if line.strip()]
     try:
         yield parse_json(data, max_bytes=None)
-    except ValueError:
+    except ValueError as error:
         if len(lines) < 2 or not lines[0].rstrip().endswith(b"}"):
-            raise
-        yield from (parse_json(line, max_bytes=None) for line in lines)
+            raise ValueError(f"is not JSON: {error}") from error
+        yield from (_line(line) for line in lines)
+
+
+def _line(line: bytes) -> Any:
+    try:
+        return parse_json(line, max_bytes=None)
+    except ValueError as error:
+        raise ValueError(f"has a line that is not JSON: {error}") from error
 
 
 def _bundles(document: Any) -> Iterator[Any]:
