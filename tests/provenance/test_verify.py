@@ -340,7 +340,8 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
         (["none.whl"], "acme/widgets", "none.whl: No such file or directory; write the path of"),
         (["empty"], "acme/widgets", "empty: there is no file in it; write the path of what"),
         (["http://example.org/x.whl"], "acme/widgets", "must be https://"),
-        (["https://example.org/x.txt"], "acme/widgets", "download the file, and write its path"),
+        (["https://example.org/x.txt"], "acme/widgets", "x.txt: is not the address of a wheel"),
+        (["https://example.org/x/"], "acme/widgets", "x/: is not the address of a file; write"),
         (["x", "--fix"], "acme/widgets", "--fix belongs to doctor, not to verify"),
         (["x", "--ecosystem", "npm"], "acme/widgets", "not to verify"),
     ],
@@ -449,6 +450,19 @@ def test_a_tarball_of_npm_is_verified_by_the_list_of_its_registry(
     assert f"its sha512 is {hashlib.sha512(b'replaced').hexdigest()}, and " in verifying.failures[0]
 
 
+def test_any_file_that_is_served_is_verified_by_attestations_at_hand(
+    verifying: Verifying, registry: Served
+) -> None:
+    """Crates and jars have none of their own on their registries."""
+    bundle = verifying.put("provenance.jsonl", verifying.statement("tool-1.0.0.crate").text)
+    registry.pages["/crates/tool-1.0.0.crate"] = CONTENT
+    url = f"{registry.url}/crates/tool-1.0.0.crate"
+    assert verifying.verify(url, "--bundle", bundle) == 0
+    assert verifying.lines[0].startswith("ok tool-1.0.0.crate sha256:")
+    assert verifying.verify(url) == 2
+    assert "name those of the release with --bundle" in verifying.error
+
+
 def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:
     assert verifying.verify(f"{registry.url}/{WHEEL}") == 1
     assert "HTTP 404" in verifying.failures[0]
@@ -497,7 +511,7 @@ def test_each_registry_is_asked_in_its_own_way(url: str, attestations: str) -> N
     ],
 )
 def test_an_address_of_no_package_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match="write "):
+    with pytest.raises(ConfigError, match=r"; (?:write|name) "):
         address_of(httpx.URL(url))
 
 
@@ -530,7 +544,15 @@ def test_what_lies_in_a_static_registry_is_verified(verifying: Verifying, tmp_pa
     tarball = "-/@acme/core/acme-core-1.0.0.tgz"
     listed = www / "-/npm/v1/attestations/@acme/core@1.0.0"
     assert verifying.verify(www / tarball, "--bundle", listed) == 0
+    assert verifying.verify(www / tarball) == 0
+    assert verifying.verify(www / tarball, repository="acme/other") == 1
     with static_server(www) as origin:
         served = [f"{origin}/files/widgets/{name}" for name in names]
         assert verifying.verify(*served, f"{origin}/{tarball}") == 0
     assert verifying.lines[-1] == "3 of 3 verified"
+    (www / tarball).write_bytes(b"replaced")
+    assert verifying.verify(www / tarball) == 1
+    assert "its sha512 is" in verifying.failures[0]
+    listed.write_bytes(b"garbage")
+    assert verifying.verify(www / tarball) == 1
+    assert "core@1.0.0 is not JSON" in verifying.failures[0]

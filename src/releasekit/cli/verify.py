@@ -22,7 +22,7 @@ from releasekit.http.download import download
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import counted
 from releasekit.problems import Problem, mark
-from releasekit.provenance.addresses import Address, address_of
+from releasekit.provenance.addresses import Address, address_of, filename_of
 from releasekit.provenance.beside import Folder, bundles_in, file_at
 from releasekit.provenance.covered import (
     ALGORITHMS,
@@ -178,27 +178,29 @@ class _Question:
         return Release(tuple(sound), tuple(broken))
 
     async def _served(self, url: str, into: Path, given: Release | None) -> Outcome:
-        address = address_of(require_safe(url, name="files"))
+        place = require_safe(url, name="files")
+        address = address_of(place) if given is None else None
+        name = filename_of(place)
         try:
-            digests = await self._downloaded(address, into)
-            bundles = () if given else tuple(await self._asked(address))
+            digests = await self._downloaded(place, into)
+            bundles = tuple(await self._asked(address)) if address else ()
         except (PackageError, ValueError) as error:
-            return Outcome(address.filename, reason=str(error))
-        return outcome(File(address.filename, digests, bundles), self.signers, given or Release())
+            return Outcome(name, reason=str(error))
+        return outcome(File(name, digests, bundles), self.signers, given or Release())
 
-    async def _downloaded(self, address: Address, into: Path) -> dict[str, str]:
+    async def _downloaded(self, url: httpx.URL, into: Path) -> dict[str, str]:
         async def attempt() -> dict[str, str]:
             found = await download(
                 self.http,
-                address.url,
+                url,
                 into,
                 headers={},
                 max_bytes=MAX_FILE_BYTES,
                 algorithms=ALGORITHMS,
             )
             if isinstance(found, httpx.Response):
-                check(found, str(address.url))
-                raise StrangeAnswer(f"{address.url}: HTTP {found.status_code}, and no file")
+                check(found, str(url))
+                raise StrangeAnswer(f"{url}: HTTP {found.status_code}, and no file")
             return dict(found.digests)
 
         digests = await retry(attempt, self._policy)
