@@ -17,7 +17,7 @@ from releasekit.provenance.issued import check_issued
 from releasekit.provenance.keys import is_signed_by
 from releasekit.provenance.logged import Entry, check_logged
 from releasekit.provenance.refused import NotVerified
-from releasekit.provenance.statement import PAYLOAD_TYPE, pae
+from releasekit.provenance.statement import pae
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,8 +110,6 @@ def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
 
 def _check_signature(envelope: Document, certificate: x509.Certificate, entry: Entry) -> None:
     """By the certificate's key, over the statement; and the log's entry is about these three."""
-    if envelope["payloadType"].text() != PAYLOAD_TYPE:
-        raise NotVerified(f"its payload is not of the type {PAYLOAD_TYPE}")
     payload = envelope["payload"].binary()
     signature = envelope["signatures"].only()["sig"].binary()
     others = entry.others_than(payload, signature, certificate.public_bytes(Encoding.DER))

@@ -111,10 +111,12 @@ def _other(verified: Verified, file: File, *, its_own: bool = False) -> str:
     """
     for subject in verified.subjects:
         by_package = its_own and subject.name.startswith("pkg:")
-        if by_package or is_called(subject, file.filename):
-            for name, digest in subject.digests.items():
-                if file.digests.get(name, digest) != digest:
-                    return f"its {name} is {file.digests[name]}, and {digest[:128]} was signed"
+        if not (by_package or is_called(subject, file.filename)):
+            continue
+        for name in filter(subject.digests.get, ALGORITHMS):
+            if (signed := subject.digests[name]) != file.digests[name]:
+                return f"its {name} is {file.digests[name]}, and {signed[:128]} was signed"
+        return "what is signed has none of its digests by SHA-256 or SHA-512"
     return ""
 
 
