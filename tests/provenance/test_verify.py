@@ -514,8 +514,9 @@ def test_any_file_that_is_served_is_verified_by_attestations_at_hand(
     url = f"{registry.url}/crates/tool-1.0.0.crate"
     assert verifying.verify(url, "--bundle", bundle) == 0
     assert verifying.lines[0].startswith("ok tool-1.0.0.crate sha256:")
-    assert verifying.verify(url) == 2
+    assert verifying.verify(verifying.attested(), url) == 2
     assert "name those of the release with --bundle" in verifying.error
+    assert verifying.lines == []
 
 
 def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:

@@ -109,6 +109,11 @@ class _Question:
 
     async def answered(self) -> int:
         given = await asyncio.to_thread(self._given)
+        if given is None:
+            # Nothing is told of the first file where the last is a mistake.
+            for place in self.config.files:
+                if not isinstance(place, Path):
+                    address_of(require_safe(place.text, name="files"))
         outcomes = list(given.broken) if given else []
         for each in outcomes:
             self._say(_told(each))
