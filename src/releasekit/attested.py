@@ -14,6 +14,10 @@ _PUBLIC_LOG: Final = "https://rekor.sigstore.dev"
 _SEARCH: Final = "https://search.sigstore.dev/"
 
 
+# How a plan ends of which nothing is left without.
+COMPLETE: Final = "all files in the release statement"
+
+
 def bundle_name(filename: str) -> str:
     """What the bundle of a file is called, beside it, as Sigstore's own tools call it.
 

@@ -449,9 +449,7 @@ def test_a_job_of_another_repository_is_refused(sigstore: Sigstore) -> None:
     with pytest.raises(OfficialError):
         official.python(sigstore, bundle)
     verified = check(bundle, trust(sigstore))
-    with pytest.raises(
-        NotVerified, match=r"signed in https://github.com/evil/widgets, not in acme/widgets"
-    ):
+    with pytest.raises(NotVerified, match=r"signed in evil/widgets, not in acme/widgets"):
         require_signer(verified, "acme/widgets")
 
 

@@ -267,6 +267,7 @@ def obstacle(
     place: str = "",
     claims: Mapping[str, str] | None = None,
     access: Literal["", "public", "restricted"] = "",
+    trust_config: Path | None = None,
 ) -> Obstacle | None:
     """`exists` is what a lookup has told, if there was one."""
     package = workspace(root, manifest, name)
@@ -286,6 +287,7 @@ def obstacle(
             transport=httpx.MockTransport(answer),
             attestations="required",
             ecosystem_inputs=inputs,
+            trust_config=trust_config,
         ) as target:
             if exists is not None:
                 assert await target.registry.lookup(package) is None
@@ -357,6 +359,18 @@ def test_obstacles_are_told_before_anything_is_signed(
     assert "\x1b" not in found.condition
     assert not found.condition.endswith(".")
     assert cure in found.cure
+
+
+def test_npmjs_is_not_sent_what_a_private_instance_has_signed(
+    sigstore: Sigstore, tmp_path: Path
+) -> None:
+    """It would refuse each tarball; what other registries believe, nobody knows."""
+    trust_config = sigstore.trust_config
+    found = obstacle(tmp_path, sigstore, trust_config=trust_config)
+    assert found is not None
+    assert found.condition.endswith("public instance only, and `trust-config` names another one")
+    for place in ("https://npm.example/", "dir:/www"):
+        assert obstacle(tmp_path, sigstore, trust_config=trust_config, place=place) is None
 
 
 @pytest.mark.parametrize("place", ["https://npm.example/", "dir:/www"])

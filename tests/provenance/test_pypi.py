@@ -274,6 +274,32 @@ def test_obstacles_are_told_before_anything_is_signed(
 
 
 @pytest.mark.parametrize(
+    ("place", "condition"),
+    [
+        ("", "public instance only, and `trust-config` names another one"),
+        ("https://pkgs.example/legacy/", ""),
+        ("dir:/www", ""),
+    ],
+)
+def test_pypi_is_not_sent_what_a_private_instance_has_signed(
+    sigstore: Sigstore, tmp_path: Path, place: str, condition: str
+) -> None:
+    """It would refuse each file."""
+
+    async def main() -> None:
+        config = sigstore.trust_config
+        async with targets.opened(
+            "pypi", tmp_path, place, ACTIONS, attestations="required", trust_config=config
+        ) as target:
+            assert target.attesting is not None
+            found = target.attesting.obstacle(PACKAGE, targets.job(sigstore))
+        assert (found.condition if found else "").endswith(condition)
+        assert (found is not None) == bool(condition)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
     ("place", "attestations", "takes"),
     [
         ("", "auto", True),

@@ -304,8 +304,8 @@ def test_github_shows_it(run: Run, github: Attestations) -> None:
     ("status", "cure"),
     [
         (401, "`forge-token` has to be a token of this GitHub"),
-        (403, "Give the job `permissions: attestations: write`. For private repositories"),
-        (404, "Give the job `permissions: attestations: write`. A GitHub Enterprise Server"),
+        (403, "Give the job the permission `attestations: write`. For private repositories"),
+        (404, "Give the job the permission `attestations: write`. A GitHub Enterprise Server"),
         (422, "what the test wants."),
     ],
 )
@@ -326,7 +326,7 @@ def test_a_job_that_may_not_write_attestations_is_told_so(run: Run, github: Atte
     github.may_write = False
     made = run.publish(FILES, github)
     assert "Resource not accessible by integration" in made.note
-    assert "Give the job `permissions: attestations: write`." in made.note
+    assert "Give the job the permission `attestations: write`." in made.note
 
 
 def test_an_outage_of_github_is_waited_out(run: Run, github: Attestations) -> None:

@@ -186,11 +186,20 @@ def test_a_broken_attestation_is_not_passed_over(verifying: Verifying) -> None:
     ]
 
 
+def test_names_are_taken_as_people_write_them(verifying: Verifying) -> None:
+    """GitHub does not mind capitals, and a line of `verify` has the whole path of a workflow."""
+    path = verifying.attested()
+    assert verifying.verify(path, repository="ACME/Widgets") == 0
+    assert verifying.verify(path, "--workflow", ".github/workflows/release.yml") == 0
+    assert verifying.verify(path, "--workflow", ".github/workflows/other.yml") == 1
+    assert verifying.failures[0].endswith("release.yml, not by other.yml")
+
+
 def test_another_repository_and_another_workflow_are_refused(verifying: Verifying) -> None:
     path = verifying.attested()
     assert verifying.verify(path, repository="acme/other") == 1
     assert verifying.failures == [
-        f"FAILED {WHEEL}: it was signed in https://github.com/acme/widgets, not in acme/other"
+        f"FAILED {WHEEL}: it was signed in acme/widgets, not in acme/other"
     ]
     assert verifying.verify(path, "--workflow", "other.yml") == 1
     assert "by the workflow .github/workflows/release.yml, not by other.yml" in verifying.lines[0]
@@ -248,9 +257,7 @@ def test_every_file_of_a_directory_counts(verifying: Verifying) -> None:
     assert verifying.lines[2] == "1 of 2 verified"
     verifying.put("provenance.jsonl", verifying.statement("other.tar.gz", content=b"x").text)
     assert verifying.verify(verifying.place) == 1
-    assert verifying.failures == [
-        f"FAILED {SDIST}: what is signed is other.tar.gz, which it is not"
-    ]
+    assert verifying.failures == [f"FAILED {SDIST}: what was signed is other.tar.gz, not this file"]
     verifying.put("provenance.jsonl", verifying.statement(SDIST, content=b"x").text)
     assert verifying.verify(verifying.place) == 1
     assert verifying.failures == [
@@ -366,6 +373,9 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
     ]
     assert verifying.verify(WHEEL, "--bundle", "none.jsonl") == 2
     assert "none.jsonl is not there; write its path" in verifying.error
+    release.write_bytes(lines[0].text + b"\ngarbage\n")
+    assert verifying.verify(WHEEL, "--bundle", release) == 2
+    assert "elsewhere.jsonl has a line that is not JSON: " in verifying.error
     release.write_bytes(b"[]")
     assert verifying.verify(WHEEL, "--bundle", release) == 2
     assert "is neither a bundle of Sigstore nor a provenance object" in verifying.error
@@ -375,13 +385,18 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
     ("words", "repository", "says"),
     [
         (["x"], "", "--repository is missing: write --repository OWNER/NAME"),
-        (["x"], "widgets", '--repository = "widgets" is no repository of GitHub: write OWNER/NAME'),
+        (["x"], "widgets", '--repository = "widgets" is not the name of a repository: write OWNER'),
+        (["x"], "https://github.com/acme/widgets", "of a repository: write acme/widgets"),
+        (["x"], "git+https://github.com/acme/widgets.git", "of a repository: write acme/widgets"),
+        (["x"], "https://elsewhere.example/acme/widgets", "of a repository: write OWNER/NAME"),
+        (["x", "--bundle", "x"], "acme/widgets", "x is not JSON: Expecting value"),
         ([], "acme/widgets", "there is nothing to verify: write releasekit verify PATH… or URL…"),
         (["x", "--workflow", "a/b"], "acme/widgets", "write its name, like release.yml"),
         (["none.whl"], "acme/widgets", "none.whl: No such file or directory; write the path of"),
         (["empty"], "acme/widgets", "empty: there is no file in it; write the path of what"),
         (["http://example.org/x.whl"], "acme/widgets", "must be https://"),
-        (["https://example.org/x.txt"], "acme/widgets", "download the file, and write its path"),
+        (["https://example.org/x.txt"], "acme/widgets", "x.txt: is not the address of a wheel"),
+        (["https://example.org/x/"], "acme/widgets", "x/: is not the address of a file; write"),
         (["x", "--fix"], "acme/widgets", "--fix belongs to doctor, not to verify"),
         (["x", "--ecosystem", "npm"], "acme/widgets", "not to verify"),
     ],
@@ -488,7 +503,21 @@ def test_a_tarball_of_npm_is_verified_by_the_list_of_its_registry(
     assert [path for path, _ in registry.asked] == [f"/npm/@acme/core/-/{TARBALL}", asked]
     registry.pages[f"/npm/@acme/core/-/{TARBALL}"] = b"replaced"
     assert verifying.verify(url) == 1
-    assert f"and {sha512['sha512']} was signed" in verifying.failures[0]
+    assert f"its sha512 is {hashlib.sha512(b'replaced').hexdigest()}, and " in verifying.failures[0]
+
+
+def test_any_file_that_is_served_is_verified_by_attestations_at_hand(
+    verifying: Verifying, registry: Served
+) -> None:
+    """Crates and jars have none of their own on their registries."""
+    bundle = verifying.put("provenance.jsonl", verifying.statement("tool-1.0.0.crate").text)
+    registry.pages["/crates/tool-1.0.0.crate"] = CONTENT
+    url = f"{registry.url}/crates/tool-1.0.0.crate"
+    assert verifying.verify(url, "--bundle", bundle) == 0
+    assert verifying.lines[0].startswith("ok tool-1.0.0.crate sha256:")
+    assert verifying.verify(verifying.attested(), url) == 2
+    assert "name those of the release with --bundle" in verifying.error
+    assert verifying.lines == []
 
 
 def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:
@@ -543,16 +572,16 @@ def test_each_registry_is_asked_in_its_own_way(url: str, attestations: str) -> N
     ],
 )
 def test_an_address_of_no_package_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match="write "):
+    with pytest.raises(ConfigError, match=r"; (?:write|name) "):
         address_of(httpx.URL(url))
 
 
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "is no JSON: Expecting value"),
-        (b'{"a": 1}\n{', "has a line that is no JSON: "),
-        (b'{\n"a": 1', "is no JSON: "),
+        (b"", "is not JSON: Expecting value"),
+        (b'{"a": 1}\n{', "has a line that is not JSON: "),
+        (b'{\n"a": 1', "is not JSON: "),
         (b"[]", "neither a bundle"),
         (b'{"attestation_bundles": []}', "has no attestation in it"),
         (b'{"attestation_bundles": [7]}', "neither a bundle"),
@@ -578,10 +607,18 @@ def test_what_lies_in_a_static_registry_is_verified(verifying: Verifying, tmp_pa
     tarball = "-/@acme/core/acme-core-1.0.0.tgz"
     listed = www / "-/npm/v1/attestations/@acme/core@1.0.0"
     assert verifying.verify(www / tarball, "--bundle", listed) == 0
+    assert verifying.verify(www / tarball) == 0
+    assert verifying.verify(www / tarball, repository="acme/other") == 1
     with static_server(www) as origin:
         served = [f"{origin}/files/widgets/{name}" for name in names]
         assert verifying.verify(*served, f"{origin}/{tarball}") == 0
     assert verifying.lines[-1] == "3 of 3 verified"
+    (www / tarball).write_bytes(b"replaced")
+    assert verifying.verify(www / tarball) == 1
+    assert "its sha512 is" in verifying.failures[0]
+    listed.write_bytes(b"garbage")
+    assert verifying.verify(www / tarball) == 1
+    assert "core@1.0.0 is not JSON" in verifying.failures[0]
 
 
 def test_only_what_says_where_a_file_comes_from_vouches_for_it(verifying: Verifying) -> None:
@@ -614,7 +651,7 @@ def test_a_package_url_is_about_one_version_of_one_package(
         verifying.put(f"{name}.sigstore.json", bundle.text)
         codes[name] = verifying.verify(path)
     assert list(codes.values()) == [0, 0, 1, 1]
-    assert f"what is signed is pkg:npm/{package}@1.0.0, which it is not" in verifying.failures[0]
+    assert f"what was signed is pkg:npm/{package}@1.0.0, not this file" in verifying.failures[0]
 
 
 def test_what_lies_beside_no_file_is_a_file(verifying: Verifying) -> None:

@@ -120,7 +120,7 @@ HOUSE = (
     (
         *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
         *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
-        *("forms", "covered", "beside", "addresses", "signer", "release", "conditions"),
+        *("forms", "covered", "addresses", "beside", "signer", "release", "conditions"),
     ),
     (
         "ecosystems",

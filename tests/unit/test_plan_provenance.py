@@ -64,15 +64,15 @@ def attested(made: Plan) -> list[str]:
 def test_everything_that_can_be_is_attested() -> None:
     made = planned()
     assert attested(made) == ["a", "b"]
-    assert made.provenance == "2 packages attested, all files in the release statement"
+    assert made.provenance == "2 packages to attest, all files in the release statement"
 
 
 def test_what_keeps_a_package_from_it_is_told_once_with_its_cure() -> None:
     made = planned(obstacles={"a": URL})
     assert attested(made) == ["b"]
     assert made.provenance == (
-        "1 package attested, all files in the release statement; not attested: fake:a: it names no "
-        "repository. Write `repository.url`."
+        "1 package to attest, all files in the release statement; not attested: fake:a: it names "
+        "no repository. Write `repository.url`."
     )
 
 

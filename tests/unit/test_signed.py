@@ -76,14 +76,16 @@ def line(run: Report) -> str:
             signed_report(provenance="npm:web is not: why"),
             f"2 files signed, release statement: {ATTESTATIONS}/31",
         ),
-        (
-            replace(outcomes(), provenance="nothing is signed: the repository is private"),
-            "nothing is signed: the repository is private",
-        ),
     ],
 )
 def test_the_log_ends_with_one_line_about_it(run: Report, words: str) -> None:
     assert line(run) == words
+
+
+def test_why_nothing_is_signed_is_told_by_the_plan_and_in_the_summary() -> None:
+    run = replace(outcomes(), provenance="nothing is signed: the repository is private")
+    assert "provenance" not in results_table(run)
+    assert "provenance: nothing is signed: the repository is private" in summary(run)
 
 
 def test_where_nothing_is_signed_nothing_is_said() -> None:
@@ -109,8 +111,23 @@ def test_summary_and_page_say_what_was_planned_of_the_rest() -> None:
     for text in (summary(run), report_page(run)):
         words = "release statement about 3 files</a>. Planned: npm:web is not: why"
         assert words in unescape(text)
-    assert "Planned" not in summary(signed_report(provenance="2 packages attested"))
+    assert "Planned" not in summary(signed_report(provenance="2 packages to attest"))
     assert "provenance: why" in summary(replace(outcomes(), provenance="why")).splitlines()
+
+
+def test_what_went_as_planned_is_not_said_again() -> None:
+    words = "2 packages to attest, all files in the release statement"
+    for provenance in (words, f"all files in the release statement; {words}"):
+        run = signed_report(statement(3), provenance=provenance)
+        assert "Planned" not in summary(run) + report_page(run)
+    run = signed_report(statement(3), provenance=f"{words}; nothing is attested: why. Do this.")
+    assert f"Planned: {words}; nothing is attested: why. Do this." in unescape(summary(run))
+
+
+def test_a_sentence_of_it_ends_once() -> None:
+    about = statement(3, url="", note="GitHub has not taken it: HTTP 403. Do this.")
+    text = unescape(summary(signed_report(about, provenance="npm:web is not: why")))
+    assert "Do this. Planned: npm:web" in text
 
 
 def test_files_of_which_none_is_signed_stand_beside_signed_ones() -> None:

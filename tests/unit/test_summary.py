@@ -294,6 +294,8 @@ def test_a_graph_too_large_to_read_is_drawn_by_layer_and_ecosystem() -> None:
 
 
 def told(word: str, line: str) -> Report:
+    # A whole address of the log, or of GitHub, is a link; harmless text is none either.
+    unlinked = f"nowhere {word}"
     run = report(
         result(
             word,
@@ -303,7 +305,7 @@ def told(word: str, line: str) -> Report:
             hint=word,
             log=(line, line),
             spans=(Span(phase="build", start_s=0, end_s=1),),
-            artifacts=(signed(log=word),),
+            artifacts=(signed(log=unlinked),),
         ),
         result(f"{word}2", version=word, reason=word),
         edges={f"{word}2": (word,)},
@@ -311,7 +313,7 @@ def told(word: str, line: str) -> Report:
         run_id=word,
         commit=word,
     )
-    return replace(run, provenance=word, statement=statement(url=word, note=word))
+    return replace(run, provenance=word, statement=statement(url=unlinked, note=word))
 
 
 SHAPE = shape(summary(told("word", "line")))

@@ -22,7 +22,7 @@ from releasekit.http.download import download
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import counted
 from releasekit.problems import Problem, mark
-from releasekit.provenance.addresses import Address, address_of
+from releasekit.provenance.addresses import Address, address_of, filename_of
 from releasekit.provenance.beside import Folder, bundles_in, file_at
 from releasekit.provenance.covered import (
     ALGORITHMS,
@@ -50,7 +50,11 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES: Final = 10 * 1024**3
 _MAX_ATTESTATION_BYTES: Final = 4 * 1024 * 1024
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
-_WORKFLOW: Final = re.compile(r"[^/\s]+\.ya?ml")
+# As it stands in an address bar, in package.json, or in what git clones.
+_REPOSITORY_URL: Final = re.compile(
+    rf"(?:git\+)?(?:https://github\.com/|git@github\.com:|github:)({_REPOSITORY.pattern}?)(?:\.git)?/?"
+)
+_WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\s]+\.ya?ml)")
 
 
 async def verify(config: Config, session: Session) -> int:
@@ -58,7 +62,8 @@ async def verify(config: Config, session: Session) -> int:
     signers = _signers(config)
     if not config.files:
         raise CommandLineError(
-            "there is nothing to verify: write releasekit verify PATH… or URL…",
+            "there is nothing to verify: write releasekit verify PATH… or URL… --repository "
+            "OWNER/NAME",
             hint="releasekit verify --help lists the flags.",
         )
     interruption = Interruption("cancelled; nothing was changed")
@@ -71,22 +76,25 @@ async def verify(config: Config, session: Session) -> int:
 
 
 def _signers(config: Config) -> Signers:
-    if not config.repository:
+    repository, workflow = config.repository, config.workflow
+    if not repository:
         raise CommandLineError(
-            "--repository is missing: write --repository OWNER/NAME, whose workflows have to have "
-            "signed"
+            "--repository is missing: write --repository OWNER/NAME, the repository whose "
+            "workflows must have signed the files"
         )
-    if not _REPOSITORY.fullmatch(config.repository):
+    if not _REPOSITORY.fullmatch(repository):
+        url = _REPOSITORY_URL.fullmatch(repository)
         raise CommandLineError(
-            f'--repository = "{config.repository[:100]}" is no repository of GitHub: write '
-            "OWNER/NAME"
+            f'--repository = "{repository[:100]}" is not the name of a repository: write '
+            f"{url[1] if url else 'OWNER/NAME'}"
         )
-    if config.workflow and not _WORKFLOW.fullmatch(config.workflow):
+    named = _WORKFLOW.fullmatch(workflow)
+    if workflow and not named:
         raise CommandLineError(
-            f'--workflow = "{config.workflow[:100]}" is no file of a workflow: write its name, '
+            f'--workflow = "{workflow[:100]}" is not the file of a workflow: write its name, '
             "like release.yml"
         )
-    return Signers(trust_at(config.trust_config), config.repository, config.workflow)
+    return Signers(trust_at(config.trust_config), repository, named[1] if named else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,11 @@ class _Question:
 
     async def answered(self) -> int:
         given = await asyncio.to_thread(self._given)
+        if given is None:
+            # Nothing is told of the first file where the last is a mistake.
+            for place in self.config.files:
+                if not isinstance(place, Path):
+                    address_of(require_safe(place.text, name="files"))
         outcomes = list(given.broken) if given else []
         for each in outcomes:
             self._say(_told(each))
@@ -128,7 +141,9 @@ class _Question:
         except FileNotFoundError as error:
             raise PathError(f"--bundle: {path} is not there; write its path") from error
         except ValueError as error:
-            raise PathError(f"--bundle: {path} {error}; write the path of attestations") from error
+            raise PathError(
+                f"--bundle: {path} {error}; write the path of a file of attestations"
+            ) from error
 
     def _in_place(self, place: Path, given: Release | None) -> list[Outcome]:
         """Blocks."""
@@ -170,27 +185,29 @@ class _Question:
         return Release(tuple(sound), tuple(broken))
 
     async def _served(self, url: str, into: Path, given: Release | None) -> Outcome:
-        address = address_of(require_safe(url, name="files"))
+        place = require_safe(url, name="files")
+        address = address_of(place) if given is None else None
+        name = filename_of(place)
         try:
-            digests = await self._downloaded(address, into)
-            bundles = () if given else tuple(await self._asked(address))
+            digests = await self._downloaded(place, into)
+            bundles = tuple(await self._asked(address)) if address else ()
         except (PackageError, ValueError) as error:
-            return Outcome(address.filename, reason=str(error))
-        return outcome(File(address.filename, digests, bundles), self.signers, given or Release())
+            return Outcome(name, reason=str(error))
+        return outcome(File(name, digests, bundles), self.signers, given or Release())
 
-    async def _downloaded(self, address: Address, into: Path) -> dict[str, str]:
+    async def _downloaded(self, url: httpx.URL, into: Path) -> dict[str, str]:
         async def attempt() -> dict[str, str]:
             found = await download(
                 self.http,
-                address.url,
+                url,
                 into,
                 headers={},
                 max_bytes=MAX_FILE_BYTES,
                 algorithms=ALGORITHMS,
             )
             if isinstance(found, httpx.Response):
-                check(found, str(address.url))
-                raise StrangeAnswer(f"{address.url}: HTTP {found.status_code}, and no file")
+                check(found, str(url))
+                raise StrangeAnswer(f"{url}: HTTP {found.status_code}, and no file")
             return dict(found.digests)
 
         digests = await retry(attempt, self._policy)

@@ -41,7 +41,7 @@ COMMANDS: Final[Mapping[Command, str]] = {
     "approve": "Review what a release has staged, and let it out, dependencies first.",
     "reject": "Take back what a release has staged.",
     "report": "Join the results of several jobs into one summary.",
-    "verify": "Check who has built and signed files. Takes no workspace, and no credentials.",
+    "verify": "Check which workflow signed a release. Needs no workspace, and no credentials.",
     "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
 }
 # Of whoever gets packages, and has no workspace to do anything in.

@@ -22,7 +22,7 @@ class Verification:
     repository: Annotated[
         str,
         Declaration(
-            "The OWNER/NAME at github.com whose workflows have to have signed; required.",
+            "The repository, OWNER/NAME at github.com, whose workflows must have signed; required.",
             "text",
             commands=VERIFY,
             places=FLAG_ONLY,
@@ -31,7 +31,7 @@ class Verification:
     workflow: Annotated[
         str,
         Declaration(
-            "The workflow of that repository that has to have signed, `release.yml`. Default: any.",
+            "The workflow of that repository that must have signed (`release.yml`). Default: any.",
             "text",
             commands=VERIFY,
             places=FLAG_ONLY,

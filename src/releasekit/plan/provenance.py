@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.attested import Obstacle
+from releasekit.attested import COMPLETE, Obstacle
 from releasekit.causes.refusals import CannotAttest
 from releasekit.model import Action
 from releasekit.provenance.conditions import NO_JOB
@@ -59,8 +59,8 @@ def with_provenance(
         else:
             obstacles.setdefault(obstacle, []).append(str(package.id))
     _refuse(config, obstacles)
-    made = [packages(len(attested)) + " attested"] if attested else []
-    words = ", ".join([*made, "all files in the release statement"])
+    made = [packages(len(attested)) + " to attest"] if attested else []
+    words = ", ".join([*made, COMPLETE])
     without = [f"{few(names)}: {each}" for each, names in obstacles.items()]
     return replace(
         plan,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -40,18 +41,23 @@ _TARBALLS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A file at `url`, called `filename`; at `attestations` is what is said about it."""
+    """Where something is said about a file."""
 
-    url: httpx.URL
-    filename: str
     attestations: httpx.URL
     accept: str = "application/json"
 
 
+def filename_of(url: httpx.URL) -> str:
+    """Raises ConfigError for the URL of a directory."""
+    if name := url.path.rpartition("/")[2]:
+        return name
+    bare = url.copy_with(query=None, fragment=None)
+    raise AddressError(f"{bare}: is not the address of a file; write that of one")
+
+
 def address_of(url: httpx.URL) -> Address:
     """Raises ConfigError for the URL of anything but a file of a Python package or of npm's."""
-    path = url.path
-    filename = path.rpartition("/")[2]
+    path, filename = url.path, filename_of(url)
     bare = url.copy_with(query=None, fragment=None)
     if not path.isprintable():
         raise AddressError(f"{bare}: has a control character in it; write the address of a file")
@@ -59,19 +65,29 @@ def address_of(url: httpx.URL) -> Address:
         base, name, version = (quote(match[part]) for part in ("base", "name", "version"))
         scoped = f"@{quote(match['scope'])}%2f{name}" if match["scope"] else name
         asked = f"{base}/-/npm/v1/attestations/{scoped}@{version}"
-        return Address(url, filename, bare.copy_with(raw_path=asked.encode()))
+        return Address(bare.copy_with(raw_path=asked.encode()))
     if not filename.endswith(_PYTHON):
         raise AddressError(
-            f"{bare}: is no address of a wheel, of a source distribution or of a tarball of npm; "
-            "download the file, and write its path"
+            f"{bare}: is not the address of a wheel, a source distribution or an npm tarball, "
+            "which have attestations of their own; name those of the release with --bundle"
         )
     if (index := _INDEXES.get(url.host)) is None:
         # https://peps.python.org/pep-0740/#index-changes
-        return Address(url, filename, bare.copy_with(path=f"{path}.provenance"))
+        return Address(bare.copy_with(path=f"{path}.provenance"))
     name, version = _project(filename, bare)
     asked = f"/integrity/{name}/{version}/{filename}/provenance"
     of_index = bare.copy_with(host=index.partition("//")[2], path=asked)
-    return Address(url, filename, of_index, "application/vnd.pypi.integrity.v1+json")
+    return Address(of_index, "application/vnd.pypi.integrity.v1+json")
+
+
+def listed_at(path: Path) -> Path | None:
+    """Where a `dir:` of npm packages has what is said about the tarball at `path`; None of a file
+    that does not lie as it would in one.
+    """
+    for match in filter(None, (each.fullmatch(path.absolute().as_posix()) for each in _TARBALLS)):
+        name = f"@{match['scope']}/{match['name']}" if match["scope"] else match["name"]
+        return Path(match["base"], "-/npm/v1/attestations", f"{name}@{match['version']}")
+    return None
 
 
 def _project(filename: str, url: httpx.URL) -> tuple[str, str]:

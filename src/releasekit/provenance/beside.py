@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.causes.refusals import PathError
 from releasekit.host import durable
 from releasekit.host.files import read_text
+from releasekit.provenance.addresses import listed_at
 from releasekit.provenance.covered import File, digests_of, resolved
 from releasekit.provenance.forms import MAX_BYTES, bundles_of
 
@@ -95,13 +96,15 @@ def file_at(
     """Blocks. Raises ConfigError for one that cannot be read."""
     bundles: list[Bundle] = []
     broken = ""
-    for suffix in () if alone else SUFFIXES:
+    places = [] if alone else [path.with_name(path.name + suffix) for suffix in SUFFIXES]
+    listed = None if alone else listed_at(path)
+    for place in [*places, listed] if listed else places:
         try:
-            bundles += bundles_in(path.with_name(path.name + suffix))
+            bundles += bundles_in(place)
         except FileNotFoundError:
             continue
         except ValueError as error:
-            broken = broken or f"{path.name}{suffix} {error}"
+            broken = broken or f"{place.name} {error}"
     try:
         digests = digests_of(path)
     except OSError as error:

@@ -159,7 +159,9 @@ def require_signer(verified: Verified, repository: str, workflow: str = "") -> N
     claims = verified.claims
     if claims.issuer != ISSUER:
         raise NotVerified(f"its signer has its identity from {claims.issuer}, not from {ISSUER}")
-    if claims.repository != f"https://github.com/{repository}":
-        raise NotVerified(f"it was signed in {claims.repository}, not in {repository}")
+    # GitHub keeps no two names that differ in capitals alone, and lets nobody write others.
+    if claims.repository.lower() != f"https://github.com/{repository.lower()}":
+        signed_in = claims.repository.removeprefix("https://github.com/")
+        raise NotVerified(f"it was signed in {signed_in}, not in {repository}")
     if workflow and claims.workflow != f".github/workflows/{workflow}":
         raise NotVerified(f"it was signed by the workflow {claims.workflow}, not by {workflow}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from releasekit.provenance.signer import Signer
 
 NO_JOB: Final = Obstacle(
-    condition="this is no job of GitHub Actions, which would have an identity to sign with",
+    condition="this is not a job of GitHub Actions, which would have an identity to sign with",
     cure="Publish from a workflow.",
 )
 NO_PERMISSION: Final = Obstacle(

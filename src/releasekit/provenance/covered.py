@@ -95,7 +95,7 @@ def _verified(file: File, signers: Signers, release: Release) -> Verified:
     beside = [signers.verified(each) for each in file.bundles]
     for each in beside:
         if not each.covers(file.filename, file.digests):
-            raise NotVerified(_other(each, file) or _foreign(each))
+            raise NotVerified(_other(each, file, its_own=True) or _foreign(each))
     about = [*beside, *(each for each in release.sound if each.covers(file.filename, file.digests))]
     if about:
         return about[0]
@@ -107,22 +107,27 @@ def _verified(file: File, signers: Signers, release: Release) -> Verified:
     raise NotVerified(next(others, "") or _foreign(*release.sound))
 
 
-def _other(verified: Verified, file: File) -> str:
-    """Whether something else was signed under its name."""
+def _other(verified: Verified, file: File, *, its_own: bool = False) -> str:
+    """Whether something else was signed under its name; what is kept for this file alone,
+    `its_own`, may call it by the URL of its package.
+    """
     for subject in verified.subjects:
-        if not is_called(subject, file.filename):
+        by_package = its_own and subject.name.startswith("pkg:")
+        if not (by_package or is_called(subject, file.filename)):
             continue
-        for name in filter(subject.digests.get, ALGORITHMS):
+        known = [name for name in ALGORITHMS if subject.digests.get(name)]
+        if not known:
+            return "what is signed has none of its digests by SHA-256 or SHA-512"
+        for name in known:
             if (signed := subject.digests[name]) != file.digests[name]:
                 return f"its {name} is {file.digests[name]}, and {signed[:128]} was signed"
-        return "what is signed has none of its digests by SHA-256 or SHA-512"
     return ""
 
 
 def _foreign(*about: Verified) -> str:
     subjects = [subject for each in about for subject in each.subjects]
     more = f" and {len(subjects) - 1} more" if len(subjects) > 1 else ""
-    return f"what is signed is {subjects[0].name[:200]}{more}, which it is not"
+    return f"what was signed is {subjects[0].name[:200]}{more}, not this file"
 
 
 def resolved(path: Path) -> Path:

@@ -48,11 +48,11 @@ def _documents(data: bytes) -> list[Any]:
     except ValueError as error:
         lines = [line for line in data.splitlines() if line.strip()]
         if len(lines) < 2 or not lines[0].rstrip().endswith(b"}"):
-            raise ValueError(f"is no JSON: {error}") from error
+            raise ValueError(f"is not JSON: {error}") from error
     try:
         return [parse_json(line, max_bytes=None) for line in lines]
     except ValueError as error:
-        raise ValueError(f"has a line that is no JSON: {error}") from error
+        raise ValueError(f"has a line that is not JSON: {error}") from error
 
 
 def _bundles(document: Any) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.causes.refusals import TrustError
+from releasekit.causes.refusals import TrustError, Unreadable
 from releasekit.host.files import read_file
 from releasekit.http.origins import require_safe
 from releasekit.text.escape import clip, visible
@@ -31,6 +31,7 @@ _MEDIA_TYPE: Final = "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json"
 _SIGNING_MEDIA_TYPE: Final = "application/vnd.dev.sigstore.signingconfig.v0.2+json"
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_SHOWN: Final = 100
+_WRITE: Final = "write the path of a client trust config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,12 @@ def instance_at(path: Path | None) -> Instance:
     """
     if path is None:
         return Instance(httpx.URL(_AUTHORITY), httpx.URL(_LOG))
-    data = read_file(path, max_bytes=_MAX_BYTES)
     try:
-        document = parse_json(data, max_bytes=None)
+        document = parse_json(read_file(path, max_bytes=_MAX_BYTES), max_bytes=None)
+    except Unreadable as error:
+        raise TrustError(f"trust-config: {error}; {_WRITE}") from error
     except ValueError as error:
-        raise TrustError(f"trust-config: {path}: no client trust config: {error}") from error
+        raise TrustError(f"trust-config: {path}: is not JSON: {error}; {_WRITE}") from error
     config = _Table(path, "", document)
     config.require("mediaType", _MEDIA_TYPE)
     signing = config.table("signingConfig")

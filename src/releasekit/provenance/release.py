@@ -42,7 +42,7 @@ _API: Final = "GITHUB_API_URL"
 # Both end the run: nobody waits for long, and the next run can make up for it.
 _BRIEF: Final = RetryPolicy(max_retries=3, deadline_s=60.0)
 _AGAIN: Final = "Run the job again: what is signed is kept, and sent."
-_PERMISSION: Final = "Give the job `permissions: attestations: write`."
+_PERMISSION: Final = "Give the job the permission `attestations: write`."
 # What else a refusal is about; its own words come first.
 _CURES: Final = {
     401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",

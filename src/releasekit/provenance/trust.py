@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit.causes.refusals import TrustError
+from releasekit.causes.refusals import TrustError, Unreadable
+from releasekit.host.files import read_file
 from releasekit.provenance.document import Document
 from releasekit.text.json_text import parse_json
 
@@ -28,6 +29,7 @@ ROOT_TYPES: Final = frozenset(
 CONFIG_TYPE: Final = "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json"
 PACKAGED: Final = "trusted_root.json"
 _MAX_BYTES: Final = 4 * 1024 * 1024
+_WRITE: Final = "write the path of a trusted root of Sigstore, or of a client trust config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,10 @@ class TrustedRoot:
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """A trusted root, or that of a client trust config. Raises ValueError that says where."""
-        document = Document(parse_json(data, max_bytes=_MAX_BYTES), "")
+        try:
+            document = Document(parse_json(data, max_bytes=_MAX_BYTES), "")
+        except ValueError as error:
+            raise ValueError(f"is not JSON: {error}") from error
         if document["mediaType"].value == CONFIG_TYPE:
             document = document["trustedRoot"]
         return cls.of(document)
@@ -128,16 +133,11 @@ def trust_at(path: Path | None) -> TrustedRoot:
     if path is None:
         return TrustedRoot.public()
     try:
-        return TrustedRoot.parse(path.read_bytes())
-    except OSError as error:
-        raise TrustError(
-            f"trust-config: {path}: {error.strerror}; write the path of a file"
-        ) from error
+        return TrustedRoot.parse(read_file(path, max_bytes=_MAX_BYTES))
+    except Unreadable as error:
+        raise TrustError(f"trust-config: {error}; {_WRITE}") from error
     except ValueError as error:
-        raise TrustError(
-            f"trust-config: {path}: {error}; write the path of a trusted root of Sigstore, or of a "
-            "client trust config"
-        ) from error
+        raise TrustError(f"trust-config: {path}: {error}; {_WRITE}") from error
 
 
 def trust_of(trusted_root: Mapping[str, Any] | None) -> TrustedRoot:

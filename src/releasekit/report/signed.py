@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.attested import COMPLETE
 from releasekit.report.links import trusted_page
 from releasekit.text.escape import clip, html, html_link, link, log_line, markdown
 
@@ -17,8 +18,8 @@ _STATEMENT: Final = "release statement"
 
 
 def signed_line(report: Report) -> list[str]:
-    """One line of a log, or none. What was planned stands at its beginning."""
-    words = _done(report, _in_log, str) or clip(report.provenance, _MAX_CHARS)
+    """One line of a log, or none: why nothing is signed, the plan says at its beginning."""
+    words = _done(report, _in_log, str)
     return [log_line(f"provenance: {words}")] if words else []
 
 
@@ -46,9 +47,12 @@ def entry_link(artifact: Artifact) -> tuple[str, str]:
 def _words(report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]) -> str:
     """What was signed and, where that is not all of it, what was planned: it says why."""
     done, planned = _done(report, linked, escaped), escaped(clip(report.provenance, _MAX_CHARS))
-    if report.statement is not None and report.statement.subjects == _signed(report):
-        return done
-    return f"{done}. Planned: {planned}" if done and planned else done or planned
+    all_signed = report.statement is not None and report.statement.subjects == _signed(report)
+    # Of several jobs, each has its own words.
+    as_planned = all(each.endswith(COMPLETE) for each in report.provenance.split("; "))
+    if not (done and planned) or all_signed or as_planned:
+        return done or planned
+    return f"{done.removesuffix('.')}. Planned: {planned}"
 
 
 def _signed(report: Report) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from releasekit.causes.refusals import TrustError
 from releasekit.errors import ConfigError
 from releasekit.provenance.instance import instance_at
 
@@ -133,10 +134,12 @@ def test_what_cannot_be_used_is_named(
 def test_what_is_no_such_file_is_told_as_that(tmp_path: Path, content: str) -> None:
     path = tmp_path / "trust.json"
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"trust\.json"):
+    with pytest.raises(TrustError, match=r"^trust-config: .*: (is not JSON|the document)"):
         instance_at(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"trust\.json: cannot be read"):
-        instance_at(tmp_path / "trust.json")
+    says = r"^trust-config: .*: cannot be read \(.*\); write the path of a client trust config$"
+    for path in (tmp_path / "trust.json", tmp_path):
+        with pytest.raises(TrustError, match=says):
+            instance_at(path)

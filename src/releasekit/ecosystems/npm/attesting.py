@@ -25,15 +25,24 @@ _MAX_SHOWN: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class NpmAttesting:
-    """Implements `interface.Attesting`; without a `registry`, for a directory."""
+    """Implements `interface.Attesting`; without a `registry`, for a directory. `private` says that
+    a Sigstore instance of the user's own signs.
+    """
 
     workspace: NpmWorkspace
     registry: NpmRegistry | None = None
+    private: bool = False
 
     def obstacle(self, package: Package, job: Job) -> Obstacle | None:
         # What others than npmjs.com ask for, nobody knows.
         if self.registry is None or not self.registry.is_npmjs:
             return None
+        if self.private:
+            return Obstacle(
+                condition="npm takes provenance of Sigstore's public instance only, and "
+                "`trust-config` names another one",
+                cure="Leave out `trust-config`, or set `attestations: off`.",
+            )
         return _of_job(job) or self._of_access(package, self.registry) or self._of(package, job)
 
     def wish(self, package: Package) -> bool | None:

@@ -40,7 +40,7 @@ def target(
     document.checked_tag(config.own(Inputs).tag, where="npm-tag")
     registry = directory or NpmRegistry(config, services)
     is_new, staging, told, shows_within_s = None, None, [], 0.0
-    attests, takes = True, None
+    attests, takes, private = True, None, config.trust_config is not None
     if isinstance(registry, NpmRegistry):
         shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
         is_new = registry.is_new
@@ -62,7 +62,7 @@ def target(
             staging=staging,
             shows_within_s=shows_within_s,
             missing_tool=partial(missing_tool, processes=services.processes),
-            attesting=NpmAttesting(found, takes) if attests else None,
+            attesting=NpmAttesting(found, takes, private) if attests else None,
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)

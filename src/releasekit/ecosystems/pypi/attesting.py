@@ -24,14 +24,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexAttesting:
-    """Implements `interface.Attesting`; without an `index`, for a directory."""
+    """Implements `interface.Attesting`; without an `index`, for a directory. `private` says that a
+    Sigstore instance of the user's own signs.
+    """
 
     index: PackageIndex | None = None
+    private: bool = False
 
     def obstacle(self, package: Package, job: Job) -> Obstacle | None:  # noqa: ARG002 (as all)
         # What others than PyPI ask for, nobody knows.
         if self.index is None or not self.index.is_pypi:
             return None
+        if self.private:
+            return Obstacle(
+                condition="PyPI takes attestations of Sigstore's public instance only, and "
+                "`trust-config` names another one",
+                cure="Leave out `trust-config`, or set `attestations: off`.",
+            )
         if not self.index.is_trusting:
             return Obstacle(
                 condition="PyPI takes attestations with trusted publishing only, and this run "

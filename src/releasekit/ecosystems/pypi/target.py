@@ -34,7 +34,8 @@ def target(
         return Discovery.joining(ecosystem, directory, partial(_joined, attesting=IndexAttesting()))
     index = PackageIndex(config, services)
     takes_attestations = index.is_pypi or config.attestations == "required"
-    attesting = IndexAttesting(index) if takes_attestations else None
+    private = config.trust_config is not None
+    attesting = IndexAttesting(index, private) if takes_attestations else None
     return Discovery.joining(ecosystem, index, partial(_joined, index=index, attesting=attesting))
 
 
