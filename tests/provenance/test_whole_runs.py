@@ -62,7 +62,6 @@ def test_a_token_service_that_is_down_for_a_moment_ends_no_release(
         *("--trust-config", sigstore.trust_config, "--retry-base-delay", "0"),
     )
     assert run.code == 0, run.out + run.err
-    assert "2 packages attested" in run.out
     assert len(sigstore.seen("tokens")) == 2
 
 
@@ -92,8 +91,7 @@ def test_a_dry_run_enters_nothing_into_the_log(
         *("--trust-config", sigstore.trust_config),
     )
     assert run.code == 0, run.out + run.err
-    assert "2 packages attested" in run.out
-    assert {request.service for request in sigstore.requests} <= {"tokens"}
+    assert {request.service for request in sigstore.requests} == {"tokens"}
     assert sigstore.entries == []
     assert not (workspace / ".releasekit" / "provenance.jsonl").exists()
 
