@@ -116,7 +116,7 @@ def test_all_files_of_a_release_are_signed_together(run: Run, sigstore: Sigstore
     (bundle,) = stored_bundles(run.path)
     seen = check(bundle, trust_at(sigstore.trust_config))
     assert seen.subjects == subjects_of(FILES)
-    assert seen.repository == "https://github.com/acme/widgets"
+    assert seen.claims.repository == "https://github.com/acme/widgets"
     assert made.subjects == 3
     (attestation,) = made.attestations
     assert attestation.sha256 == hashlib.sha256(run.path.read_bytes().rstrip(b"\n")).hexdigest()

@@ -118,8 +118,8 @@ HOUSE = (
     ("state", *STATE),
     ("config", *CONFIG),
     (
-        *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
-        *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
+        *("provenance", "job", "statement", "document", "trust", "instance", "services"),
+        *("certificate", "log", "claims", "bundle", "keys", "issued", "logged", "checking"),
         *("forms", "covered", "beside", "addresses", "signer", "release", "conditions"),
     ),
     (

@@ -25,9 +25,6 @@ MEDIA_TYPE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
 # A statement of 1,024 subjects with long names takes half a megabyte.
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_NUMBER: Final = 2**63
-# Of the extensions of Fulcio's certificates.
-_REPOSITORY: Final = 12
-_WORKFLOW: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +107,17 @@ class Bundle:
         """Who has signed it, as PEP 740's provenance objects have it, and as the certificate says,
         which knows of no environment. Raises ValueError where it says nothing of that kind.
         """
-        from releasekit.provenance.certificate import said_of_job  # noqa: PLC0415 - cryptography
+        from releasekit.provenance.claims import Claims  # noqa: PLC0415 - cryptography
 
-        said = said_of_job(self.certificate)
-        repository, workflow = said.get(_REPOSITORY, ""), said.get(_WORKFLOW, "")
+        claims = Claims.of(self.certificate)
+        repository, workflow = claims.repository, claims.workflow_uri
         owner, _, name = repository.rpartition("/")
         if not name or not workflow.startswith(f"{repository}/") or "@" not in workflow:
-            raise ValueError("its certificate names no repository and workflow")
+            raise ValueError("its certificate names a workflow of another repository, or none")
         return {
             "kind": "GitHub",
             "repository": f"{owner.rpartition('/')[2]}/{name}",
-            "workflow": workflow.partition("@")[0].rpartition("/")[2],
+            "workflow": claims.workflow.rpartition("/")[2],
             "environment": None,
         }
 

@@ -16,8 +16,8 @@ from releasekit.provenance.document import Document
 from releasekit.provenance.issued import check_issued
 from releasekit.provenance.keys import is_signed_by
 from releasekit.provenance.logged import Entry, check_logged
-from releasekit.provenance.refused import NotVerified
 from releasekit.provenance.statement import PAYLOAD_TYPE, pae
+from releasekit.provenance.trust import NotVerified
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,18 +48,6 @@ class Verified:
     log_index: int
     log_url: str
     integrated_s: int
-
-    @property
-    def repository(self) -> str:
-        return self.claims.repository
-
-    @property
-    def workflow_ref(self) -> str:
-        return self.claims.workflow_uri
-
-    @property
-    def issuer(self) -> str:
-        return self.claims.issuer
 
     def covers(self, filename: str, digests: Mapping[str, str]) -> bool:
         """Whether a file of this name, with these digests, is one of the subjects."""
@@ -129,11 +117,7 @@ def is_ours(bundle: Bundle, artifact: Artifact, job: Job, trust: TrustedRoot) ->
         verified = check(bundle, trust)
     except NotVerified:
         return False
-    return (
-        verified.covers(artifact.filename, artifact.digests)
-        and verified.claims.repository == job.repository_url
-        and verified.claims.workflow == job.workflow_path
-    )
+    return verified.covers(artifact.filename, artifact.digests) and verified.claims.is_of(job)
 
 
 def require_signer(verified: Verified, repository: str, workflow: str = "") -> None:

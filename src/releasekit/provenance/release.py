@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact
-    from releasekit.provenance.checking import Verified
     from releasekit.provenance.job import Job
     from releasekit.provenance.trust import TrustedRoot
 
@@ -162,16 +161,11 @@ def _kept(path: Path, job: Job, trust: TrustedRoot) -> dict[_Told, Bundle]:
     try:
         for bundle in stored_bundles(path):
             seen = verified(bundle, trust)
-            if seen.predicate_type == SLSA and _is_of(job, seen):
+            if seen.predicate_type == SLSA and seen.claims.is_of(job):
                 found[_told(seen.subjects)] = bundle
     except (OSError, ValueError):  # NotVerified is one
         return {}
     return found
-
-
-def _is_of(job: Job, seen: Verified) -> bool:
-    claims = seen.claims
-    return (claims.repository, claims.workflow) == (job.repository_url, job.workflow_path)
 
 
 async def send_to_github(  # noqa: PLR0913 - what a request needs, by name

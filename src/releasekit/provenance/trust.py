@@ -30,6 +30,12 @@ PACKAGED: Final = "trusted_root.json"
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
+class NotVerified(ValueError):
+    """Why an attestation is not believed: `str(error)` is a sentence without a full stop, about
+    "its" statement, certificate or log entry.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Validity:
     """From `start` to `end`, both included; None where that side is open."""

@@ -168,11 +168,11 @@ def test_a_publisher_is_a_repository_and_a_workflow_of_it() -> None:
         ("https://github.com/acme/widgets", "https://github.com/acme/widgets/w.yml"),
         ("", ""),
     ):
+        said = {"8": "https://token.example", "12": repository, "13": "abc", "18": workflow}
         certificate = certificates.made(
-            ("12", b"\x0c%c" % len(repository) + repository.encode()),
-            ("18", b"\x0c%c" % len(workflow) + workflow.encode()),
+            *((number, b"\x0c%c" % len(text) + text.encode()) for number, text in said.items())
         )
-        with pytest.raises(ValueError, match="no repository and workflow"):
+        with pytest.raises(ValueError, match="names"):
             dataclasses.replace(found, certificate=certificate.der).publisher()
 
 
