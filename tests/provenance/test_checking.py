@@ -244,7 +244,7 @@ SENTENCES: dict[Callable[[dict[str, Any]], None], str] = {
     change_checkpoint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
     change_hint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
     of_another_log: "of its entry is not trusted here",
-    without_promise: "inclusionPromise.signedEntryTimestamp is missing",
+    without_promise: "inclusionPromise.signedEntryTimestamp is not there",
     of_another_kind: "is intoto 0.0.2, and only dsse 0.0.1 is known",
 }
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from releasekit.provenance.instance import Instance
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
-    from releasekit.provenance.trust import TrustedRoot
     from releasekit.release.release import ReleaseRun
 
 
@@ -76,16 +75,8 @@ class JobSigning:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._trusted_root = instance.trusted_root
+        self._trust = instance.trust
         self._services = services
-        self._known: TrustedRoot | None = None
-
-    @property
-    def _trust(self) -> TrustedRoot:
-        from releasekit.provenance.trust import trust_of  # noqa: PLC0415 - only where one resumes
-
-        self._known = self._known or trust_of(self._trusted_root)
-        return self._known
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes

@@ -1,5 +1,5 @@
 """A JSON document of a stranger, member by member: what is not as it should be is a ValueError that
-says where.
+says where, what it is, and what it has to be.
 """
 
 from __future__ import annotations
@@ -7,13 +7,17 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # 64 bits, which protobuf's JSON writes as texts. https://protobuf.dev/programming-guides/json/
 _MAX_DIGITS: Final = 19
+_MAX_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Document:
 
     def items(self) -> Iterator[Document]:
         if not isinstance(self.value, list):
-            raise ValueError(f"{self.path} is no list")  # noqa: TRY004 - of a document
+            raise self.wrong("a list")
         for number, each in enumerate(self.value):
             yield Document(each, f"{self.path}[{number}]")
 
@@ -41,19 +45,19 @@ class Document:
         """The one item of a list."""
         found = list(self.items())
         if len(found) != 1:
-            raise ValueError(f"{self.path} has {len(found)} items, and one is needed")
+            raise self.wrong("a list of one")
         return found[0]
 
     def text(self) -> str:
         if not isinstance(self.value, str) or not self.value:
-            raise ValueError(f"{self.path} is missing, or no text")
+            raise self.wrong("a text")
         return self.value
 
     def binary(self) -> bytes:
         try:
             return base64.b64decode(self.text(), validate=True)
         except binascii.Error as error:
-            raise ValueError(f"{self.path} is not base64") from error
+            raise self.wrong("base64") from error
 
     def number(self) -> int:
         value = self.value
@@ -62,4 +66,23 @@ class Document:
                 return int(value)
         elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
-        raise ValueError(f"{self.path} is missing, or no number from 0 on")
+        raise self.wrong("a number from 0 on")
+
+    def moment(self) -> datetime | None:
+        """None where nothing is there; in UTC where it says no zone."""
+        if not self:
+            return None
+        try:
+            found = datetime.fromisoformat(self.text())
+        except ValueError as error:
+            raise self.wrong("a time like 2026-01-31T00:00:00Z") from error
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    def require(self, *wanted: str) -> None:
+        """That it is one of these."""
+        if self.value not in wanted:
+            raise self.wrong(" or ".join(wanted))
+
+    def wrong(self, wanted: str) -> ValueError:
+        shown = "not there" if self.value is None else clip(visible(repr(self.value)), _MAX_SHOWN)
+        return ValueError(f"{self.path or 'the document'} is {shown}; it has to be {wanted}")
