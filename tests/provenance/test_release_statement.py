@@ -22,6 +22,7 @@ from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
 from releasekit.provenance import release
 from releasekit.provenance.checking import check
+from releasekit.provenance.github import send_to_github
 from releasekit.provenance.instance import instance_at
 from releasekit.provenance.release import FILENAME, sign_release, stored_bundles, subjects_of
 from releasekit.provenance.signer import Signer
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from provenance.sigstore_double import Sigstore
     from releasekit.attested import ReleaseStatement
+    from releasekit.provenance.bundle import Bundle as OurBundle
     from releasekit.provenance.job import Job
 
 AT_ONCE = RetryPolicy(max_retries=3, base_delay_s=0.0)
@@ -42,6 +44,9 @@ HINDERED = "GitHub has not taken it: "
 def github() -> Iterator[Attestations]:
     with attestations() as served:
         yield served
+
+
+Signed = tuple["Job", "ReleaseStatement", "Sequence[OurBundle]"]
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,11 @@ class Run:
         token: str = "ghs_of_the_job",
     ) -> ReleaseStatement:
         async def main() -> ReleaseStatement:
-            job, statement = await self._with_signer(artifacts)
+            job, statement, bundles = await self._with_signer(artifacts)
             async with http_client() as http:
-                return await release.send_to_github(
+                return await send_to_github(
                     statement,
-                    stored_bundles(statement.path),
+                    bundles,
                     job,
                     http,
                     Secret(token) if token else None,
@@ -77,7 +82,7 @@ class Run:
 
         return asyncio.run(main())
 
-    async def _with_signer(self, artifacts: Sequence[Artifact]) -> tuple[Job, ReleaseStatement]:
+    async def _with_signer(self, artifacts: Sequence[Artifact]) -> Signed:
         credentials = Credentials(snapshot(self.sigstore.environment), mask=lambda _: None)
         config = self.sigstore.trust_config
         async with http_client() as http:
@@ -91,10 +96,10 @@ class Run:
             )
             async with signer:
                 job = await signer.job()
-                signed = await sign_release(
+                statement, bundles = await sign_release(
                     artifacts, job, signer, self.path, trust=trust_at(config), policy=AT_ONCE
                 )
-                return job, signed
+                return job, statement, bundles
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ HOUSE = (
     (
         *("provenance", "job", "statement", "document", "trust", "instance", "services"),
         *("certificate", "log", "claims", "bundle", "keys", "issued", "logged", "checking"),
-        *("forms", "covered", "beside", "addresses", "signer", "release", "conditions"),
+        *("forms", "covered", "beside", "addresses", "signer", "release", "github", "conditions"),
     ),
     (
         "ecosystems",

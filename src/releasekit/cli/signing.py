@@ -105,22 +105,18 @@ class JobSigning:
             stopping.cancel()
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
-        from releasekit.provenance.release import (  # noqa: PLC0415 - only where one signs
-            FILENAME,
-            send_to_github,
-            sign_release,
-            stored_bundles,
-        )
+        from releasekit.provenance.github import send_to_github  # noqa: PLC0415 - cryptography
+        from releasekit.provenance.release import FILENAME, sign_release  # noqa: PLC0415
 
         path, services = directory / FILENAME, self._services
         try:
-            made = await sign_release(artifacts, self.job, self, path, trust=self._trust)
+            made, bundles = await sign_release(artifacts, self.job, self, path, trust=self._trust)
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
         return await send_to_github(
             made,
-            await asyncio.to_thread(stored_bundles, path),
+            bundles,
             self.job,
             services.http,
             services.credentials.get(FORGE_TOKEN.variable),

@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from releasekit.attested import Attestation
 from releasekit.causes.failures import InputChanged
 from releasekit.host import durable
 from releasekit.provenance.log import decoded, encoded
@@ -17,8 +18,8 @@ from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from releasekit.attested import Attestation
     from releasekit.provenance.log import Entry, Signed
 
 MEDIA_TYPE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -90,6 +91,15 @@ class Bundle:
     def text(self) -> bytes:
         """Canonical JSON: the same bundle is the same file, whoever has written it before."""
         return canonical(self.document)
+
+    def at(self, path: Path, *, log_url: str) -> Attestation:
+        """What is known of it once it lies in a file at `path`."""
+        return Attestation(
+            path=path,
+            sha256=hashlib.sha256(self.text).hexdigest(),
+            log_index=self.log_index,
+            log_url=log_url,
+        )
 
     def pep740(self) -> dict[str, Any]:
         """The same as PyPI takes it. https://peps.python.org/pep-0740/#attestation-objects"""
