@@ -490,12 +490,12 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "Expecting value"),
+        (b"", "is not JSON: Expecting value"),
         (b"[]", "neither a bundle"),
         (b'{"attestation_bundles": []}', "has no attestation in it"),
         (b'{"attestation_bundles": [7]}', "neither a bundle"),
         (b'{"verification_material": {}}', "not of PEP 740's version 1"),
-        (b'{"verificationMaterial": {}}', "not a bundle"),
+        (b'{"verificationMaterial": {}}', "is no attestation: mediaType is not there"),
         (b'{"attestations": [{"predicateType": "x", "bundle": {}}]}', "has no attestation in it"),
     ],
 )

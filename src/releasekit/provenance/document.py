@@ -5,17 +5,17 @@ says where, what it is, and what it has to be.
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# 64 bits, which protobuf's JSON writes as texts. https://protobuf.dev/programming-guides/json/
+# What protobuf's JSON writes as texts. https://protobuf.dev/programming-guides/json/
+_MAX_NUMBER: Final = 2**63 - 1
 _MAX_DIGITS: Final = 19
 _MAX_SHOWN: Final = 100
 
@@ -34,6 +34,11 @@ class Document:
     def __bool__(self) -> bool:
         """Whether anything is there."""
         return self.value not in (None, "", {}, [])
+
+    def members(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        return self.value
 
     def items(self) -> Iterator[Document]:
         if not isinstance(self.value, list):
@@ -54,17 +59,17 @@ class Document:
         return self.value
 
     def binary(self) -> bytes:
+        text = self.text()
         try:
-            return base64.b64decode(self.text(), validate=True)
-        except binascii.Error as error:
+            return base64.b64decode(text, validate=True)
+        except ValueError as error:  # binascii.Error is one, and it is another for other letters
             raise self.wrong("base64") from error
 
     def number(self) -> int:
         value = self.value
         if isinstance(value, str) and value.isascii() and value.isdigit():
-            if len(value) <= _MAX_DIGITS:
-                return int(value)
-        elif isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            value = int(value) if len(value) <= _MAX_DIGITS else None
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_NUMBER:
             return value
         raise self.wrong("a number from 0 on")
 
@@ -85,4 +90,5 @@ class Document:
 
     def wrong(self, wanted: str) -> ValueError:
         shown = "not there" if self.value is None else clip(visible(repr(self.value)), _MAX_SHOWN)
-        return ValueError(f"{self.path or 'the document'} is {shown}; it has to be {wanted}")
+        where = clip(visible(self.path), _MAX_SHOWN) or "the document"
+        return ValueError(f"{where} is {shown}; it has to be {wanted}")

@@ -25,7 +25,10 @@ def bundles_of(data: bytes) -> list[Bundle]:
     found = []
     for document in _documents(data):
         for each in _bundles(document):
-            found.append(Bundle.parse(canonical(each)))
+            try:
+                found.append(Bundle.parse(canonical(each)))
+            except ValueError as error:
+                raise ValueError(f"is no attestation: {error}") from error
             if len(found) > MAX_BUNDLES:
                 raise ValueError(f"has more than {MAX_BUNDLES} attestations")
     if not found:
@@ -37,9 +40,9 @@ def _documents(data: bytes) -> Iterator[Any]:
     lines = [line for line in data.splitlines() if line.strip()]
     try:
         yield parse_json(data, max_bytes=None)
-    except ValueError:
+    except ValueError as error:
         if len(lines) < 2 or not lines[0].rstrip().endswith(b"}"):
-            raise
+            raise ValueError(f"is not JSON: {error}") from error
         yield from (parse_json(line, max_bytes=None) for line in lines)
 
 
