@@ -25,16 +25,17 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.release.measure import PROJECT
+from bench.release.place import CACHE
 from bench.release.shape import shape
 from bench.release.workspaces import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The public log takes about a second.
-DELAYS_S: Final = (0.0, 0.2, 1.0)
+# How long a build takes, and the log for an entry; the public one takes about a second.
+CASES_S: Final = ((0.0, 0.0), (0.0, 0.2), (0.0, 1.0), (0.5, 0.2), (0.5, 1.0))
 _REPOSITORY: Final = "acme/bench"  # as the package.json of each package says
-_KEPT: Final = ("LANG", "PATH", "XDG_CACHE_HOME", "SSL_CERT_FILE")
+_KEPT: Final = ("LANG", "PATH", "SSL_CERT_FILE")
 
 
 def main() -> None:
@@ -42,21 +43,21 @@ def main() -> None:
     parser.add_argument("--packages", type=int, default=100, metavar="N")
     parser.add_argument("--rounds", type=int, default=3, metavar="N")
     chosen = parser.parse_args()
-    released(chosen.packages, {}, signed=False)  # caches
-    print("s an entry | unsigned s | signed s | ratio | entries")
-    for delay_s in DELAYS_S:
+    released(chosen.packages, {}, build_s=0.0, signed=False)  # caches
+    print("s a build | s an entry | unsigned s | signed s | ratio | entries")
+    for build_s, delay_s in CASES_S:
         with sigstore(delay_s) as environment:
             pairs = [
                 (
-                    released(chosen.packages, environment, signed=False),
-                    released(chosen.packages, environment, signed=True),
+                    released(chosen.packages, environment, build_s=build_s, signed=False),
+                    released(chosen.packages, environment, build_s=build_s, signed=True),
                 )
                 for _ in range(chosen.rounds)
             ]
         unsigned_s, signed_s = (median(each) for each in zip(*pairs, strict=True))
         ratio = median(signed / unsigned for unsigned, signed in pairs)
-        cells = (f"{delay_s:g}", f"{unsigned_s:.2f}", f"{signed_s:.2f}", f"{ratio:.2f}")
-        print(f"{' | '.join(cells)} | {chosen.packages + 1}", flush=True)
+        cells = (f"{build_s:g}", f"{delay_s:g}", f"{unsigned_s:.2f}", f"{signed_s:.2f}")
+        print(f"{' | '.join(cells)} | {ratio:.2f} | {chosen.packages + 1}", flush=True)
 
 
 @contextlib.contextmanager
@@ -80,11 +81,16 @@ def sigstore(delay_s: float) -> Iterator[dict[str, str]]:
             process.stdin.close()  # it ends with its input
 
 
-def released(packages: int, environment: dict[str, str], *, signed: bool) -> float:
-    """Seconds that a new release took, from a new checkout into an empty directory."""
+def released(packages: int, environment: dict[str, str], *, build_s: float, signed: bool) -> float:
+    """Seconds that a new release took, from a new checkout into an empty directory. Each build
+    takes `build_s` at least.
+    """
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         place = Path(directory).resolve()
         root = write("npm", place / "workspace", shape(packages))
+        for path in root.glob("packages/*/package.json") if build_s else ():
+            manifest = json.loads(path.read_text())
+            path.write_text(json.dumps({**manifest, "scripts": {"prepack": f"sleep {build_s}"}}))
         argv: list[str | Path] = [PROJECT / "entrypoint.sh", "publish", root]
         argv += ["--npm-registry", f"dir:{place / 'registry'}", "--no-summary"]
         began = time.perf_counter()
@@ -95,6 +101,7 @@ def released(packages: int, environment: dict[str, str], *, signed: bool) -> flo
                 **{name: os.environ[name] for name in _KEPT if name in os.environ},
                 **environment,
                 "HOME": directory,
+                "XDG_CACHE_HOME": CACHE,  # our own environment is made once
                 "NPM_CONFIG_CACHE": str(place / "npm-cache"),
                 "RELEASEKIT_NPM_ACCESS": "public",
                 "RELEASEKIT_ATTESTATIONS": "required" if signed else "off",

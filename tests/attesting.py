@@ -36,7 +36,7 @@ class FakeAttesting:
         return self.wishes.get(package.id.name)
 
     def statement(self, package: Package, artifact: Artifact, job: Any) -> bytes:
-        return json.dumps([artifact.filename, artifact.sha256]).encode()
+        return said_of(artifact)
 
 
 @dataclass(frozen=True)
@@ -87,4 +87,8 @@ class FakeSigning:
         signed = artifact.attestation
         if signed is None or not signed.path.exists():
             return False
-        return bool(json.loads(signed.path.read_bytes()) == [artifact.filename, artifact.sha256])
+        return signed.path.read_bytes() == said_of(artifact)
+
+
+def said_of(artifact: Artifact) -> bytes:
+    return json.dumps([artifact.filename, artifact.sha256]).encode()

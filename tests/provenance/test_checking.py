@@ -268,6 +268,30 @@ def test_the_certificate_of_another_key_is_refused(sigstore: Sigstore) -> None:
     assert reason == "its certificate was changed after the log took the entry"
 
 
+def test_a_signature_that_is_none_of_the_key_is_refused(sigstore: Sigstore) -> None:
+    def change(document: dict[str, Any]) -> None:
+        change_statement(document)
+        change_signature(document)
+
+    reason = refused_by_all(changed(one(sigstore), change), sigstore)
+    assert reason == "its signature is not one of the certificate's key over the statement"
+
+
+@pytest.mark.parametrize("note", ["\n", "origin\n", "origin\nmany\nAA==\n", "origin\n3\n?\n"])
+def test_a_checkpoint_that_says_nothing_is_refused(sigstore: Sigstore, note: str) -> None:
+    """Even if the log has signed it."""
+    signature = sigstore.log.log_id[:4] + sigstore.log._sign(note.encode())
+    lines = (
+        f"\N{EM DASH} 127.0.0.1 ?\n\N{EM DASH} 127.0.0.1 {base64.b64encode(signature).decode()}\n"
+    )
+
+    def change(document: dict[str, Any]) -> None:
+        entry(document)["inclusionProof"]["checkpoint"]["envelope"] = f"{note}\n{lines}"
+
+    reason = refusal(changed(one(sigstore), change), trust(sigstore))
+    assert reason == "its bundle cannot be read: the checkpoint of its proof has no size and root"
+
+
 def test_the_entry_of_another_statement_is_refused(sigstore: Sigstore) -> None:
     """Both are sound, and in the log. https://nvd.nist.gov/vuln/detail/CVE-2022-36056"""
     bundle, stranger = one(sigstore), one(sigstore, b"other")
@@ -366,6 +390,19 @@ def test_a_certificate_for_something_else_is_refused(sigstore: Sigstore) -> None
 
     resigned(sigstore.authority, change)
     assert refused_by_all(one(sigstore), sigstore) == "its certificate is not one that signs code"
+
+
+def test_a_certificate_for_nothing_is_refused(sigstore: Sigstore) -> None:
+    def change(extension: x509.Extension[Any]) -> list[tuple[Any, bool]]:
+        dropped = isinstance(extension.value, x509.ExtendedKeyUsage)
+        return [] if dropped else [(extension.value, extension.critical)]
+
+    resigned(sigstore.authority, change)
+    bundle = one(sigstore)
+    with pytest.raises((OfficialError, x509.ExtensionNotFound)):
+        official.python(sigstore, bundle)
+    reason = refusal(bundle, trust(sigstore))
+    assert reason == "its certificate does not say what it may be used for"
 
 
 def test_the_certificate_of_a_person_is_refused(sigstore: Sigstore) -> None:

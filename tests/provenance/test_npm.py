@@ -337,6 +337,11 @@ def test_nothing_is_in_the_way_of_a_public_package(sigstore: Sigstore, tmp_path:
             "capitals included",
         ),
         (
+            {"manifest": {**MANIFEST, "repository": "https://ci:hunter2@github.com/acme/x"}},
+            "is 'git+https://***@github.com/acme/x.git'",
+            "capitals included",
+        ),
+        (
             {"manifest": {**MANIFEST, "repository": "https://x.example/\x1b[31mred"}},
             "\\\\x1b",
             "git+https",

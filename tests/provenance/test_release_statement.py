@@ -403,3 +403,14 @@ def test_what_an_earlier_run_signed_and_could_not_send_is_sent(
     made = run.publish(FILES, github)
     assert (len(sigstore.entries), len(github.everything)) == (1, 1)
     assert made.url == "https://github.com/acme/widgets/attestations/1001"
+
+
+def test_what_another_workflow_has_sent_about_the_same_files_counts_for_nothing(
+    run: Run, github: Attestations, sigstore: Sigstore
+) -> None:
+    sigstore.become("acme/widgets", "other.yml")
+    run.publish(FILES, github)
+    sigstore.become("acme/widgets")
+    run.sign(FILES)
+    assert run.publish(FILES, github).kept
+    assert len(github.everything) == 2

@@ -20,6 +20,7 @@ from provenance.signing import SERVER, WHEEL, about, signed
 from provenance.test_directories import npm_package, publish, python_package
 from releasekit.__main__ import main
 from releasekit.errors import ConfigError
+from releasekit.provenance import beside, forms
 from releasekit.provenance.addresses import address_of
 from releasekit.provenance.forms import bundles_of
 from releasekit.provenance.job import Job
@@ -293,6 +294,59 @@ def test_checksums_have_to_agree(verifying: Verifying) -> None:
     assert "checksums.txt: line 1 is not a sha256 and a filename; write it" in verifying.error
 
 
+def test_what_cannot_be_read_is_told(verifying: Verifying, monkeypatch: pytest.MonkeyPatch) -> None:
+    verifying.attested()
+    (verifying.place / f"{WHEEL}.provenance").mkdir()
+    assert verifying.verify(WHEEL) == 1
+    assert f"FAILED {WHEEL}: {WHEEL}.provenance cannot be read: " in verifying.failures[0]
+    monkeypatch.setattr(beside, "MAX_FILES", 1)
+    assert verifying.verify(verifying.place) == 2
+    assert "has more than 1 files; write the path of less" in verifying.error
+
+    def denied(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(verifying.place), "iterdir", denied)
+    assert verifying.verify(verifying.place) == 2
+    assert "Permission denied; it has to be readable" in verifying.error
+
+
+def test_digests_of_another_algorithm_say_nothing(verifying: Verifying) -> None:
+    path = verifying.put(WHEEL)
+    job = Job.from_token(verifying.sigstore.issuer.token("sigstore"), server=SERVER)
+    subject = Subject(name=WHEEL, digests={"sha1": hashlib.sha1(CONTENT).hexdigest()})
+    (bundle,) = signed(verifying.sigstore, [slsa([subject], job)])
+    verifying.put(f"{WHEEL}.sigstore.json", bundle.text)
+    assert verifying.verify(path) == 1
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: what is signed has none of its digests by SHA-256 or SHA-512"
+    ]
+
+
+def test_each_digest_that_was_signed_has_to_fit(verifying: Verifying) -> None:
+    path = verifying.put(WHEEL)
+    job = Job.from_token(verifying.sigstore.issuer.token("sigstore"), server=SERVER)
+    digests = {"sha256": hashlib.sha256(CONTENT).hexdigest(), "sha512": "0" * 128}
+    (bundle,) = signed(verifying.sigstore, [slsa([Subject(name=WHEEL, digests=digests)], job)])
+    verifying.put(f"{WHEEL}.sigstore.json", bundle.text)
+    assert verifying.verify(path) == 1
+    sha512 = hashlib.sha512(CONTENT).hexdigest()
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: its sha512 is {sha512}, and {'0' * 128} was signed"
+    ]
+
+
+def test_more_attestations_than_any_release_has_are_refused(
+    verifying: Verifying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = verifying.attested()
+    text = (verifying.place / f"{WHEEL}.sigstore.json").read_bytes()
+    monkeypatch.setattr(forms, "MAX_BUNDLES", 1)
+    verifying.put(f"{WHEEL}.sigstore.json", text + b"\n" + text)
+    assert verifying.verify(path) == 1
+    assert "has more than 1 attestations" in verifying.failures[0]
+
+
 def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None:
     """They stand for what lies beside the files."""
     for name in (WHEEL, SDIST):
@@ -377,6 +431,7 @@ def registry() -> Iterator[Served]:
             page = served.pages.get(self.path, 404)
             status, body = (200, page) if isinstance(page, bytes) else (page, b"no")
             self.send_response(status)
+            body = b"" if status == 204 else body
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -436,6 +491,10 @@ def test_a_tarball_of_npm_is_verified_by_the_list_of_its_registry(
 
 
 def test_a_file_that_is_not_served_is_a_failure(verifying: Verifying, registry: Served) -> None:
+    registry.pages[f"/{WHEEL}"] = 204
+    assert verifying.verify(f"{registry.url}/{WHEEL}") == 1
+    assert "HTTP 204, and no file" in verifying.failures[0]
+    del registry.pages[f"/{WHEEL}"]
     assert verifying.verify(f"{registry.url}/{WHEEL}") == 1
     assert "HTTP 404" in verifying.failures[0]
     assert verifying.lines[-2] == "0 of 1 verified"
@@ -490,12 +549,14 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "is not JSON: Expecting value"),
+        (b"", "is no JSON: Expecting value"),
+        (b'{"a": 1}\n{', "has a line that is no JSON: "),
+        (b'{\n"a": 1', "is no JSON: "),
         (b"[]", "neither a bundle"),
         (b'{"attestation_bundles": []}', "has no attestation in it"),
         (b'{"attestation_bundles": [7]}', "neither a bundle"),
         (b'{"verification_material": {}}', "not of PEP 740's version 1"),
-        (b'{"verificationMaterial": {}}', "is no attestation: mediaType is not there"),
+        (b'{"verificationMaterial": {}}', "cannot be read: mediaType is not there"),
         (b'{"attestations": [{"predicateType": "x", "bundle": {}}]}', "has no attestation in it"),
     ],
 )

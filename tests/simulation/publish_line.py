@@ -10,7 +10,7 @@ import random
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
+from releasekit.plan.provenance import SENT
 from releasekit.release.polling import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
@@ -31,7 +32,7 @@ from releasekit.scheduler.attempts import SPREAD
 from releasekit.state.history import fold
 from releasekit.state.journal import Journal
 from simulation.virtual_loop import VirtualLoop
-from simulation.world import Broken, Builder, Log, Registry, Weather, World, require
+from simulation.world import Broken, Builder, Log, Notary, Registry, Weather, World, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,8 @@ class Process:
     ended_s: float = 0.0
 
     def targets(self) -> Mapping[str, Target]:
-        return {"fake": Target(Builder(self.world), Registry(self.world))}
+        world = self.world
+        return {"fake": Target(Builder(world), Registry(world), attesting=world.attesting)}
 
     @property
     def grace_s(self) -> float | None:
@@ -132,6 +134,9 @@ class Process:
             clock=lambda: world.rng.uniform(-1e6, 1e6),
         )
         plan = await make_plan(settings, targets, journal.history, commit=COMMIT)
+        if world.signs:
+            steps = (replace(each, attest=each.action in SENT) for each in plan.packages)
+            plan = replace(plan, packages=tuple(steps))
         release = ReleaseRun(
             plan,
             targets,
@@ -139,6 +144,7 @@ class Process:
             journal=journal,
             watch=lambda event: None,
             sources=Sources(plan, None),
+            signing=Notary(world=world),
         )
         journal.run_started(
             plan_digest=plan.digest,

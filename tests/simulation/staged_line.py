@@ -186,8 +186,12 @@ class StagingProcess(Process):
     def targets(self) -> Mapping[str, Target]:
         stage = StagingRegistry(self.world)
         return {
-            "fake": Target(_Own(self.world, "fake"), stage, staging=stage),
-            "other": Target(_Own(self.world, "other"), Registry(self.world)),
+            "fake": Target(
+                _Own(self.world, "fake"), stage, staging=stage, attesting=self.world.attesting
+            ),
+            "other": Target(
+                _Own(self.world, "other"), Registry(self.world), attesting=self.world.attesting
+            ),
         }
 
 

@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+from attesting import FakeAttesting, FakeSigning
 from releasekit.errors import BuildFailed, Denied, JournalUnwritable, Transient
 from releasekit.model import Artifact, Dependency, Package, PackageId, Published
 
@@ -78,12 +80,19 @@ class World:
     faults: dict[str, int] = field(default_factory=dict)
     builds: int = 0
     build_of: dict[str, int] = field(default_factory=dict)
+    entries: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.packages = self._packages()
         self.reproducible = self.rng.random() < 0.5
+        # By a die of its own, so that all else is as it would be otherwise.
+        self.signs = random.Random(f"{self.seed} signs").random() < 0.5
         self.by_name = {package.id.name: package for package in self.packages}
+
+    @property
+    def attesting(self) -> FakeAttesting | None:
+        return FakeAttesting() if self.signs else None
 
     def _packages(self) -> list[Package]:
         made: list[Package] = []
@@ -215,6 +224,7 @@ class Registry:
         epoch = world.epoch
         await asyncio.sleep(world.rng.uniform(0.05, 2.0))
         require(epoch == world.epoch, "a dead process uploads")
+        require(not world.signs or Notary(world=world).signed(artifact), name, "sent unsigned")
         content = artifact.path.read_bytes()
         require(hashlib.sha256(content).hexdigest() == artifact.sha256, name, "sent other bytes")
         for dependency in package.dependencies:
@@ -248,6 +258,30 @@ class Registry:
             raise Transient("connection reset", ambiguous=True)
         if world.strikes("error"):
             raise Transient("503", ambiguous=True)
+
+
+@dataclass
+class Notary(FakeSigning):
+    """One process's connection to what certifies and logs signatures."""
+
+    world: World = field(kw_only=True)
+    done: set[bytes] = field(default_factory=set)
+
+    async def sign(self, statement: bytes) -> Any:
+        world = self.world
+        require(statement not in self.done, "signed twice in one run", statement)
+        await asyncio.sleep(world.rng.uniform(0.1, 1.0))
+        if world.strikes("hang"):
+            await asyncio.Event().wait()
+        if world.strikes("busy"):
+            raise Transient("429", retry_after=world.rng.choice([None, 0.0, 30.0]))
+        if world.strikes("error"):
+            raise Transient("503")
+        world.entries.append(statement)
+        if world.strikes("lost"):
+            raise Transient("the connection broke")
+        self.done.add(statement)
+        return SimpleNamespace(text=statement, log_index=len(world.entries) - 1)
 
 
 @dataclass

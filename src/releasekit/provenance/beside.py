@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.refusals import PathError
 from releasekit.host import durable
+from releasekit.host.files import read_text
 from releasekit.provenance.covered import File, digests_of
 from releasekit.provenance.forms import MAX_BYTES, bundles_of
 
@@ -139,12 +140,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 def _read_sums(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
-    try:
-        text = durable.read_file(path, max_bytes=_MAX_SUMS_BYTES).decode()
-    except OSError as error:
-        raise PathError(f"{path}: {error.strerror}; it has to be readable") from error
-    except ValueError as error:
-        raise PathError(f"{path}: is not text; write it with `sha256sum FILE…`") from error
+    text = read_text(path, max_bytes=_MAX_SUMS_BYTES)
     for number, line in enumerate(text.splitlines(), start=1):
         if match := _SUM.fullmatch(line.strip()):
             found[match["name"]] = match["digest"].lower()

@@ -108,10 +108,12 @@ def _verified(file: File, signers: Signers, release: Release) -> Verified:
 def _other(verified: Verified, file: File) -> str:
     """Whether something else was signed under its name."""
     for subject in verified.subjects:
-        if is_called(subject, file.filename):
-            for name, digest in subject.digests.items():
-                if file.digests.get(name, digest) != digest:
-                    return f"its {name} is {file.digests[name]}, and {digest[:128]} was signed"
+        if not is_called(subject, file.filename):
+            continue
+        for name in filter(subject.digests.get, ALGORITHMS):
+            if (signed := subject.digests[name]) != file.digests[name]:
+                return f"its {name} is {file.digests[name]}, and {signed[:128]} was signed"
+        return "what is signed has none of its digests by SHA-256 or SHA-512"
     return ""
 
 

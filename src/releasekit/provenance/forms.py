@@ -25,10 +25,7 @@ def bundles_of(data: bytes) -> list[Bundle]:
     found = []
     for document in _documents(data):
         for each in _bundles(document):
-            try:
-                found.append(Bundle.parse(canonical(each)))
-            except ValueError as error:
-                raise ValueError(f"is no attestation: {error}") from error
+            found.append(_parsed(each))
             if len(found) > MAX_BUNDLES:
                 raise ValueError(f"has more than {MAX_BUNDLES} attestations")
     if not found:
@@ -36,14 +33,25 @@ def bundles_of(data: bytes) -> list[Bundle]:
     return found
 
 
-def _documents(data: bytes) -> Iterator[Any]:
-    lines = [line for line in data.splitlines() if line.strip()]
+def _parsed(document: Any) -> Bundle:
     try:
-        yield parse_json(data, max_bytes=None)
+        return Bundle.parse(canonical(document))
     except ValueError as error:
+        raise ValueError(f"holds an attestation that cannot be read: {error}") from error
+
+
+def _documents(data: bytes) -> list[Any]:
+    """One, or one a line."""
+    try:
+        return [parse_json(data, max_bytes=None)]
+    except ValueError as error:
+        lines = [line for line in data.splitlines() if line.strip()]
         if len(lines) < 2 or not lines[0].rstrip().endswith(b"}"):
-            raise ValueError(f"is not JSON: {error}") from error
-        yield from (parse_json(line, max_bytes=None) for line in lines)
+            raise ValueError(f"is no JSON: {error}") from error
+    try:
+        return [parse_json(line, max_bytes=None) for line in lines]
+    except ValueError as error:
+        raise ValueError(f"has a line that is no JSON: {error}") from error
 
 
 def _bundles(document: Any) -> Iterator[Any]:

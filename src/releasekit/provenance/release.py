@@ -60,12 +60,10 @@ def subjects_of(artifacts: Iterable[Artifact]) -> tuple[Subject, ...]:
 
 def _names(paths: Collection[Path]) -> list[str]:
     """As short as they may be."""
-    names: list[str] = []
-    for depth in range(1, 1 + max(len(path.parts) for path in paths)):
-        names = ["/".join(path.parts[-depth:]) for path in paths]
-        if len(set(names)) == len(paths):
-            break
-    return names
+    depths = range(1, 1 + max(len(path.parts) for path in paths))
+    apart = (each for each in depths if len({path.parts[-each:] for path in paths}) == len(paths))
+    depth = next(apart, depths[-1])
+    return ["/".join(path.parts[-depth:]) for path in paths]
 
 
 async def sign_release(  # noqa: PLR0913 - by name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.attested import Attestation, ReleaseStatement, bundle_name
 
 if TYPE_CHECKING:
     from releasekit.report.record import Record
@@ -38,7 +38,7 @@ def attestation_of(row: Record, path: Path) -> Attestation | None:
     """That of the file at `path`; None in results of an earlier version, too."""
     if row.values.get("attestation") is None:
         return None
-    return _attestation(row.record("attestation"), Path(f"{path.name}.sigstore.json"))
+    return _attestation(row.record("attestation"), Path(bundle_name(path.name)))
 
 
 def statement_of(row: Record) -> ReleaseStatement | None:

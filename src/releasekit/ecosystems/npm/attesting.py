@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.npm.repository import Hosted
 from releasekit.provenance import statement
-from releasekit.text.escape import clip, visible
+from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
     from releasekit.ecosystems.npm.ecosystem import NpmWorkspace
@@ -78,7 +78,7 @@ class NpmAttesting:
         # Capitals count, though not for GitHub: https://github.com/npm/documentation/pull/1123
         if hosted is not None and hosted.page == job.repository_url:
             return None
-        shown = clip(visible(url), _MAX_SHOWN)
+        shown = clip(visible(bare_urls(url)), _MAX_SHOWN)
         said = f"is {shown!r}, not this repository" if url else "is missing"
         return Obstacle(
             condition=f"`repository.url` in its package.json {said}",
