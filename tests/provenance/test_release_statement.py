@@ -15,6 +15,7 @@ from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
 
 from action.github_api import Attestations, attestations
+from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
@@ -24,7 +25,7 @@ from releasekit.provenance import release
 from releasekit.provenance.checking import check
 from releasekit.provenance.github import send_to_github
 from releasekit.provenance.instance import instance_at
-from releasekit.provenance.release import FILENAME, sign_release, stored_bundles, subjects_of
+from releasekit.provenance.release import sign_release, stored_bundles, subjects_of
 from releasekit.provenance.signer import Signer
 from releasekit.provenance.trust import trust_at
 
@@ -104,7 +105,7 @@ class Run:
 
 @pytest.fixture
 def run(sigstore: Sigstore, tmp_path: Path) -> Run:
-    return Run(sigstore, tmp_path / FILENAME)
+    return Run(sigstore, tmp_path / RELEASE_STATEMENT)
 
 
 def file(name: str, content: str = "", place: str = "core/1.0.0") -> Artifact:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from releasekit.attested import Obstacle, ReleaseStatement
+from releasekit.attested import RELEASE_STATEMENT, Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
 from releasekit.http.identity import IdTokens
@@ -106,9 +106,9 @@ class JobSigning:
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
         from releasekit.provenance.github import send_to_github  # noqa: PLC0415 - cryptography
-        from releasekit.provenance.release import FILENAME, sign_release  # noqa: PLC0415
+        from releasekit.provenance.release import sign_release  # noqa: PLC0415
 
-        path, services = directory / FILENAME, self._services
+        path, services = directory / RELEASE_STATEMENT, self._services
         try:
             made, bundles = await sign_release(artifacts, self.job, self, path, trust=self._trust)
         except PackageError as error:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from releasekit.provenance.job import Job
     from releasekit.provenance.trust import TrustedRoot
 
-# Beside the results; one bundle a line, as `gh attestation verify --bundle` reads them.
-FILENAME: Final = "provenance.jsonl"
 _MAX_BYTES: Final = 64 * 1024 * 1024
 # Both end the run: nobody waits for long, and the next run can make up for it.
 BRIEF: Final = RetryPolicy(max_retries=3, deadline_s=60.0)
