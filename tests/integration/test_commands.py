@@ -13,6 +13,7 @@ from releasekit.__main__ import main
 from releasekit.causes.refusals import PathError
 from releasekit.model import Outcome
 from releasekit.problems import Problem
+from releasekit.provenance.conditions import NO_PERMISSION
 from releasekit.report.page import BEGINNING
 from releasekit.report.remedy import GENERAL, READ_ITS_LOG
 from workspaces import git, uv_workspace
@@ -121,6 +122,7 @@ def assert_whole_log(out: str) -> None:
         "pypi:demo-a  1.0.0    publish  not on the registry",
         "pypi:demo-b  1.0.0    publish  not on the registry",
         "pypi:demo-c  1.0.0    publish  not on the registry",
+        f"provenance: nothing is attested: {NO_PERMISSION}",
         "::endgroup::",
         f"N s  ✗ pypi:demo-a 1.0.0  build failed in N s: {failed}",
         "N s  ✓ pypi:demo-c 1.0.0  published in N s",

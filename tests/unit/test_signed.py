@@ -76,14 +76,16 @@ def line(run: Report) -> str:
             signed_report(provenance="npm:web is not: why"),
             f"2 files signed, release statement: {ATTESTATIONS}/31",
         ),
-        (
-            replace(outcomes(), provenance="nothing is signed: the repository is private"),
-            "nothing is signed: the repository is private",
-        ),
     ],
 )
 def test_the_log_ends_with_one_line_about_it(run: Report, words: str) -> None:
     assert line(run) == words
+
+
+def test_why_nothing_is_signed_is_told_by_the_plan_and_in_the_summary() -> None:
+    run = replace(outcomes(), provenance="nothing is signed: the repository is private")
+    assert "provenance" not in results_table(run)
+    assert "provenance: nothing is signed: the repository is private" in summary(run)
 
 
 def test_where_nothing_is_signed_nothing_is_said() -> None:

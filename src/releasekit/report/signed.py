@@ -17,8 +17,8 @@ _STATEMENT: Final = "release statement"
 
 
 def signed_line(report: Report) -> list[str]:
-    """One line of a log, or none. What was planned stands at its beginning."""
-    words = _done(report, _in_log, str) or clip(report.provenance, _MAX_CHARS)
+    """One line of a log, or none: why nothing is signed, the plan says at its beginning."""
+    words = _done(report, _in_log, str)
     return [log_line(f"provenance: {words}")] if words else []
 
 
