@@ -23,7 +23,7 @@ from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
 from releasekit.provenance import release
 from releasekit.provenance.checking import check
-from releasekit.provenance.github import send_to_github
+from releasekit.provenance.github import GitHub, send_to_github
 from releasekit.provenance.instance import instance_at
 from releasekit.provenance.release import sign_release, stored_bundles, subjects_of
 from releasekit.provenance.signer import Signer
@@ -71,15 +71,12 @@ class Run:
         async def main() -> ReleaseStatement:
             job, statement, bundles = await self._with_signer(artifacts)
             async with http_client() as http:
-                return await send_to_github(
-                    statement,
-                    bundles,
-                    job,
-                    http,
-                    Secret(token) if token else None,
+                there = GitHub(
+                    http=http,
                     api=api or f"{github.url}/",
-                    policy=AT_ONCE,
+                    token=Secret(token) if token else None,
                 )
+                return await send_to_github(statement, bundles, job, there, policy=AT_ONCE)
 
         return asyncio.run(main())
 

@@ -105,8 +105,8 @@ class JobSigning:
             stopping.cancel()
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
-        from releasekit.provenance.github import send_to_github  # noqa: PLC0415 - cryptography
-        from releasekit.provenance.release import sign_release  # noqa: PLC0415
+        from releasekit.provenance.github import GitHub, send_to_github  # noqa: PLC0415 - only where
+        from releasekit.provenance.release import sign_release  # noqa: PLC0415 - one signs
 
         path, services = directory / RELEASE_STATEMENT, self._services
         try:
@@ -114,12 +114,10 @@ class JobSigning:
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
-        return await send_to_github(
-            made,
-            bundles,
-            self.job,
-            services.http,
-            services.credentials.get(FORGE_TOKEN.variable),
+        github = GitHub(
+            http=services.http,
             api=services.environment.get("GITHUB_API_URL", "https://api.github.com"),
+            token=services.credentials.get(FORGE_TOKEN.variable),
             redact=services.credentials.redact,
         )
+        return await send_to_github(made, bundles, self.job, github)

@@ -36,29 +36,38 @@ _CURES: Final = {
 }
 
 
-async def send_to_github(  # noqa: PLR0913 - what a request needs, by name
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHub:
+    """That which a job runs on: `api` is its `GITHUB_API_URL`, and `token` may write attestations
+    of the job's repository.
+    """
+
+    http: httpx.AsyncClient
+    api: str
+    token: Secret | None
+    redact: Callable[[str], str] = str
+
+
+async def send_to_github(
     statement: ReleaseStatement,
     bundles: Sequence[Bundle],
     job: Job,
-    http: httpx.AsyncClient,
-    token: Secret | None,
+    github: GitHub,
     *,
-    api: str,
-    redact: Callable[[str], str] = str,
     policy: RetryPolicy = BRIEF,
 ) -> ReleaseStatement:
     """`statement` with the page on which GitHub shows it, or with a note that says why there is
-    none; a release fails for want of neither. `api` is `GITHUB_API_URL`.
+    none; a release fails for want of neither.
 
     https://docs.github.com/en/rest/repos/attestations#create-an-attestation
     """
-    if token is None:
+    if github.token is None:
         return replace(statement, note=f"GitHub was not sent it: there is no token. {_PERMISSION}")
     pages = f"{job.server}/{job.repository}/attestations"
     try:
-        place = require_safe(f"{api.rstrip('/')}/repos/{job.repository}/attestations", name=_API)
-        github = _GitHub(http, place, token, redact)
-        send = github.send_unless_there if statement.kept else github.send
+        place = f"{github.api.rstrip('/')}/repos/{job.repository}/attestations"
+        kept = _Kept(github, github.token, require_safe(place, name=_API))
+        send = kept.send_unless_there if statement.kept else kept.send
         numbers = await gather_all(retry(partial(send, each), policy) for each in bundles)
     except (ConfigError, PackageError) as error:
         cure = _AGAIN if isinstance(error, Transient) else error.hint
@@ -69,13 +78,14 @@ async def send_to_github(  # noqa: PLR0913 - what a request needs, by name
 
 
 @dataclass(frozen=True, slots=True)
-class _GitHub:
-    """Each call is one attempt. Raises Transient, Denied, Rejected."""
+class _Kept:
+    """The attestations that GitHub keeps at `place`. Each call is one attempt. Raises Transient,
+    Denied, Rejected.
+    """
 
-    http: httpx.AsyncClient
-    place: httpx.URL
+    github: GitHub
     token: Secret
-    redact: Callable[[str], str]
+    place: httpx.URL
 
     async def send(self, bundle: Bundle) -> str:
         """The number that it gets; empty where GitHub tells none."""
@@ -106,8 +116,8 @@ class _GitHub:
             "Content-Type": "application/json",
             "X-GitHub-Api-Version": "2022-11-28",
         }
-        request = self.http.build_request(method, url, headers=headers, content=content)
-        response = await send(self.http, request, max_bytes=_MAX_BYTES)
+        request = self.github.http.build_request(method, url, headers=headers, content=content)
+        response = await send(self.github.http, request, max_bytes=_MAX_BYTES)
         asked_s = retry_after(response)
         if response.status_code == 403 and asked_s is not None:
             # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
@@ -115,7 +125,7 @@ class _GitHub:
         if response.status_code == 404 and missing:
             return response
         try:
-            check(response, str(url), redact=self.redact)
+            check(response, str(url), redact=self.github.redact)
         except Rejected as error:
             error.hint = _CURES.get(response.status_code, "")
             raise

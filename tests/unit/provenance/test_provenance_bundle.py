@@ -109,6 +109,11 @@ def test_pep_740_has_the_same_parts_elsewhere() -> None:
             base64_of({**STATEMENT, "subject": [{"name": "x", "digest": {"sha\n256": 7}}]}),
             r"statement.subject\[0\].digest.sha.*256 is 7; it has to be a text",
         ),
+        (
+            ("dsseEnvelope", "payload"),
+            base64_of({**STATEMENT, "subject": [{"name": "x", "digest": ["sha256"]}]}),
+            r"statement.subject\[0\].digest is \['sha256'\]; it has to be an object$",
+        ),
         (("dsseEnvelope", "signatures"), [], "signatures is .*; it has to be a list of one"),
         (("dsseEnvelope", "signatures"), [{"sig": "AA=="}] * 2, "it has to be a list of one"),
         (("verificationMaterial", "tlogEntries"), [], "tlogEntries is .*; it has to be a list of"),
