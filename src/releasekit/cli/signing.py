@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from releasekit.attested import Obstacle, ReleaseStatement
+from releasekit.attested import RELEASE_STATEMENT, Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
 from releasekit.http.identity import IdTokens
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from releasekit.provenance.instance import Instance
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
-    from releasekit.provenance.trust import TrustedRoot
     from releasekit.release.release import ReleaseRun
 
 
@@ -76,16 +75,8 @@ class JobSigning:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._trusted_root = instance.trusted_root
+        self._trust = instance.trust
         self._services = services
-        self._known: TrustedRoot | None = None
-
-    @property
-    def _trust(self) -> TrustedRoot:
-        from releasekit.provenance.trust import trust_of  # noqa: PLC0415 - only where one resumes
-
-        self._known = self._known or trust_of(self._trusted_root)
-        return self._known
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes
@@ -114,25 +105,19 @@ class JobSigning:
             stopping.cancel()
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
-        from releasekit.provenance.release import (  # noqa: PLC0415 - only where one signs
-            FILENAME,
-            send_to_github,
-            sign_release,
-            stored_bundles,
-        )
+        from releasekit.provenance.github import GitHub, send_to_github  # noqa: PLC0415 - only where
+        from releasekit.provenance.release import sign_release  # noqa: PLC0415 - one signs
 
-        path, services = directory / FILENAME, self._services
+        path, services = directory / RELEASE_STATEMENT, self._services
         try:
-            made = await sign_release(artifacts, self.job, self, path, trust=self._trust)
+            made, bundles = await sign_release(artifacts, self.job, self, path, trust=self._trust)
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
-        return await send_to_github(
-            made,
-            await asyncio.to_thread(stored_bundles, path),
-            self.job,
-            services.http,
-            services.credentials.get(FORGE_TOKEN.variable),
+        github = GitHub(
+            http=services.http,
             api=services.environment.get("GITHUB_API_URL", "https://api.github.com"),
+            token=services.credentials.get(FORGE_TOKEN.variable),
             redact=services.credentials.redact,
         )
+        return await send_to_github(made, bundles, self.job, github)
