@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from releasekit.provenance.bundle import Bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,14 @@ class FakeAttesting:
 
     def statement(self, package: Package, artifact: Artifact, job: Any) -> bytes:
         return said_of(artifact)
+
+
+@dataclass(frozen=True)
+class FakeBundle:
+    text: bytes
+    log_index: int
+
+    at = Bundle.at
 
 
 @dataclass
@@ -70,7 +79,7 @@ class FakeSigning:
             self.log.append(name)
             if name in self.lost:
                 raise self.lost.pop(name)
-            return SimpleNamespace(text=statement, log_index=len(self.log) - 1)
+            return FakeBundle(statement, len(self.log) - 1)
         finally:
             self.in_flight -= 1
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 # https://docs.sigstore.dev/logging/overview/
 _PUBLIC_LOG: Final = "https://rekor.sigstore.dev"
 _SEARCH: Final = "https://search.sigstore.dev/"
+# The release statement, beside the results; one bundle a line, as `gh attestation verify --bundle`
+# reads them.
+RELEASE_STATEMENT: Final = "provenance.jsonl"
 
 
 # How a plan ends of which nothing is left without.

@@ -8,8 +8,6 @@ import hashlib
 import time
 from typing import TYPE_CHECKING
 
-import httpx
-
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.http.identity import IdTokens
@@ -33,23 +31,23 @@ async def signer(
     *,
     environment: Mapping[str, str] | None = None,
     masked: list[str] | None = None,
-    timeout_s: float = 60.0,
     clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[Signer]:
     """`masked` receives every secret."""
     seen: list[str] = [] if masked is None else masked
     credentials = Credentials(snapshot(environment or sigstore.environment), mask=seen.append)
-    async with http_client() as http:
-        http.timeout = httpx.Timeout(timeout_s)
-        async with Signer(
+    async with (
+        http_client() as http,
+        Signer(
             instance_at(sigstore.trust_config),
             IdTokens(credentials, http),
             http,
             credentials=credentials,
             server=SERVER,
             clock=clock,
-        ) as opened:
-            yield opened
+        ) as opened,
+    ):
+        yield opened
 
 
 def signed(sigstore: Sigstore, statements: Iterable[bytes]) -> list[Bundle]:

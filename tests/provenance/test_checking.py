@@ -35,9 +35,8 @@ from releasekit.provenance.instance import instance_at
 from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
 from releasekit.provenance.logged import _root
-from releasekit.provenance.refused import NotVerified
 from releasekit.provenance.statement import PUBLISH, canonical, pae
-from releasekit.provenance.trust import TrustedRoot
+from releasekit.provenance.trust import NotVerified, TrustedRoot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,11 +127,11 @@ def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
     bundle = one(sigstore)
     verified = check(bundle, trust(sigstore))
     assert official.python(sigstore, bundle) == bundle.payload
-    assert verified.repository == "https://github.com/acme/widgets"
-    assert verified.workflow_ref == (
+    assert verified.claims.repository == "https://github.com/acme/widgets"
+    assert verified.claims.workflow_uri == (
         "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
     )
-    assert (verified.issuer, verified.predicate_type) == (ISSUER, PUBLISH)
+    assert (verified.claims.issuer, verified.predicate_type) == (ISSUER, PUBLISH)
     assert verified.claims.workflow == ".github/workflows/release.yml"
     assert verified.claims.commit == sigstore.claims["sha"]
     assert verified.claims.run_url == "https://github.com/acme/widgets/actions/runs/42/attempts/1"
@@ -246,7 +245,7 @@ SENTENCES: dict[Callable[[dict[str, Any]], None], str] = {
     change_checkpoint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
     change_hint: "the checkpoint of its proof is not signed by http://127.0.0.1:PORT",
     of_another_log: "of its entry is not trusted here",
-    without_promise: "inclusionPromise.signedEntryTimestamp is missing",
+    without_promise: "inclusionPromise.signedEntryTimestamp is not there",
     of_another_kind: "is intoto 0.0.2, and only dsse 0.0.1 is known",
 }
 
@@ -415,7 +414,7 @@ def test_the_certificate_of_a_person_is_refused(sigstore: Sigstore) -> None:
         return [] if of_a_job else [(extension.value, extension.critical)]
 
     resigned(sigstore.authority, change)
-    with pytest.raises(Rejected, match="not a job's: its certificate names no repository and work"):
+    with pytest.raises(Rejected, match="not a job's: its certificate names no repository: it is"):
         one(sigstore)
     certificate = sigstore.authority.issued[-1].public_bytes(Encoding.DER)
     with pytest.raises(NotVerified, match="names no repository: it is not that of a workflow"):

@@ -15,6 +15,7 @@ from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
 
 from action.github_api import Attestations, attestations
+from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
@@ -22,8 +23,9 @@ from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
 from releasekit.provenance import release
 from releasekit.provenance.checking import check
+from releasekit.provenance.github import GitHub, send_to_github
 from releasekit.provenance.instance import instance_at
-from releasekit.provenance.release import FILENAME, sign_release, stored_bundles, subjects_of
+from releasekit.provenance.release import sign_release, stored_bundles, subjects_of
 from releasekit.provenance.signer import Signer
 from releasekit.provenance.trust import trust_at
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from provenance.sigstore_double import Sigstore
     from releasekit.attested import ReleaseStatement
+    from releasekit.provenance.bundle import Bundle as OurBundle
     from releasekit.provenance.job import Job
 
 AT_ONCE = RetryPolicy(max_retries=3, base_delay_s=0.0)
@@ -42,6 +45,9 @@ HINDERED = "GitHub has not taken it: "
 def github() -> Iterator[Attestations]:
     with attestations() as served:
         yield served
+
+
+Signed = tuple["Job", "ReleaseStatement", "Sequence[OurBundle]"]
 
 
 @dataclass(frozen=True)
@@ -63,21 +69,18 @@ class Run:
         token: str = "ghs_of_the_job",
     ) -> ReleaseStatement:
         async def main() -> ReleaseStatement:
-            job, statement = await self._with_signer(artifacts)
+            job, statement, bundles = await self._with_signer(artifacts)
             async with http_client() as http:
-                return await release.send_to_github(
-                    statement,
-                    stored_bundles(statement.path),
-                    job,
-                    http,
-                    Secret(token) if token else None,
+                there = GitHub(
+                    http=http,
                     api=api or f"{github.url}/",
-                    policy=AT_ONCE,
+                    token=Secret(token) if token else None,
                 )
+                return await send_to_github(statement, bundles, job, there, policy=AT_ONCE)
 
         return asyncio.run(main())
 
-    async def _with_signer(self, artifacts: Sequence[Artifact]) -> tuple[Job, ReleaseStatement]:
+    async def _with_signer(self, artifacts: Sequence[Artifact]) -> Signed:
         credentials = Credentials(snapshot(self.sigstore.environment), mask=lambda _: None)
         config = self.sigstore.trust_config
         async with http_client() as http:
@@ -91,15 +94,15 @@ class Run:
             )
             async with signer:
                 job = await signer.job()
-                signed = await sign_release(
+                statement, bundles = await sign_release(
                     artifacts, job, signer, self.path, trust=trust_at(config), policy=AT_ONCE
                 )
-                return job, signed
+                return job, statement, bundles
 
 
 @pytest.fixture
 def run(sigstore: Sigstore, tmp_path: Path) -> Run:
-    return Run(sigstore, tmp_path / FILENAME)
+    return Run(sigstore, tmp_path / RELEASE_STATEMENT)
 
 
 def file(name: str, content: str = "", place: str = "core/1.0.0") -> Artifact:
@@ -116,7 +119,7 @@ def test_all_files_of_a_release_are_signed_together(run: Run, sigstore: Sigstore
     (bundle,) = stored_bundles(run.path)
     seen = check(bundle, trust_at(sigstore.trust_config))
     assert seen.subjects == subjects_of(FILES)
-    assert seen.repository == "https://github.com/acme/widgets"
+    assert seen.claims.repository == "https://github.com/acme/widgets"
     assert made.subjects == 3
     (attestation,) = made.attestations
     assert attestation.sha256 == hashlib.sha256(run.path.read_bytes().rstrip(b"\n")).hexdigest()
@@ -233,7 +236,7 @@ def test_github_is_sent_nothing_else_that_lies_there(
 
 
 def test_it_lies_beside_results_whose_directory_nobody_has_made_yet(run: Run) -> None:
-    place = replace(run, path=run.path.parent / "reports/release" / FILENAME)
+    place = replace(run, path=run.path.parent / "reports/release" / RELEASE_STATEMENT)
     place.sign(FILES)
     assert len(stored_bundles(place.path)) == 1
 

@@ -5,8 +5,10 @@ in words that name a way out.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import ssl
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
 STATEMENT = signing.about(b"a wheel")
 
 
-def failure(sigstore: Sigstore, *, timeout_s: float = 60.0) -> PackageError:
+def failure(sigstore: Sigstore) -> PackageError:
     """Of one attempt, which has to fail."""
 
     async def main() -> PackageError:
-        async with signing.signer(sigstore, timeout_s=timeout_s) as signer:
+        async with signing.signer(sigstore) as signer:
             with pytest.raises(PackageError) as caught:
                 await signer.sign(STATEMENT)
             return caught.value
@@ -183,12 +185,32 @@ def test_trouble_that_passes_is_worth_another_attempt(
 
 @pytest.mark.parametrize("service", ["tokens", "authority", "log"])
 def test_a_service_that_never_answers_is_not_waited_for(
-    sigstore: Sigstore, service: Service
+    sigstore: Sigstore, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Hours pass between any two looks at the clock, once a service has its question."""
     sigstore.fail(service, "silent")
-    error = failure(sigstore, timeout_s=0.5)
-    assert isinstance(error, Transient)
-    assert not error.ambiguous
+    hours = itertools.count(0, 3600)
+    asked = threading.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        time_s = loop.time
+
+        def before(request: Request) -> None:
+            if request.service == service:
+                asked.set()
+                loop.call_soon_threadsafe(bool)  # which wakes it
+
+        sigstore.before = before
+        async with signing.signer(sigstore) as signer:
+            with monkeypatch.context() as patched:
+                patched.setattr(loop, "time", lambda: time_s() + asked.is_set() * next(hours))
+                with pytest.raises(Transient, match="Timeout") as caught:
+                    await signer.sign(STATEMENT)
+        assert not caught.value.ambiguous
+
+    asyncio.run(main())
+    assert [request.service for request in sigstore.requests][-1] == service
 
 
 def test_an_entry_whose_answer_was_lost_is_found_again(sigstore: Sigstore) -> None:

@@ -18,7 +18,8 @@ from cryptography.x509.oid import NameOID
 from sigstore.models import TrustedRoot as OfficialRoot
 
 from releasekit.errors import ConfigError
-from releasekit.provenance.trust import PACKAGED, TrustedRoot, Validity, trust_at, trust_of
+from releasekit.provenance.instance import instance_at
+from releasekit.provenance.trust import PACKAGED, TrustedRoot, Validity, trust_at
 
 if TYPE_CHECKING:
     from provenance.sigstore_double import Sigstore
@@ -60,7 +61,7 @@ def test_the_packaged_root_has_the_public_instance() -> None:
     assert any(each.valid.covers(NOW) for each in root.ct_logs)
     for key in (*root.logs, *root.ct_logs):
         assert load_der_public_key(key.der) is not None
-    assert trust_at(None) == trust_of(None) == root
+    assert trust_at(None) == root
 
 
 def test_the_official_client_reads_the_same(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_the_official_client_reads_the_same(tmp_path: Path) -> None:
 def test_a_client_trust_config_holds_a_root_too(sigstore: Sigstore) -> None:
     root = trust_at(sigstore.trusted_root)
     assert root == trust_at(sigstore.trust_config)
-    assert root == trust_of(sigstore.root)
+    assert root == instance_at(sigstore.trust_config).trust
     assert [log.url for log in root.logs] == [sigstore.url]
 
 
@@ -102,14 +103,14 @@ KEY = ("tlogs", 0, "publicKey")
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
-        (("mediaType",), "text/plain", "mediaType is not application/vnd.dev.sigstore.trustedroot"),
-        (("tlogs",), None, "tlogs is no list"),
-        (("tlogs", 0, "baseUrl"), 7, "tlogs[0].baseUrl is missing, or no text"),
-        ((*KEY, "rawBytes"), "?", "tlogs[0].publicKey.rawBytes is not base64"),
-        ((*KEY, "validFor", "start"), "soon", "publicKey.validFor.start is no time like 2022"),
-        (("tlogs", 0, "logId"), [], "tlogs[0].logId.keyId is missing"),
-        (("certificateAuthorities", 0, "certChain", "certificates"), [], "certificates is empty"),
-        (("ctlogs", 0), "x", "ctlogs[0].baseUrl is missing"),
+        (("mediaType",), "text/plain", "mediaType is 'text/plain'; it has to be application/vnd."),
+        (("tlogs",), None, "tlogs is not there; it has to be a list"),
+        (("tlogs", 0, "baseUrl"), 7, "tlogs[0].baseUrl is 7; it has to be a text"),
+        ((*KEY, "rawBytes"), "?", "tlogs[0].publicKey.rawBytes is '?'; it has to be base64"),
+        ((*KEY, "validFor", "start"), "soon", "validFor.start is 'soon'; it has to be a time"),
+        (("tlogs", 0, "logId"), [], "tlogs[0].logId.keyId is not there"),
+        (("certificateAuthorities", 0, "certChain", "certificates"), [], "certificates is []"),
+        (("ctlogs", 0), "x", "ctlogs[0].baseUrl is not there"),
     ],
 )
 def test_what_is_no_root_is_named_in_one_line(
@@ -124,8 +125,18 @@ def test_what_is_no_root_is_named_in_one_line(
     assert str(file) in str(caught.value)
     assert "; write the path of" in str(caught.value)
     assert "\n" not in str(caught.value)
-    with pytest.raises(ConfigError, match="trust-config: trustedRoot"):
-        trust_of(document)
+
+
+def test_a_root_that_cannot_be_used_is_found_before_anything_is_signed(
+    sigstore: Sigstore, tmp_path: Path
+) -> None:
+    """Not once a release is out, when its statement is held against what an earlier run left."""
+    config = json.loads(sigstore.trust_config.read_text())
+    spoiled(config, "trustedRoot", "tlogs", value=None)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=r"config\.json: trustedRoot\.tlogs is not there"):
+        instance_at(file)
 
 
 def test_a_file_that_is_not_there_or_not_json_is_told(tmp_path: Path) -> None:

@@ -586,7 +586,7 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
         (b'{"attestation_bundles": []}', "has no attestation in it"),
         (b'{"attestation_bundles": [7]}', "neither a bundle"),
         (b'{"verification_material": {}}', "not of PEP 740's version 1"),
-        (b'{"verificationMaterial": {}}', "holds an attestation that cannot be read: not a bundle"),
+        (b'{"verificationMaterial": {}}', "cannot be read: mediaType is not there"),
         (b'{"attestations": [{"predicateType": "x", "bundle": {}}]}', "has no attestation in it"),
     ],
 )

@@ -118,9 +118,9 @@ HOUSE = (
     ("state", *STATE),
     ("config", *CONFIG),
     (
-        *("provenance", "job", "statement", "instance", "services", "certificate", "log", "bundle"),
-        *("refused", "document", "keys", "claims", "issued", "logged", "trust", "checking"),
-        *("forms", "covered", "addresses", "beside", "signer", "release", "conditions"),
+        *("provenance", "job", "statement", "document", "trust", "instance", "services"),
+        *("claims", "certificate", "log", "bundle", "keys", "issued", "logged", "checking"),
+        *("forms", "covered", "addresses", "beside", "signer", "release", "github", "conditions"),
     ),
     (
         "ecosystems",

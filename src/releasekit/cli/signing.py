@@ -7,7 +7,7 @@ import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from releasekit.attested import Obstacle, ReleaseStatement
+from releasekit.attested import RELEASE_STATEMENT, Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
 from releasekit.http.client import RetryPolicy, retry
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Artifact, Plan
+    from releasekit.provenance.instance import Instance
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
-    from releasekit.provenance.trust import TrustedRoot
     from releasekit.release.release import ReleaseRun
 
 
@@ -62,11 +62,8 @@ async def _signing(
         return obstacle
     from releasekit.provenance.instance import instance_at  # noqa: PLC0415 - only where one signs
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
-    from releasekit.provenance.trust import trust_of  # noqa: PLC0415
 
     instance = instance_at(config.trust_config)
-    # A mistake in it ends the run here, and not where files are on their way.
-    trust = trust_of(instance.trusted_root)
     signer = await group.enter(
         Signer(instance, tokens, services.http, credentials=services.credentials, server=server)
     )
@@ -77,17 +74,17 @@ async def _signing(
         patience=services.patience,
     )
     job = await retry(partial(signing_job, signer, public=public), policy)
-    return job if isinstance(job, Obstacle) else JobSigning(job, signer, trust, services)
+    return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance, services)
 
 
 class JobSigning:
     """Implements `attesting.Signing`, for a job that has said who it is."""
 
-    def __init__(self, job: Job, signer: Signer, trust: TrustedRoot, services: Services) -> None:
+    def __init__(self, job: Job, signer: Signer, instance: Instance, services: Services) -> None:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._trust = trust
+        self._trust = instance.trust
         self._services = services
 
     def signed(self, artifact: Artifact) -> bool:
@@ -121,25 +118,19 @@ class JobSigning:
             stopping.cancel()
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
-        from releasekit.provenance.release import (  # noqa: PLC0415 - only where one signs
-            FILENAME,
-            send_to_github,
-            sign_release,
-            stored_bundles,
-        )
+        from releasekit.provenance.github import GitHub, send_to_github  # noqa: PLC0415 - only where
+        from releasekit.provenance.release import sign_release  # noqa: PLC0415 - one signs
 
-        path, services = directory / FILENAME, self._services
+        path, services = directory / RELEASE_STATEMENT, self._services
         try:
-            made = await sign_release(artifacts, self.job, self, path, trust=self._trust)
+            made, bundles = await sign_release(artifacts, self.job, self, path, trust=self._trust)
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
-        return await send_to_github(
-            made,
-            await asyncio.to_thread(stored_bundles, path),
-            self.job,
-            services.http,
-            services.credentials.get(FORGE_TOKEN.variable),
+        github = GitHub(
+            http=services.http,
             api=services.environment.get("GITHUB_API_URL", "https://api.github.com"),
+            token=services.credentials.get(FORGE_TOKEN.variable),
             redact=services.credentials.redact,
         )
+        return await send_to_github(made, bundles, self.job, github)

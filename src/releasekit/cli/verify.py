@@ -34,8 +34,7 @@ from releasekit.provenance.covered import (
     unnamed,
 )
 from releasekit.provenance.forms import bundles_of
-from releasekit.provenance.refused import NotVerified
-from releasekit.provenance.trust import trust_at
+from releasekit.provenance.trust import NotVerified, trust_at
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:

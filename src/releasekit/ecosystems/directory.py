@@ -18,7 +18,6 @@ from releasekit.causes.failures import DirectoryLocked, DirectoryUnusable, NotAP
 from releasekit.config.values import Directory
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
-from releasekit.provenance.bundle import read
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
 
 if TYPE_CHECKING:
@@ -122,6 +121,8 @@ class DirectoryRegistry:
             data = file.read()
         # Before the file, so that none is ever shown without; until then it is nobody's.
         if artifact.attestation is not None:
+            from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
             bundle = read(artifact.attestation)
             if attested := self._layout.attestation(package, artifact.filename, bundle):
                 _write(self._root / attested[0], attested[1])

@@ -8,6 +8,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.attested import RELEASE_STATEMENT
 from releasekit.causes.refusals import PathError
 from releasekit.host import durable
 from releasekit.host.files import read_text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from releasekit.provenance.bundle import Bundle
 
-RELEASE: Final = "provenance.jsonl"
 # Behind the name of a file.
 SUFFIXES: Final = (
     ".sigstore.json",
@@ -54,7 +54,7 @@ class Folder:
     def at(cls, root: Path) -> Folder:
         """Blocks. Raises ConfigError for one without files, and for what cannot be read."""
         everything = sorted(_below(root))
-        statements = tuple(path for path in everything if path.name == RELEASE)
+        statements = tuple(path for path in everything if path.name == RELEASE_STATEMENT)
         sums = [path for path in everything if path.parent == root and _SUMS.fullmatch(path.name)]
         # What has such a name, and lies beside no file, is looked at like any other.
         plain = [path for path in everything if not path.name.endswith(SUFFIXES)]

@@ -9,22 +9,23 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from releasekit.attested import Attestation
 from releasekit.causes.failures import InputChanged
 from releasekit.host import durable
-from releasekit.provenance.log import decoded, encoded
+from releasekit.provenance.document import Document
+from releasekit.provenance.log import encoded
 from releasekit.provenance.statement import PAYLOAD_TYPE, STATEMENT_TYPE, Subject, canonical
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from releasekit.attested import Attestation
     from releasekit.provenance.log import Entry, Signed
 
 MEDIA_TYPE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
 # A statement of 1,024 subjects with long names takes half a megabyte.
 MAX_BYTES: Final = 4 * 1024 * 1024
-_MAX_NUMBER: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,46 +51,44 @@ class Bundle:
         """
         if len(data) > MAX_BYTES:
             raise ValueError(f"more than {MAX_BYTES} bytes")
-        document = parse_json(data, max_bytes=None)
-        match document:
-            case {
-                "mediaType": str(kind),
-                "verificationMaterial": {
-                    "certificate": {"rawBytes": str(certificate)},
-                    "tlogEntries": [{"logIndex": index, "integratedTime": integrated}],
-                },
-                "dsseEnvelope": {
-                    "payload": str(payload),
-                    "payloadType": str(payload_type),
-                    "signatures": [{"sig": str(signature)}],
-                },
-            }:
-                pass
-            case _:
-                raise ValueError("not a bundle with a certificate, one entry and one signature")
-        if kind != MEDIA_TYPE:
-            raise ValueError(f"not a bundle of the type {MEDIA_TYPE}")
-        if payload_type != PAYLOAD_TYPE:
-            raise ValueError(f"not about a payload of the type {PAYLOAD_TYPE}")
-        signed = decoded(payload)
-        statement = parse_json(signed, max_bytes=None)
-        predicate_type, subjects = _told(statement)
+        document = Document(parse_json(data, max_bytes=None), "")
+        document["mediaType"].require(MEDIA_TYPE)
+        material, envelope = document["verificationMaterial"], document["dsseEnvelope"]
+        entry = material["tlogEntries"].only()
+        envelope["payloadType"].require(PAYLOAD_TYPE)
+        payload = envelope["payload"].binary()
+        statement = Document(parse_json(payload, max_bytes=None), "statement")
+        statement["_type"].require(STATEMENT_TYPE)
         return cls(
-            document=document,
-            payload=signed,
-            signature=decoded(signature),
-            statement=statement,
-            predicate_type=predicate_type,
-            subjects=subjects,
-            log_index=_number(index),
-            integrated_s=_number(integrated),
-            certificate=decoded(certificate),
+            document=document.members(),
+            payload=payload,
+            signature=envelope["signatures"].only()["sig"].binary(),
+            statement=statement.members(),
+            predicate_type=statement["predicateType"].text(),
+            subjects=_subjects(statement["subject"]),
+            log_index=entry["logIndex"].number(),
+            integrated_s=entry["integratedTime"].number(),
+            certificate=material["certificate"]["rawBytes"].binary(),
         )
+
+    @property
+    def entry(self) -> Document:
+        """That of the log, as the log has told it."""
+        return Document(self.document, "")["verificationMaterial"]["tlogEntries"].only()
 
     @property
     def text(self) -> bytes:
         """Canonical JSON: the same bundle is the same file, whoever has written it before."""
         return canonical(self.document)
+
+    def at(self, path: Path, *, log_url: str) -> Attestation:
+        """What is known of it once it lies in a file at `path`."""
+        return Attestation(
+            path=path,
+            sha256=hashlib.sha256(self.text).hexdigest(),
+            log_index=self.log_index,
+            log_url=log_url,
+        )
 
     def pep740(self) -> dict[str, Any]:
         """The same as PyPI takes it. https://peps.python.org/pep-0740/#attestation-objects"""
@@ -107,13 +106,13 @@ class Bundle:
         """Who has signed it, as PEP 740's provenance objects have it, and as the certificate says,
         which knows of no environment. Raises ValueError where it says nothing of that kind.
         """
-        from releasekit.provenance.certificate import workflow_of  # noqa: PLC0415 - cryptography
+        from releasekit.provenance.claims import publisher_of  # noqa: PLC0415 - cryptography
 
-        repository, workflow = workflow_of(self.certificate)
+        repository, workflow = publisher_of(self.certificate)
         return {
             "kind": "GitHub",
-            "repository": "/".join(repository.split("/")[-2:]),
-            "workflow": workflow.rpartition("/")[2],
+            "repository": repository,
+            "workflow": workflow,
             "environment": None,
         }
 
@@ -156,29 +155,17 @@ def read(attestation: Attestation) -> Bundle:
         raise InputChanged(f"{path}: is no Sigstore bundle ({error})") from error
 
 
-def _told(statement: object) -> tuple[str, tuple[Subject, ...]]:
-    match statement:
-        case {"_type": kind, "predicateType": str(predicate_type), "subject": [_, *_] as subjects}:
-            if kind != STATEMENT_TYPE:
-                raise ValueError(f"not a statement of the type {STATEMENT_TYPE}")
-            return predicate_type, tuple(map(_subject, subjects))
-        case _:
-            raise ValueError("no statement about a file")
+def _subjects(subjects: Document) -> tuple[Subject, ...]:
+    if not subjects:
+        raise subjects.wrong("a list of files")
+    return tuple(map(_subject, subjects.items()))
 
 
-def _subject(subject: object) -> Subject:
-    match subject:
-        case {"name": str(name), "digest": {**digests}} if digests:
-            told = {str(key): value for key, value in digests.items() if isinstance(value, str)}
-            if len(told) == len(digests):
-                return Subject(name=name, digests=told)
-    raise ValueError("a subject without a name or a digest")
-
-
-def _number(value: object) -> int:
-    """JSON of protobuf has large ones as text. https://protobuf.dev/programming-guides/json/"""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MAX_NUMBER:
-        raise ValueError("an entry without its number or its time")
-    return value
+def _subject(subject: Document) -> Subject:
+    digests = subject["digest"]
+    if not digests:
+        raise digests.wrong("an object of digests")
+    return Subject(
+        name=subject["name"].text(),
+        digests={name: digests[name].text() for name in digests.members()},
+    )

@@ -10,15 +10,13 @@ from urllib.parse import unquote
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from releasekit.provenance.claims import Claims
-from releasekit.provenance.document import Document
 from releasekit.provenance.issued import check_issued
 from releasekit.provenance.keys import is_signed_by
 from releasekit.provenance.logged import Entry, check_logged
-from releasekit.provenance.refused import NotVerified
 from releasekit.provenance.statement import ABOUT_ORIGIN, pae
+from releasekit.provenance.trust import NotVerified
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,18 +48,6 @@ class Verified:
     log_index: int
     log_url: str
     integrated_s: int
-
-    @property
-    def repository(self) -> str:
-        return self.claims.repository
-
-    @property
-    def workflow_ref(self) -> str:
-        return self.claims.workflow_uri
-
-    @property
-    def issuer(self) -> str:
-        return self.claims.issuer
 
     def covers(self, filename: str, digests: Mapping[str, str]) -> bool:
         """Whether a file of this name, with these digests, is one of the subjects."""
@@ -100,12 +86,9 @@ def check(bundle: Bundle, trust: TrustedRoot) -> Verified:
 
 
 def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
-    document = Document(bundle.document, "")
-    material = document["verificationMaterial"]
-    entry = Entry.of(material["tlogEntries"].only())
-    der = material["certificate"]["rawBytes"].binary()
-    certificate = x509.load_der_x509_certificate(der)
-    _check_signature(document["dsseEnvelope"], certificate, entry)
+    entry = Entry.of(bundle.entry)
+    certificate = x509.load_der_x509_certificate(bundle.certificate)
+    _check_signature(bundle, certificate, entry)
     check_issued(certificate, entry.moment, trust)
     log = check_logged(entry, trust)
     if bundle.predicate_type not in ABOUT_ORIGIN:
@@ -114,7 +97,7 @@ def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
             "comes from"
         )
     return Verified(
-        claims=Claims.of(der),
+        claims=Claims.of(bundle.certificate),
         predicate_type=bundle.predicate_type,
         subjects=bundle.subjects,
         log_index=entry.index,
@@ -123,12 +106,10 @@ def _checked(bundle: Bundle, trust: TrustedRoot) -> Verified:
     )
 
 
-def _check_signature(envelope: Document, certificate: x509.Certificate, entry: Entry) -> None:
+def _check_signature(bundle: Bundle, certificate: x509.Certificate, entry: Entry) -> None:
     """By the certificate's key, over the statement; and the log's entry is about these three."""
-    payload = envelope["payload"].binary()
-    signature = envelope["signatures"].only()["sig"].binary()
-    others = entry.others_than(payload, signature, certificate.public_bytes(Encoding.DER))
-    if not is_signed_by(certificate.public_key(), signature, pae(payload)):
+    others = entry.others_than(bundle.payload, bundle.signature, bundle.certificate)
+    if not is_signed_by(certificate.public_key(), bundle.signature, pae(bundle.payload)):
         if len(others) == 1:
             raise NotVerified(f"its {others[0]} was changed after the log took the entry")
         raise NotVerified("its signature is not one of the certificate's key over the statement")
@@ -147,8 +128,7 @@ def is_ours(bundle: Bundle, artifact: Artifact, job: Job, trust: TrustedRoot) ->
     return (
         len(verified.subjects) == 1
         and verified.covers(artifact.filename, artifact.digests)
-        and verified.claims.repository == job.repository_url
-        and verified.claims.workflow == job.workflow_path
+        and verified.claims.is_of(job)
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.host import durable
 from releasekit.provenance.checking import Verified, check, is_called, require_signer
-from releasekit.provenance.refused import NotVerified
+from releasekit.provenance.trust import NotVerified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ from cryptography.x509.verification import (
 )
 
 from releasekit.provenance.keys import is_signed
-from releasekit.provenance.refused import NotVerified
+from releasekit.provenance.trust import NotVerified
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,7 +7,6 @@ https://github.com/sigstore/rekor/blob/main/openapi.yaml
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -144,7 +143,7 @@ def _entry(answer: bytes) -> tuple[Entry, object]:
         },
         "canonicalizedBody": body,
     }
-    return Entry(document, integrated_s), parse_json(decoded(body))
+    return Entry(document, integrated_s), parse_json(base64.b64decode(body, validate=True))
 
 
 def _number(value: int) -> str:
@@ -175,14 +174,6 @@ def _is_of(body: object, signed: Signed) -> bool:
 
 def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def decoded(text: str) -> bytes:
-    """Raises ValueError."""
-    try:
-        return base64.b64decode(text.encode("ascii"), validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
 
 
 def _from_hex(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.provenance.document import Document
 from releasekit.provenance.keys import is_signed
-from releasekit.provenance.refused import NotVerified
+from releasekit.provenance.trust import NotVerified
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:

@@ -1,54 +1,33 @@
-"""The release statement: one attestation over all files of a release, whatever their ecosystems; in
-a file of its own, and at GitHub.
+"""The release statement: one attestation over all files of a release, whatever their ecosystems, in
+a file of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import gather_all, uncancellable
-from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.attested import ReleaseStatement
 from releasekit.causes.failures import NoPlaceToBuild
-from releasekit.errors import ConfigError, PackageError, Rejected, Transient
 from releasekit.host import durable
-from releasekit.http.client import RetryPolicy, check, retry, retry_after, send
-from releasekit.http.origins import require_safe
+from releasekit.http.client import RetryPolicy, retry
 from releasekit.provenance.bundle import Bundle
 from releasekit.provenance.checking import check as verified
 from releasekit.provenance.statement import MAX_SUBJECTS, SLSA, Subject, slsa
-from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
-    import httpx
-
-    from releasekit.http.credentials import Secret
     from releasekit.model import Artifact
-    from releasekit.provenance.checking import Verified
     from releasekit.provenance.job import Job
     from releasekit.provenance.trust import TrustedRoot
 
-# Beside the results; one bundle a line, as `gh attestation verify --bundle` reads them.
-FILENAME: Final = "provenance.jsonl"
 _MAX_BYTES: Final = 64 * 1024 * 1024
-_MAX_DIGITS: Final = 20
-_API: Final = "GITHUB_API_URL"
 # Both end the run: nobody waits for long, and the next run can make up for it.
-_BRIEF: Final = RetryPolicy(max_retries=3, deadline_s=60.0)
-_AGAIN: Final = "Run the job again: what is signed is kept, and sent."
-_PERMISSION: Final = "Give the job the permission `attestations: write`."
-# What else a refusal is about; its own words come first.
-_CURES: Final = {
-    401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
-    403: f"{_PERMISSION} For private repositories it takes GitHub Enterprise Cloud.",
-    404: f"{_PERMISSION} A GitHub Enterprise Server may have no attestations.",
-}
+BRIEF: Final = RetryPolicy(max_retries=3, deadline_s=60.0)
 
 
 class Signs(Protocol):
@@ -92,8 +71,8 @@ async def sign_release(  # noqa: PLR0913 - by name
     path: Path,
     *,
     trust: TrustedRoot,
-    policy: RetryPolicy = _BRIEF,
-) -> ReleaseStatement:
+    policy: RetryPolicy = BRIEF,
+) -> tuple[ReleaseStatement, Sequence[Bundle]]:
     """Sign what is not signed already: what `path` holds of an earlier run of the same workflow is
     kept where it is about the same files. There is at least one of them.
 
@@ -113,20 +92,13 @@ async def sign_release(  # noqa: PLR0913 - by name
     lines = [bundle.text + b"\n" for bundle in bundles]
     is_new = not all(_told(part) in kept for part in parts)
     await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
-    return ReleaseStatement(
+    statement = ReleaseStatement(
         path=path,
         subjects=len(subjects),
-        attestations=tuple(
-            Attestation(
-                path=path,
-                sha256=hashlib.sha256(bundle.text).hexdigest(),
-                log_index=bundle.log_index,
-                log_url=signer.log_url,
-            )
-            for bundle in bundles
-        ),
+        attestations=tuple(bundle.at(path, log_url=signer.log_url) for bundle in bundles),
         kept=not is_new,
     )
+    return statement, bundles
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -161,117 +133,8 @@ def _kept(path: Path, job: Job, trust: TrustedRoot) -> dict[_Told, Bundle]:
     try:
         for bundle in stored_bundles(path):
             seen = verified(bundle, trust)
-            if seen.predicate_type == SLSA and _is_of(job, seen):
+            if seen.predicate_type == SLSA and seen.claims.is_of(job):
                 found[_told(seen.subjects)] = bundle
     except (OSError, ValueError):  # NotVerified is one
         return {}
     return found
-
-
-def _is_of(job: Job, seen: Verified) -> bool:
-    claims = seen.claims
-    return (claims.repository, claims.workflow) == (job.repository_url, job.workflow_path)
-
-
-async def send_to_github(  # noqa: PLR0913 - what a request needs, by name
-    statement: ReleaseStatement,
-    bundles: Sequence[Bundle],
-    job: Job,
-    http: httpx.AsyncClient,
-    token: Secret | None,
-    *,
-    api: str,
-    redact: Callable[[str], str] = str,
-    policy: RetryPolicy = _BRIEF,
-) -> ReleaseStatement:
-    """`statement` with the page on which GitHub shows it, or with a note that says why there is
-    none; a release fails for want of neither. `api` is `GITHUB_API_URL`.
-
-    https://docs.github.com/en/rest/repos/attestations#create-an-attestation
-    """
-    if token is None:
-        return replace(statement, note=f"GitHub was not sent it: there is no token. {_PERMISSION}")
-    pages = f"{job.server}/{job.repository}/attestations"
-    try:
-        place = require_safe(f"{api.rstrip('/')}/repos/{job.repository}/attestations", name=_API)
-        github = _GitHub(http, place, token, redact)
-        send = github.send_unless_there if statement.kept else github.send
-        numbers = await gather_all(retry(partial(send, each), policy) for each in bundles)
-    except (ConfigError, PackageError) as error:
-        cure = _AGAIN if isinstance(error, Transient) else error.hint
-        return replace(statement, note=f"GitHub has not taken it: {error}. {cure}".rstrip())
-    # Each has a page; several, or one of an unknown number, are on the one that lists all.
-    page = f"{pages}/{numbers[0]}" if len(numbers) == 1 and numbers[0] else pages
-    return replace(statement, url=page)
-
-
-@dataclass(frozen=True, slots=True)
-class _GitHub:
-    """Each call is one attempt. Raises Transient, Denied, Rejected."""
-
-    http: httpx.AsyncClient
-    place: httpx.URL
-    token: Secret
-    redact: Callable[[str], str]
-
-    async def send(self, bundle: Bundle) -> str:
-        """The number that it gets; empty where GitHub tells none."""
-        content = b'{"bundle":%s}' % bundle.text
-        document = _document(await self._ask("POST", self.place, content))
-        number = str(document.get("id")) if isinstance(document, dict) else ""
-        is_number = number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS
-        return number if is_number else ""
-
-    async def send_unless_there(self, bundle: Bundle) -> str:
-        """The run that signed it may have come as far as that. GitHub tells no numbers here.
-
-        https://docs.github.com/en/rest/repos/attestations#list-attestations
-        """
-        digest = bundle.subjects[0].digests.get("sha256", "")
-        page = self.place.copy_with(path=f"{self.place.path}/sha256:{digest}")
-        found = _document(await self._ask("GET", page, b"", missing=True))
-        if isinstance(found, dict) and _has(found.get("attestations"), bundle):
-            return ""
-        return await self.send(bundle)
-
-    async def _ask(
-        self, method: str, url: httpx.URL, content: bytes, *, missing: bool = False
-    ) -> httpx.Response:
-        headers = {
-            "Authorization": f"Bearer {self.token.reveal()}",
-            "Accept": "application/vnd.github+json",
-            "Content-Type": "application/json",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }
-        request = self.http.build_request(method, url, headers=headers, content=content)
-        response = await send(self.http, request, max_bytes=_MAX_BYTES)
-        asked_s = retry_after(response)
-        if response.status_code == 403 and asked_s is not None:
-            # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
-            raise Transient("HTTP 403, too many requests", retry_after=asked_s)
-        if response.status_code == 404 and missing:
-            return response
-        try:
-            check(response, str(url), redact=self.redact)
-        except Rejected as error:
-            error.hint = _CURES.get(response.status_code, "")
-            raise
-        return response
-
-
-def _document(response: httpx.Response) -> object:
-    """None for what is no JSON: there it is, whatever GitHub says of it."""
-    try:
-        return parse_json(response.content)
-    except ValueError:
-        return None
-
-
-def _has(attestations: object, bundle: Bundle) -> bool:
-    """Whether one of a list from GitHub is this one: its signature is nobody else's."""
-    envelope = bundle.document["dsseEnvelope"]
-    for each in attestations if isinstance(attestations, list) else ():
-        match each:
-            case {"bundle": {"dsseEnvelope": found}} if found == envelope:
-                return True
-    return False

@@ -5,9 +5,8 @@ lists them. That of the public instance lies beside this module.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.causes.refusals import TrustError, Unreadable
 from releasekit.host.files import read_file
@@ -15,21 +14,26 @@ from releasekit.provenance.document import Document
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+    from datetime import datetime
     from pathlib import Path
 
 # https://github.com/sigstore/protobuf-specs/blob/main/protos/sigstore_trustroot.proto
-ROOT_TYPES: Final = frozenset(
-    {
-        "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
-        "application/vnd.dev.sigstore.trustedroot+json;version=0.2",
-        "application/vnd.dev.sigstore.trustedroot.v0.2+json",
-    }
+_ROOT_TYPES: Final = (
+    "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+    "application/vnd.dev.sigstore.trustedroot+json;version=0.2",
+    "application/vnd.dev.sigstore.trustedroot.v0.2+json",
 )
 CONFIG_TYPE: Final = "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json"
 PACKAGED: Final = "trusted_root.json"
-_MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024
 _WRITE: Final = "write the path of a trusted root of Sigstore, or of a client trust config"
+
+
+class NotVerified(ValueError):
+    """Why an attestation is not believed: `str(error)` is a sentence without a full stop, about
+    "its" statement, certificate or log entry.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Validity:
 
     @classmethod
     def of(cls, document: Document) -> Self:
-        return cls(_moment(document["start"]), _moment(document["end"]))
+        return cls(document["start"].moment(), document["end"].moment())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class Authority:
         certificates = document["certChain"]["certificates"]
         chain = tuple(each["rawBytes"].binary() for each in certificates.items())
         if not chain:
-            raise ValueError(f"{certificates.path} is empty")
+            raise certificates.wrong("a list of certificates")
         return cls(url=document["uri"].text(), chain=chain, valid=Validity.of(document["validFor"]))
 
 
@@ -98,7 +102,7 @@ class TrustedRoot:
     def parse(cls, data: bytes) -> Self:
         """A trusted root, or that of a client trust config. Raises ValueError that says where."""
         try:
-            document = Document(parse_json(data, max_bytes=_MAX_BYTES), "")
+            document = Document(parse_json(data, max_bytes=MAX_BYTES), "")
         except ValueError as error:
             raise ValueError(f"is not JSON: {error}") from error
         if document["mediaType"].value == CONFIG_TYPE:
@@ -107,9 +111,7 @@ class TrustedRoot:
 
     @classmethod
     def of(cls, document: Document) -> Self:
-        media_type = document["mediaType"]
-        if media_type.value not in ROOT_TYPES:
-            raise ValueError(f"{media_type.path} is not {min(ROOT_TYPES)}, nor a later one of it")
+        document["mediaType"].require(*_ROOT_TYPES)
         return cls(
             authorities=tuple(map(Authority.of, document["certificateAuthorities"].items())),
             logs=tuple(map(LogKey.of, document["tlogs"].items())),
@@ -129,38 +131,18 @@ class TrustedRoot:
 
 
 def trust_at(path: Path | None) -> TrustedRoot:
-    """What a person trusts: the file at `path`, or the public instance. Raises ConfigError."""
+    """What a person trusts: the file at `path`, or the public instance. Blocks. Raises ConfigError
+    that names file, key and value.
+    """
     if path is None:
         return TrustedRoot.public()
     try:
-        return TrustedRoot.parse(read_file(path, max_bytes=_MAX_BYTES))
+        return TrustedRoot.parse(read_file(path, max_bytes=MAX_BYTES))
     except Unreadable as error:
         raise TrustError(f"trust-config: {error}; {_WRITE}") from error
     except ValueError as error:
         raise TrustError(f"trust-config: {path}: {error}; {_WRITE}") from error
 
 
-def trust_of(trusted_root: Mapping[str, Any] | None) -> TrustedRoot:
-    """Of an instance, by its trusted root in JSON; None is the public one. Raises ConfigError."""
-    if trusted_root is None:
-        return TrustedRoot.public()
-    try:
-        return TrustedRoot.of(Document(trusted_root, "trustedRoot"))
-    except ValueError as error:
-        raise TrustError(
-            f"trust-config: {error}; write one with a trusted root of Sigstore"
-        ) from error
-
-
 def _key(keys: Iterable[LogKey], log_id: bytes, moment: datetime) -> LogKey | None:
     return next((key for key in keys if key.id == log_id and key.valid.covers(moment)), None)
-
-
-def _moment(document: Document) -> datetime | None:
-    if not document:
-        return None
-    try:
-        found = datetime.fromisoformat(document.text())
-    except ValueError as error:
-        raise ValueError(f"{document.path} is no time like 2022-04-13T20:06:15Z") from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

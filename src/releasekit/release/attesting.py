@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from releasekit.aio import gather_all, uncancellable
-from releasekit.attested import Attestation, bundle_name, unfinished_name
+from releasekit.attested import bundle_name, unfinished_name
 from releasekit.causes.failures import NoPlaceToBuild, NotSigned
 from releasekit.ecosystems.shared.artifacts import KEPT_THERE
 from releasekit.errors import PackageError
@@ -139,10 +138,4 @@ def _kept(artifact: Artifact, bundle: Bundle, log_url: str) -> Artifact:
         durable.replace(path, bundle.text, temporary=temporary)
     except OSError as error:
         raise NoPlaceToBuild(f"{error.filename}: {error.strerror}", hint=KEPT_THERE) from error
-    attestation = Attestation(
-        path=path,
-        sha256=hashlib.sha256(bundle.text).hexdigest(),
-        log_index=bundle.log_index,
-        log_url=log_url,
-    )
-    return replace(artifact, attestation=attestation)
+    return replace(artifact, attestation=bundle.at(path, log_url=log_url))

@@ -21,3 +21,14 @@ def test_cryptography_is_imported_when_something_is_signed(modules: tuple[str, .
         names = [f"{name}.target" for name in names]
     code = f"import sys, {', '.join(names)}; sys.exit('cryptography' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_plan_imports_nothing_that_signs() -> None:
+    """Bundles and statements are for files that are signed."""
+    names = ", ".join(["releasekit.cli.commands", *(f"{each}.target" for each in FOLDERS)])
+    code = f"import sys, {names}; print(*sorted(sys.modules))"
+    argv = [sys.executable, "-c", code]
+    found = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
+    assert [name for name in found if name.startswith("releasekit.provenance.")] == [
+        "releasekit.provenance.conditions"
+    ]

@@ -9,6 +9,7 @@ import pytest
 from releasekit.causes.refusals import TrustError
 from releasekit.errors import ConfigError
 from releasekit.provenance.instance import instance_at
+from releasekit.provenance.trust import TrustedRoot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,12 @@ SIGNING: dict[str, Any] = {
 }
 CONFIG: dict[str, Any] = {
     "mediaType": "application/vnd.dev.sigstore.clienttrustconfig.v0.1+json",
-    "trustedRoot": {"tlogs": []},
+    "trustedRoot": {
+        "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+        "certificateAuthorities": [],
+        "tlogs": [],
+        "ctlogs": [],
+    },
     "signingConfig": SIGNING,
 }
 
@@ -55,7 +61,7 @@ def test_without_a_file_it_is_the_public_one() -> None:
     found = instance_at(None)
     assert str(found.authority) == "https://fulcio.sigstore.dev"
     assert str(found.log) == "https://rekor.sigstore.dev"
-    assert found.trusted_root is None
+    assert found.trust == TrustedRoot.public()
 
 
 def test_a_file_names_another_one(tmp_path: Path) -> None:
@@ -63,7 +69,7 @@ def test_a_file_names_another_one(tmp_path: Path) -> None:
     found = instance_at(written(tmp_path, CONFIG))
     assert str(found.authority) == "https://fulcio.example"
     assert str(found.log) == "https://rekor.example/log/"
-    assert found.trusted_root == {"tlogs": []}
+    assert found.trust == TrustedRoot((), (), ())
 
 
 def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
@@ -80,8 +86,8 @@ def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
     ("change", "complaint"),
     [
         (put("mediaType", value="text/plain"), "mediaType is 'text/plain'; it has to be appl"),
-        (put("trustedRoot", value=None), "trustedRoot is not there; it has to be an object"),
-        (put("signingConfig", value=[]), r"signingConfig is \[\]; it has to be an object"),
+        (put("trustedRoot", value=None), "trustedRoot.mediaType is not there; it has to be appl"),
+        (put("signingConfig", value=[]), "signingConfig.mediaType is not there; it has to be a"),
         (
             put("signingConfig", "mediaType", value="application/x.v0.1+json"),
             r"signingConfig.mediaType is 'application/x.v0.1\+json'; it has to be",
@@ -105,7 +111,7 @@ def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:
         ),
         (
             put("signingConfig", "caUrls", 1, "url", value=7),
-            r"signingConfig.caUrls\[1\].url is 7; it has to be a URL",
+            r"signingConfig.caUrls\[1\].url is 7; it has to be a text",
         ),
         (
             put("signingConfig", "caUrls", 0, "validFor", "end", value="soon\x1b[2J"),
@@ -134,7 +140,7 @@ def test_what_cannot_be_used_is_named(
 def test_what_is_no_such_file_is_told_as_that(tmp_path: Path, content: str) -> None:
     path = tmp_path / "trust.json"
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(TrustError, match=r"^trust-config: .*: (is not JSON|the document)"):
+    with pytest.raises(TrustError, match=r"^trust-config: .*: (is not JSON|mediaType is)"):
         instance_at(path)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.npm.repository import Hosted
-from releasekit.provenance import statement
 from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
@@ -51,10 +50,13 @@ class NpmAttesting:
         return wish if isinstance(wish, bool) else None
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
-        subject = statement.Subject(
-            name=package_url(package), digests={"sha512": artifact.digests["sha512"]}
+        from releasekit.provenance.statement import (  # noqa: PLC0415 - only where one signs
+            Subject,
+            slsa,
         )
-        return statement.slsa((subject,), job)
+
+        subject = Subject(name=package_url(package), digests={"sha512": artifact.digests["sha512"]})
+        return slsa((subject,), job)
 
     def _of_access(self, package: Package, registry: NpmRegistry) -> Obstacle | None:
         """A package without a scope is public, whatever is said; one that everybody is shown, too.

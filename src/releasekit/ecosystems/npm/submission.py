@@ -14,7 +14,6 @@ from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
 from releasekit.host import contents
-from releasekit.provenance import bundle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +84,11 @@ def _contained(package: Package, artifact: Artifact) -> Contained:
 def _body(
     package: Package, entry: Mapping[str, object], artifact: Artifact, *, tag: str, access: str
 ) -> bytes:
-    attested = None if artifact.attestation is None else bundle.read(artifact.attestation)
+    attested = None
+    if artifact.attestation is not None:
+        from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
+        attested = read(artifact.attestation)
     with contents.opened(artifact) as file:
         return document.request_body(
             package, entry, file.read(), tag=tag, access=access, attested=attested

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.pypi.distribution import form_of
-from releasekit.provenance import bundle, statement
 
 if TYPE_CHECKING:
     from releasekit.ecosystems.pypi.distribution import Form
@@ -63,9 +62,9 @@ class IndexAttesting:
         """About the name that it is uploaded under, which PyPI compares as it reads file names:
         https://github.com/pypi/warehouse/issues/18128
         """
-        return statement.publish(
-            statement.Subject(name=artifact.filename, digests={"sha256": artifact.sha256})
-        )
+        from releasekit.provenance.statement import Subject, publish  # noqa: PLC0415 - likewise
+
+        return publish(Subject(name=artifact.filename, digests={"sha256": artifact.sha256}))
 
 
 def attested_form_of(contents: Contents) -> Form:
@@ -73,5 +72,7 @@ def attested_form_of(contents: Contents) -> Form:
     form = form_of(contents)
     attestation = contents.artifact.attestation
     if attestation is not None:
-        form["attestations"] = json.dumps([bundle.read(attestation).pep740()])
+        from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
+        form["attestations"] = json.dumps([read(attestation).pep740()])
     return form
