@@ -133,13 +133,13 @@ class Workspace:
 
 @asynccontextmanager
 async def opened(
-    root: Path, options: Options | None, mode: str = "publish", /, **environment: str
+    root: Path, options: Options | None, mode: str = "publish", /, uv: str = "", **environment: str
 ) -> AsyncIterator[Workspace]:
     config = fakes.config(
         root,
         mode=mode,
         state_directory=root.parent / "state",
-        uv_path=str(require_tool("uv")),
+        uv_path=uv or str(require_tool("uv")),
         index_url="http://127.0.0.1:9/simple/",
     )
     given = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environment}
@@ -372,6 +372,30 @@ def test_a_brought_file_that_has_changed_fails_its_package(root: Path) -> None:
             assert "is not what it was when it was planned" in str(result)
 
     running(root, body)
+
+
+SLOW_UV = """\
+#!/bin/sh
+trap 'mkdir -p "$0.late" && mkdir -p "$(pwd)/late"; exit 1' INT TERM
+touch "$0.began"
+while :; do sleep 0.02; done
+"""
+
+
+def test_what_is_made_early_has_ended_before_its_directory_is_removed(root: Path) -> None:
+    """Where nothing is built after all, nothing of it may be left."""
+    write(root, "a")
+    uv = root.parent / "uv"
+    uv.write_text(SLOW_UV)
+    uv.chmod(0o755)
+
+    async def main() -> None:
+        async with opened(root, None, uv=str(uv)):
+            while not uv.with_name("uv.began").exists():  # noqa: ASYNC110 - of another process
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert uv.with_name("uv.late").exists()
 
 
 def test_builds_install_no_wheel_of_another_machine(root: Path) -> None:

@@ -92,9 +92,10 @@ class PyPI(Resource):
 
     async def _made_early(self, wanted: Sequence[str]) -> None:
         """An environment, while the plan is made; where that fails, its first build says why."""
-        with suppress(BuildFailed, CommandFailed, GroupClosed, OSError):
+        with suppress(CommandFailed, GroupClosed, OSError):
             builder = await self._prepared()
-            await builder.environments.worker(Requirements.parse(wanted, {}))
+            # Opened after the directory that it writes to, it is ended before that is removed.
+            _ = self.group.start(_worker_made(builder, Requirements.parse(wanted, {})))
 
     async def _prepared(self) -> Builder:
         async with self._preparing:
@@ -132,6 +133,11 @@ class PyPI(Resource):
             )
             return log.stdout.strip()
         return ""
+
+
+async def _worker_made(builder: Builder, wanted: Requirements) -> None:
+    with suppress(BuildFailed, CommandFailed, GroupClosed, OSError):
+        await builder.environments.worker(wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
