@@ -98,6 +98,7 @@ class Publishing:
                 statement = await signed
         finally:
             signed.cancel()
+            await asyncio.wait((signed,))
             # Even if a bug ends the run, what has happened until then is put on record.
             made = Report(
                 run_id=self.id,

@@ -116,6 +116,7 @@ class JobSigning:
         finally:
             telling.cancel()
             stopping.cancel()
+            await asyncio.wait((telling, stopping))
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
         from releasekit.provenance.github import GitHub, send_to_github  # noqa: PLC0415 - only where
