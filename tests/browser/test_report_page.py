@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -336,6 +337,18 @@ def test_no_control_stands_alone(opened: Open) -> None:
     ]
     assert len(tops) == 2
     assert abs(tops[0] - tops[1]) < 8
+
+
+def test_signatures_have_a_lane_of_their_own(opened: Open) -> None:
+    spans = (
+        Span(phase="build", start_s=0.0, end_s=1.0),
+        Span(phase="attest", start_s=1.0, end_s=2.0),
+        Span(phase="upload", start_s=2.0, end_s=3.0),
+    )
+    page = draw(opened(replace(report(replace(result("core"), spans=spans)), duration_s=3.0)))
+    assert page.locator("#timeline .task.attest").count() == 1
+    assert page.locator("#timeline text", has_text="signatures").count() == 1
+    assert page.locator("#graph-note").text_content() == "1 package."
 
 
 def test_the_timeline_is_walked_in_time(opened: Open) -> None:

@@ -215,7 +215,7 @@ def test_long_names_break_at_their_slashes() -> None:
     assert "<b>pypi:github.com/<wbr>acme/<wbr>sdk 1.0.0</b>" in text
 
 
-PHASES = ("build", "upload", "confirm", "waiting")
+PHASES = ("build", "attest", "upload", "confirm", "waiting")
 OUTCOMES = ("published", "would", "staged", "failed", "unknown", "blocked")
 
 
@@ -245,7 +245,7 @@ def test_phases_look_like_no_outcome(theme: dict[str, tuple[float, float, float]
     for phase in PHASES:
         low, high = sorted((luminance(theme[phase]), luminance(theme["paper"])))
         assert (high + 0.05) / (low + 0.05) >= 3, phase
-    for phase in PHASES[:3]:
+    for phase in PHASES[:4]:
         for outcome in OUTCOMES:
             apart = abs(rgb_to_hls(*theme[phase])[0] - rgb_to_hls(*theme[outcome])[0])
             assert min(apart, 1 - apart) * 360 > 30, (phase, outcome)

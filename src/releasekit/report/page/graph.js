@@ -165,7 +165,8 @@ function bar(element, members) {
 }
 
 function note(boxes) {
-  const words = [`${boxes.length} boxes.`];
+  const packages = new Set(boxes.flatMap((box) => box.members)).size;
+  const words = [`${packages} ${packages === 1 ? "package" : "packages"}${packages === boxes.length ? "" : ` in ${boxes.length} boxes`}.`];
   if (boxes.some((box) => box.group)) words.push("A box opens by Enter or a press, into its packages. Of the arrows between boxes, those that most packages share are drawn.");
   if (view.value === "around") {
     const each = data.packages[center];

@@ -1,7 +1,7 @@
 // The lanes: what ran when, in as many rows as ran at a time; above them the critical path.
 const LANES = [
-  ["build", "builds"], ["upload", "uploads"], ["confirm", "confirmations"],
-  ["approval", "approvals"], ["follow-up", "follow-ups"], ["wait", "waits for other jobs"],
+  ["build", "builds"], ["attest", "signatures"], ["upload", "uploads"],
+  ["confirm", "confirmations"], ["approval", "approvals"], ["follow-up", "follow-ups"], ["wait", "waits for other jobs"],
 ];
 const LEFT = 150;
 const RIGHT = 16;
