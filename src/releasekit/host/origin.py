@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.host.runner import on_actions
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -37,6 +35,9 @@ def origin(environment: Mapping[str, str], root: Path) -> Origin:
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """
+    # Whoever only tells an Origin needs no runner.
+    from releasekit.host.runner import on_actions  # noqa: PLC0415
+
     names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_WORKSPACE")
     server, repository, run, checkout = (environment.get(name, "") for name in names)
     if not on_actions(environment) or not _REPOSITORY.fullmatch(repository):
