@@ -48,6 +48,7 @@ ACTIONS = {
 
 @pytest.fixture
 def npm(sigstore: Sigstore) -> Iterator[Registry]:
+    require_tool("npm")  # whose verifier the double asks
     with registry.serving(Npmjs()) as served:
         served.before = Examiner(sigstore)
         yield served
@@ -419,6 +420,7 @@ def test_verdaccio_has_no_place_for_it_and_the_way_out_is_told(
     sigstore: Sigstore, tmp_path: Path
 ) -> None:
     """Only `required` sends it there; `auto` signs nothing for a registry that is not known."""
+    require_tool("npm")
     package = workspace(tmp_path)
     artifact = javascript.tarball(tmp_path / "dist", package, None, **MANIFEST)
 

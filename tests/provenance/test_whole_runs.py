@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import javascript
+from integration.tools import require_tool
 from provenance.npmjs import Examiner
 from provenance.warehouse import Warehouse
 from releasekit.provenance.statement import PUBLISH
@@ -99,6 +100,7 @@ def test_a_dry_run_enters_nothing_into_the_log(
 def test_a_workspace_goes_to_npm_with_what_it_verifies(
     sigstore: Sigstore, tmp_path: Path, home: Path
 ) -> None:
+    require_tool("npm")
     workspace = tmp_path / "workspace"
     said = {"version": "1.0.0", "repository": "acme/widgets", "publishConfig": {"access": "public"}}
     needs = {"dependencies": {"@acme/base": "^1.0.0"}}

@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 import random
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from attesting import FakeAttesting, FakeSigning
+from attesting import FakeAttesting, FakeBundle, FakeSigning
 from releasekit.errors import BuildFailed, Denied, JournalUnwritable, Transient
 from releasekit.model import Artifact, Dependency, Package, PackageId, Published
 
@@ -281,7 +280,7 @@ class Notary(FakeSigning):
         if world.strikes("lost"):
             raise Transient("the connection broke")
         self.done.add(statement)
-        return SimpleNamespace(text=statement, log_index=len(world.entries) - 1)
+        return FakeBundle(statement, len(world.entries) - 1)
 
 
 @dataclass

@@ -11,6 +11,7 @@ import pytest
 from fakes import package, plan
 from integration.tools import require_tool
 from releasekit.host.process import Processes
+from releasekit.plan import source
 from releasekit.plan.source import Head, commit_of
 from releasekit.release.sources import Sources
 from workspaces import git
@@ -54,6 +55,22 @@ def test_changes_show(repository: Path, name: str) -> None:
     assert commit(repository) == first
     (repository / name).write_text("three, and longer\n")
     assert commit(repository) != first
+
+
+def test_a_file_that_somebody_removes_meanwhile_is_no_error(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, asked = repository / "gone", source._git
+    gone.write_text("for a moment\n")
+
+    async def listed(processes: Processes, root: Path, *arguments: str) -> str:
+        said = await asked(processes, root, *arguments)
+        if arguments[0] == "ls-files":
+            gone.unlink()
+        return said
+
+    monkeypatch.setattr(source, "_git", listed)
+    assert "+dirty." in commit(repository)
 
 
 @pytest.mark.parametrize("name", ["ignored", "a.egg-info/PKG-INFO", "build/lib/a.py", "dist/a.whl"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -52,8 +53,10 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
         return head.strip()
     state = hashlib.sha256(changed.encode())
     for name in names:
-        facts = (root / name).lstat()
-        state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
+        # Some other program may have removed it since.
+        with contextlib.suppress(FileNotFoundError):
+            facts = (root / name).lstat()
+            state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
     return f"{head.strip()}+dirty.{state.hexdigest()[:12]}"
 
 

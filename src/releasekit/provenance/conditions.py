@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from releasekit.attested import Obstacle
+from releasekit.errors import Rejected
 from releasekit.host.runner import on_actions
 
 if TYPE_CHECKING:
@@ -48,9 +49,15 @@ async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:
     """The job that `signer` signs for, or why it must not. `public` says that anybody can read what
     the log has.
 
-    Raises Transient, Denied or Rejected where GitHub does not say who this job is.
+    Raises Transient where GitHub gives no answer.
     """
-    job = await signer.job()
+    try:
+        job = await signer.job()
+    except Rejected as error:  # Denied is one
+        return Obstacle(
+            condition=f"GitHub does not say who this job is: {error}",
+            cure="Correct that, or set `attestations: off`.",
+        )
     if not public:
         return job
     if job.visibility != "public":

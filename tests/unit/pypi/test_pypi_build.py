@@ -376,7 +376,7 @@ def test_a_brought_file_that_has_changed_fails_its_package(root: Path) -> None:
 
 SLOW_UV = """\
 #!/bin/sh
-trap 'mkdir -p "$0.late" && mkdir -p "$(pwd)/late"; exit 1' INT TERM
+trap 'mkdir -p "$(pwd)/late"; exit 1' INT TERM
 touch "$0.began"
 while :; do sleep 0.02; done
 """
@@ -394,8 +394,7 @@ def test_what_is_made_early_has_ended_before_its_directory_is_removed(root: Path
             while not uv.with_name("uv.began").exists():  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.01)
 
-    asyncio.run(main())
-    assert uv.with_name("uv.late").exists()
+    asyncio.run(main())  # `opened` looks for what is left
 
 
 def test_builds_install_no_wheel_of_another_machine(root: Path) -> None:
