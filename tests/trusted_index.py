@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from integration.http_server import serving
+from integration.http_server import HangUp, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +112,10 @@ def served(index: TrustedIndex) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            size = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(size)
+            if len(body) < size:
+                raise HangUp  # whoever asked was killed between the two
             with lock:
                 status, answer, kind = index.answer(
                     self.command, self.path, self.headers.get("Authorization", ""), body

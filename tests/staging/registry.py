@@ -119,7 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        size = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(size)
+        if len(body) < size:  # whoever asked was killed between the two
+            self._hang_up()
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             answer = self.registry.answer(self.command, self.path, headers, body)
