@@ -80,7 +80,7 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         signed = Counter(entry.payload for entry in world.sigstore.entries)
         files = Counter(subjects(payload) for payload in signed.elements())
         assert len(files) == FILES + 1
-        assert min(files.values()) == 2
+        assert min(files.values()) >= 2
         assert files.total() <= len(files) + len(killed)
         (bundle,) = stored_bundles(program.home / "provenance.jsonl")
         assert len(bundle.subjects) == FILES
