@@ -38,8 +38,8 @@ async def with_signing(
 ) -> tuple[Plan, JobSigning | None]:
     """`plan` with what is going to be signed, and what signs it for as long as `group` is open.
 
-    Raises PlanError where attestations are required that cannot be made, and Transient, Denied or
-    Rejected where GitHub does not say who this job is.
+    Raises PlanError where attestations are required that cannot be made, and Transient where GitHub
+    gives no answer.
     """
     found = await _signing(plan, group, config, services)
     job = found if isinstance(found, Obstacle) else found.job
