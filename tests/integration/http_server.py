@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import socket
+import struct
 import sys
 import threading
-from http.server import ThreadingHTTPServer
+import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from http.server import BaseHTTPRequestHandler
 
 
 class HangUp(ConnectionError):
@@ -24,6 +26,44 @@ class Server(ThreadingHTTPServer):
         """A client that hangs up is no defect, nor is one that is hung up on."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class CheckedServer(Server):
+    """Keeps what goes wrong in the server itself, for a test to look at."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.defects: list[str] = []
+        super().__init__(address, handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):
+            self.defects.append("".join(traceback.format_exception(error)))
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Of a double, whose clients are killed while they ask, and which hangs up on them."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def received(self) -> tuple[dict[str, str], bytes] | None:
+        """Headers and body; None, and the connection is reset, where the body was cut off."""
+        size = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(size)
+        if len(body) < size:  # whoever asked was killed between the two
+            self.hang_up()
+            return None
+        return {name.lower(): value for name, value in self.headers.items()}, body
+
+    def hang_up(self) -> None:
+        """A reset instead of an orderly end."""
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
 
 
 @contextlib.contextmanager

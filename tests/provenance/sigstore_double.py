@@ -11,22 +11,19 @@ import contextlib
 import hashlib
 import json
 import re
-import socket
-import struct
 import sys
 import threading
 import time
-import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from integration.http_server import HangUp, Server
+from integration import http_server
+from integration.http_server import HangUp
 from provenance.authority import Authority, BadRequest, public_bytes
 from provenance.oidc import ISSUER, RUNNER_TOKEN, BadToken, Issuer, claims_of
 from provenance.transparency import ENTRIES, BadEntry, Log
@@ -296,7 +293,7 @@ def serving(directory: Path, *, port: int = 0) -> Iterator[Sigstore]:
         pass
 
     Handler.sigstore = sigstore
-    with _Server(("127.0.0.1", port), Handler) as server:
+    with http_server.CheckedServer(("127.0.0.1", port), Handler) as server:
         sigstore.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
@@ -309,34 +306,18 @@ def serving(directory: Path, *, port: int = 0) -> Iterator[Sigstore]:
     assert not server.defects, "".join(server.defects)
 
 
-class _Server(Server):
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self.defects: list[str] = []
-        super().__init__(address, handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        error = sys.exception()
-        if not isinstance(error, ConnectionError):  # a client that hangs up is no defect
-            self.defects.append("".join(traceback.format_exception(error)))
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(http_server.Handler):
     sigstore: Sigstore
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
 
-    def do_GET(self) -> None:
-        size = int(self.headers.get("Content-Length", 0))
-        body = self.rfile.read(size)
-        if len(body) < size:  # whoever asked was killed between the two
-            self._hang_up()
+    def do_GET(self) -> None:  # noqa: N802 (as the library calls it)
+        if (received := self.received()) is None:
             return
-        headers = {name.lower(): value for name, value in self.headers.items()}
+        headers, body = received
         request = Request(_service(self.path), self.command, self.path, headers, body)
         try:
             answer = self.sigstore.answer(request)
         except HangUp:
-            self._hang_up()
+            self.hang_up()
             return
         self.send_response(answer.status)
         for name, value in (("Content-Type", "application/json"), *answer.headers):
@@ -346,15 +327,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     do_POST = do_GET  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-    def _hang_up(self) -> None:
-        """A reset instead of an orderly end."""
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-        self.close_connection = True
 
 
 def _service(target: str) -> Service | Literal["other"]:
