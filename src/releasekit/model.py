@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.announced import Announcement, Tag
     from releasekit.attested import Attestation, ReleaseStatement
     from releasekit.spent import RunSpent, Spent
 
@@ -52,8 +53,7 @@ class Dependency:
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
     With an `exact` one, what is published works beside no version but the one it was built with.
-    Of one that is `visible_first`, the registry has to show the version before its package can even
-    be built.
+    Of one that is `visible_first`, the registry has to show the version before its package is built.
     `private` says why what it leads to is never published, where another of that name is.
     """
 
@@ -180,9 +180,8 @@ class WarningName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageWarning:
-    """What a registry takes and users of the package will regret. `message` is what there is to say
-    of the package, as a sentence without it, so that packages with the same trouble can share it.
-    An `error` ends the release of the package.
+    """What a registry takes and users of the package will regret. `message` is a sentence without the
+    package, for several may have the same trouble. An `error` ends the release of the package.
     """
 
     name: WarningName
@@ -202,15 +201,14 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPackage:
-    """One package of a plan.
-
-    `artifacts` are the stored bytes of an earlier run, if there are any, and `built_from` is its
-    commit; `claimed` are those of which nobody knows whether a run of ours has built them; `begun`
-    says that it may have sent some of them. `published` is what the registry showed while planning.
+    """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any, and `built_from` is its
+    commit; of those `claimed` nobody knows whether a run of ours has built them; `begun` says that
+    it may have sent some. `published` is what the registry showed while planning.
     `fingerprint` is the sha256 (hex) of everything that makes this package what it is: version,
     dependencies, manifest, registry. `staged` is where an earlier run has left it, to be approved.
     `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`; empty where that
-    is not split. Where it is to `attest`, no file of it is sent without an attestation.
+    is not split. Where it is to `attest`, no file of it is sent without an attestation. It has a
+    `tag` and an `announcement` where this run looks after such.
     """
 
     package: Package
@@ -226,6 +224,8 @@ class PlannedPackage:
     warnings: tuple[PackageWarning, ...] = ()
     shard: str = ""
     attest: bool = False
+    tag: Tag | None = None
+    announcement: Announcement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +239,8 @@ class Plan:
     version this workspace has, of packages outside the plan too. `notes` are sentences about what
     to expect, of time for instance. `foreign` are packages outside the plan that something in it
     waits for, and that another job is going to publish; `behind` says of packages that have more
-    waiting behind them elsewhere than in the plan, how many one after the other. `provenance` says
-    what is going to be signed, and what keeps the rest from it.
+    waiting behind them elsewhere than in the plan, how many one after the other. `provenance` and
+    `announcing` say what will be signed, tagged and announced, and what keeps the rest from it.
     """
 
     packages: tuple[PlannedPackage, ...]
@@ -253,6 +253,7 @@ class Plan:
     foreign: tuple[Package, ...] = ()
     behind: Mapping[PackageId, int] = field(default_factory=dict)
     provenance: str = ""
+    announcing: str = ""
 
     def edges(self) -> dict[PackageId, frozenset[PackageId]]:
         """In-plan dependencies of every planned package."""
@@ -295,9 +296,7 @@ Phase = Literal["build", "attest", "upload", "confirm", "approval", "follow-up",
 
 
 class Node(NamedTuple):
-    """One task of a release, as text `upload pypi:acme-core`; of several packages, named after the
-    first.
-    """
+    """One task of a release, as text `upload pypi:acme-core`; of several, it has the first's name."""
 
     phase: Phase
     package: PackageId
@@ -351,7 +350,7 @@ class Course:
 class Result:
     """What became of one package. `problem` is why it was not published, as users look it up;
     `log` holds the last lines of a failed build, redacted; `staged` is where it waits for a
-    person's approval.
+    person's approval. `tag` and `announcement` follow where it is published.
     """
 
     package: Package
@@ -368,6 +367,8 @@ class Result:
     warnings: tuple[PackageWarning, ...] = ()
     staged: Staged | None = None
     spent: Spent | None = None
+    tag: Tag | None = None
+    announcement: Announcement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

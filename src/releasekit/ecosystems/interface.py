@@ -269,6 +269,10 @@ class Target:
     publishes before a dependent is built. `missing_tool` says why none of some packages could be
     built on this machine, with the version wanted and what to do, without starting anything.
     Where nothing is `attesting`, the registry takes no attestations, as far as is known.
+    `version_at` is the version that the manifests of a package said at another time, read by a
+    function from a path of today to its bytes, or None where there was no such file; empty where
+    they did not say. `own_tag` is the name of the tag by which the registry itself publishes a
+    package, with all of its bytes; empty where nothing is pushed for it.
     """
 
     workspace: Workspace
@@ -286,6 +290,8 @@ class Target:
     builds_on_published: bool = False
     missing_tool: Callable[[Sequence[Package]], ConfigError | None] | None = None
     attesting: Attesting | None = None
+    version_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
+    own_tag: Callable[[Package], str] | None = None
 
     async def examined(
         self, package: Package, artifacts: Sequence[Artifact]

@@ -1,0 +1,55 @@
+"""The tag and the release at the forge that a published version gets, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from releasekit.problems import Problem
+
+
+class Status(StrEnum):
+    """How far one of them is; every run looks at the remote, and does what is missing."""
+
+    WANTED = "wanted"  # to be made: in a plan, and in a dry run
+    MADE = "made"  # by this run
+    THERE = "there"  # already
+    FOREIGN = "foreign"  # something else has its name, and keeps it
+    OWED = "owed"  # was to be made, and could not be; the next run tries it again
+
+    @property
+    def done(self) -> bool:
+        return self is Status.MADE or self is Status.THERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """The tag of one version. `commit` is what it names in the end, `object` the id of the tag
+    itself; either is empty where it is not known. `note` says why it is owed or foreign, as a
+    sentence without a final stop, with `hint` and `problem` as an error has them. `url` is its page.
+    """
+
+    name: str
+    status: Status
+    commit: str = ""
+    object: str = ""
+    url: str = ""
+    note: str = ""
+    hint: str = ""
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """The release of one tag at the forge, as `Tag` has it. A foreign one is somebody else's, who
+    has said what there is to say: nothing is owed.
+    """
+
+    tag: str
+    status: Status
+    url: str = ""
+    note: str = ""
+    hint: str = ""
+    problem: Problem | None = None
