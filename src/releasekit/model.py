@@ -201,14 +201,14 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPackage:
-    """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any, and `built_from` is its
-    commit; of those `claimed` nobody knows whether a run of ours has built them; `begun` says that
-    it may have sent some. `published` is what the registry showed while planning.
-    `fingerprint` is the sha256 (hex) of everything that makes this package what it is: version,
-    dependencies, manifest, registry. `staged` is where an earlier run has left it, to be approved.
-    `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`; empty where that
-    is not split. Where it is to `attest`, no file of it is sent without an attestation. It has a
-    `tag` and an `announcement` where this run looks after such.
+    """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any,
+    and `built_from` is its commit; of those `claimed` nobody knows whether a run of ours has built
+    them; `begun` says that it may have sent some. `published` is what the registry showed while
+    planning. `fingerprint` is the sha256 (hex) of everything that makes this package what it is:
+    version, dependencies, manifest, registry. `staged` is where an earlier run has left it, to be
+    approved. `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`; empty
+    where that is not split. Where it is to `attest`, no file of it is sent without an attestation.
+    It has a `tag` and an `announcement` where this run looks after such.
     """
 
     package: Package
