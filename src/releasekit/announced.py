@@ -28,7 +28,7 @@ class Status(StrEnum):
 class Tag:
     """The tag of one version. `commit` is what it names in the end, `object` the id of the tag
     itself; either is empty where it is not known. `note` says why it is owed or foreign, as a
-    sentence without a final stop, with `hint` and `problem` as an error has them. `url` is its page.
+    sentence without a final stop; `hint` and `problem` are those of an error. `url` is its page.
     """
 
     name: str

@@ -53,7 +53,7 @@ class Dependency:
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
     With an `exact` one, what is published works beside no version but the one it was built with.
-    Of one that is `visible_first`, the registry has to show the version before its package is built.
+    Of a `visible_first` one, the registry has to show the version before its package is built.
     `private` says why what it leads to is never published, where another of that name is.
     """
 
@@ -134,11 +134,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What a registry shows of one version.
-
-    `files` maps each filename to its digest as "algorithm:value", in the registry's own algorithm.
-    `complete` says whether a client of that registry finds everything a release of it normally has
-    (a source distribution and a wheel, for instance); False means some files are still missing.
+    """What a registry shows of one version. `files` maps each filename to its digest as
+    "algorithm:value", in the registry's own algorithm. `complete` says whether a client of that
+    registry finds everything a release of it normally has (a source distribution and a wheel, for
+    instance); False means some files are still missing.
     """
 
     files: Mapping[str, str]
@@ -180,8 +179,8 @@ class WarningName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageWarning:
-    """What a registry takes and users of the package will regret. `message` is a sentence without the
-    package, for several may have the same trouble. An `error` ends the release of the package.
+    """What a registry takes and users of the package will regret. `message` is a sentence that does
+    not name it, for several may have the same trouble. An `error` ends the release of the package.
     """
 
     name: WarningName
@@ -296,7 +295,7 @@ Phase = Literal["build", "attest", "upload", "confirm", "approval", "follow-up",
 
 
 class Node(NamedTuple):
-    """One task of a release, as text `upload pypi:acme-core`; of several, it has the first's name."""
+    """One task of a release, as text `upload pypi:acme-core`; of several, named by the first."""
 
     phase: Phase
     package: PackageId
