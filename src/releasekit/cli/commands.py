@@ -184,6 +184,7 @@ async def publish(config: Config, session: Session) -> int:
                 patience=ready.patience,
                 book=book,
                 signing=ready.signing,
+                following=ready.following,
             )
             return await run.carry_out(ready.targets, sources, interruption)
 

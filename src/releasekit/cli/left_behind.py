@@ -65,6 +65,13 @@ def _forget_page(path: Path) -> None:
             durable.remove(path)
 
 
+def page_of(made: Report) -> bytes:
+    # Only a run that has ended needs it.
+    from releasekit.report.page import report_page  # noqa: PLC0415
+
+    return report_page(made).encode()
+
+
 def write_page(made: Report, results: Path) -> str:
     """Put the report page beside `results`; what is in its way costs the page, never the run: then
     this is the warning.
@@ -73,10 +80,7 @@ def write_page(made: Report, results: Path) -> str:
     try:
         if trouble := trouble_at(path, page=True):
             return f"warning: {path} {trouble}; this run has no report page"
-        # Only a run that has ended needs it.
-        from releasekit.report.page import report_page  # noqa: PLC0415
-
-        durable.replace(path, report_page(made).encode())
+        durable.replace(path, page_of(made))
     except OSError as error:
         return f"warning: {path} cannot be written: {error.strerror}; this run has no report page"
     return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.causes.refusals import PathError
-from releasekit.cli.left_behind import write_page
+from releasekit.cli.left_behind import page_of, write_page
 from releasekit.cli.recorded import RESULTS
 from releasekit.cli.telling import is_verbose
 from releasekit.errors import INTERRUPTED
@@ -17,16 +17,18 @@ from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.model import Report
+from releasekit.release.announcing import Sayings
 from releasekit.release.release import ReleaseRun
 from releasekit.report.progress import choose_progress
 from releasekit.scheduler.controls import keys_are_read, listening
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from releasekit.attested import ReleaseStatement
+    from releasekit.cli.following import Following
     from releasekit.cli.interruption import Interruption
     from releasekit.cli.session import Session
     from releasekit.cli.signing import JobSigning
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
     from releasekit.http.traffic import Book
-    from releasekit.model import Plan
+    from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
+    from releasekit.report.progress import Progress
     from releasekit.scheduler.patience import Patience
     from releasekit.state.journal import Journal
 
@@ -53,6 +56,7 @@ class Publishing:
     patience: Patience
     book: Book
     signing: JobSigning | None
+    following: Following | None = None
 
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
@@ -90,16 +94,9 @@ class Publishing:
         interruption.ends(release)
         self.session.actions.release_began = True
         statement: ReleaseStatement | None = None
-        signed = asyncio.ensure_future(self._statement(release))
-        try:
-            progress.begin(self.plan)
-            with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
-                await release.run()
-                statement = await signed
-        finally:
-            signed.cancel()
-            await asyncio.wait((signed,))
-            # Even if a bug ends the run, what has happened until then is put on record.
+        results: tuple[Result, ...] | None = None
+
+        def told() -> Report:
             made = Report(
                 run_id=self.id,
                 plan_digest=self.plan.digest,
@@ -108,14 +105,27 @@ class Publishing:
                 duration_s=asyncio.get_running_loop().time() - began,
                 dry_run=self.config.dry_run,
                 builds=self.sandbox.words,
-                results=self.sandbox.explained(release.results()),
+                results=self.sandbox.explained(release.results() if results is None else results),
                 private=self.plan.private,
                 edges=self.plan.edges(),
                 registries=self.plan.registries,
                 provenance=self.plan.provenance,
                 statement=statement,
             )
-            made = redacted.report(release.spending(self.book).told_in(made))
+            return redacted.report(release.spending(self.book).told_in(made))
+
+        signed = asyncio.ensure_future(self._statement(release))
+        try:
+            progress.begin(self.plan)
+            with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
+                await release.run()
+                statement = await signed
+                results = await self._followed(release, told, progress)
+        finally:
+            signed.cancel()
+            await asyncio.wait((signed,))
+            # Even if a bug ends the run, what has happened until then is put on record.
+            made = told()
             progress.close()
             self.session.actions.restore_files()  # no build is left; ours are written next
             try:
@@ -126,12 +136,30 @@ class Publishing:
         code = report.exit_code(made)
         return INTERRUPTED if code and interruption.happened else code
 
+    async def _followed(
+        self, release: ReleaseRun, told: Callable[[], Report], progress: Progress
+    ) -> tuple[Result, ...] | None:
+        """The results with what follows what is published, where anything does."""
+        if self.following is None:
+            return None
+        if not self.config.dry_run:
+            progress.close()  # nothing is in flight any more
+        return await self.following.follow(
+            release.results(),
+            lambda: Sayings(release.published(), self._results_file.parent, lambda: page_of(told())),
+            stopped=release.stopped,
+            say=lambda line: say(self.session.redacted.text(line), self.session),
+        )
+
+    @property
+    def _results_file(self) -> Path:
+        return self.config.results_file or self.config.state_directory / RESULTS
+
     async def _statement(self, release: ReleaseRun) -> ReleaseStatement | None:
         """Signed while the rest is still uploaded; what the log has, nobody takes back."""
         if self.signing is None or self.config.dry_run:
             return None
-        results = self.config.results_file or self.config.state_directory / RESULTS
-        return await self.signing.statement(release, results.parent)
+        return await self.signing.statement(release, self._results_file.parent)
 
 
 def tell(made: Report, config: Config, session: Session) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from releasekit.aio import Group
 from releasekit.causes.refusals import PathError
+from releasekit.cli.following import with_following
 from releasekit.cli.signing import with_signing
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from releasekit.cli.following import Following
     from releasekit.cli.signing import JobSigning
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -97,6 +99,7 @@ class Prepared:
     processes: Processes
     patience: Patience
     signing: JobSigning | None
+    following: Following | None
 
 
 async def prepared(  # noqa: PLR0913 - what a command begins with, by name
@@ -180,11 +183,14 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
         raise PathError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
     plan = await asyncio.to_thread(_with_tools, plan, config, targets)
+    plan, following = await with_following(
+        plan, config, targets, services, repository=session.origin(config).repository
+    )
     plan, signing = await with_signing(plan, group, config, services, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
     plan = session.redacted.plan(plan)
-    return Prepared(plan, config, targets, processes, patience, signing)
+    return Prepared(plan, config, targets, processes, patience, signing, following)
 
 
 def _with_tools(plan: Plan, config: Config, targets: Mapping[str, Target]) -> Plan:

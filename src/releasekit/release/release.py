@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.http.traffic import Book
-    from releasekit.model import Artifact, Course, Plan, Result
+    from releasekit.model import Artifact, Course, PackageId, Plan, Published, Result
     from releasekit.release.attesting import Signing
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal
@@ -200,6 +200,10 @@ class ReleaseRun:
             if name not in self._kept or run.planned.built_from == self._plan.commit
             for each in run.artifacts
         )
+
+    def published(self) -> dict[PackageId, Published]:
+        """What the registries showed when each package was last looked up."""
+        return {name: run.published for name, run in self._runs.items() if run.published}
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""

@@ -1,0 +1,190 @@
+"""What is to be said at the forge about the versions of a run, one release for each tag."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.announced import Announcement, Status
+from releasekit.attested import RELEASE_STATEMENT
+from releasekit.causes.failures import NotAnnounced
+from releasekit.forge.interface import Draft, Upload
+from releasekit.notes.body import joined, notes_of
+from releasekit.notes.names import is_shared, previous_tag
+from releasekit.notes.versions import is_stable
+from releasekit.text.escape import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.announced import Tag
+    from releasekit.git.remote import RemoteTag
+    from releasekit.model import Package, PackageId, Plan, Published, Result
+    from releasekit.plan.tags import Tagging
+
+_CHECKSUMS: Final = "checksums.txt"
+_PAGE: Final = "report.html"
+# How `cksum --check` and `shasum --check` know them, in the form that BSD has for several kinds.
+# https://www.gnu.org/software/coreutils/manual/html_node/cksum-general-options.html
+_KINDS: Final = {"sha1": "SHA1", "sha256": "SHA256", "sha384": "SHA384", "sha512": "SHA512"}
+# What GitHub calls an asset that is uploaded under another name, nobody can foretell.
+# https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sayings:
+    """What a release may tell of, besides its notes: what the registries show, the directory that
+    the release statement is in, and the page of the run, if that is wanted.
+    """
+
+    published: Mapping[PackageId, Published]
+    directory: Path
+    page: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One tag that is on the remote, and what was published under it."""
+
+    tag: Tag
+    results: Sequence[Result]
+
+
+def subjects(results: Sequence[Result]) -> list[_Subject]:
+    """In publish order; only what has its tag."""
+    found: dict[str, list[Result]] = {}
+    tags: dict[str, Tag] = {}
+    for result in results:
+        if result.tag is not None and result.tag.status.done:
+            found.setdefault(result.tag.name, []).append(result)
+            tags[result.tag.name] = result.tag
+    return [_Subject(tags[name], each) for name, each in found.items()]
+
+
+async def drafts(
+    plan: Plan,
+    wanted: Sequence[_Subject],
+    tagging: Tagging,
+    sayings: Sayings,
+    remote_tags: Mapping[str, RemoteTag],
+) -> list[Draft]:
+    """One for each; may take a while, as git is asked for the history of each."""
+    return [await _draft(plan, each, tagging, sayings, remote_tags) for each in wanted]
+
+
+async def _draft(
+    plan: Plan,
+    subject: _Subject,
+    tagging: Tagging,
+    sayings: Sayings,
+    remote_tags: Mapping[str, RemoteTag],
+) -> Draft:
+    others = [each.package for each in plan.packages]
+    template = tagging.config.tagging.name
+    texts = {}
+    for result in subject.results:
+        package = result.package
+        previous = previous_tag(template, package, tagging.config.root, remote_tags)
+        texts[package] = await notes_of(
+            package,
+            commit=subject.tag.commit,
+            previous=remote_tags[previous].commit if previous else "",
+            commits=tagging.commits,
+            others=others,
+            page=subject.tag.url,
+        )
+    package = subject.results[0].package
+    shared = is_shared(template)
+    return Draft(
+        tag=subject.tag.name,
+        title=subject.tag.name if shared else f"{package.id.name} {package.version}",
+        body=joined(texts, page=subject.tag.url),
+        prerelease=not is_stable(package.version),
+        version=package.version,
+        object=subject.tag.object,
+        assets=await asyncio.to_thread(_assets, subject, tagging, sayings),
+    )
+
+
+def _assets(subject: _Subject, tagging: Tagging, sayings: Sayings) -> tuple[Upload, ...]:
+    """Those that are asked for and at hand; blocks."""
+    wanted = tagging.config.announcing.assets
+    found: list[Upload] = []
+    if "checksums" in wanted and (text := checksums(subject.results, sayings.published)):
+        found.append(_upload(_CHECKSUMS, text.encode()))
+    if "files" in wanted:
+        found += [
+            Upload(
+                name=_UNSAFE.sub(".", file.filename),
+                content=file.path,
+                sha256=file.sha256,
+                size=file.size,
+            )
+            for result in subject.results
+            for file in result.artifacts
+            if file.path.is_file()
+        ]
+    statement = sayings.directory / RELEASE_STATEMENT
+    if "provenance" in wanted and statement.is_file():
+        found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
+    if "report" in wanted:
+        found.append(_upload(_PAGE, sayings.page(), by_name=True))
+    return tuple({each.name: each for each in found}.values())
+
+
+def _upload(name: str, content: bytes, *, by_name: bool = False) -> Upload:
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Upload(name=name, content=content, sha256=sha256, size=len(content), by_name=by_name)
+
+
+def checksums(results: Sequence[Result], published: Mapping[PackageId, Published]) -> str:
+    """What the registries show, so that every machine writes the same; empty where none of it is a
+    checksum, as of Go modules, whose tags are.
+    """
+    lines = []
+    for result in results:
+        shown = published.get(result.package.id)
+        for filename, digest in sorted(shown.files.items()) if shown else ():
+            algorithm, _, value = digest.partition(":")
+            if algorithm in _KINDS:
+                lines.append(f"{_KINDS[algorithm]} ({visible(filename)}) = {value}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def untagged(tag: Tag) -> Announcement:
+    """What is owed where the tag is: the forge would make one of its own."""
+    error = NotAnnounced(
+        f"the tag {tag.name} is not on the remote as it should be",
+        hint="What keeps the tag away is said with it.",
+    )
+    return unsaid(Announcement(tag=tag.name, status=Status.OWED), error)
+
+
+def unsaid(announcement: Announcement, error: NotAnnounced) -> Announcement:
+    """It is owed, and why."""
+    return replace(
+        announcement,
+        status=Status.OWED,
+        note=str(error),
+        hint=error.hint,
+        problem=error.problem,
+    )
+
+
+def with_announcements(
+    results: Sequence[Result], told: Mapping[str, Announcement]
+) -> tuple[Result, ...]:
+    """Each of what is published with the release of its tag."""
+    found = []
+    for result in results:
+        if result.tag is None:
+            found.append(result)
+            continue
+        said = told.get(result.tag.name) or untagged(result.tag)
+        found.append(replace(result, announcement=said))
+    return tuple(found)
