@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
 from releasekit.causes.failures import TagRefused
-from releasekit.ecosystems.go import objects, paths
-from releasekit.ecosystems.go.objects import Bundle
+from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
-from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, PackageError
+from releasekit.git.objects import Bundle, write_loose
+from releasekit.git.remote import HINT, Remote
 from releasekit.host import contents
 from releasekit.host.files import repository_of
 from releasekit.model import Published
@@ -46,7 +46,9 @@ class TagRegistry(Resource):
         self._remote_name = options.remote
         self._proxy = Proxy(url, config, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
-        self._remote = Remote(options.remote, self._top or config.root, services)
+        self._remote = Remote(
+            options.remote, self._top or config.root, services.processes, services.environment
+        )
         # Begun after the push, for the next look at each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
@@ -67,14 +69,14 @@ class TagRegistry(Resource):
         return await self._look(package)
 
     async def _look(self, package: Package) -> Published | None:
-        oid = (await self._remote.tags()).get(self._tag(package))
-        if oid is None:
+        there = (await self._remote.tags()).get(self.tag_of(package))
+        if there is None:
             # Nothing is asked of a proxy that could remember the answer.
             return None
         names = filenames(package.version)
         if self._proxy is None:
-            return Published(files=dict.fromkeys(names, f"git:{oid}"))
-        files = {names[0]: f"git:{oid}"} | await self._proxy.digests_of(package)
+            return Published(files=dict.fromkeys(names, f"git:{there.object}"))
+        files = {names[0]: f"git:{there.object}"} | await self._proxy.digests_of(package)
         return Published(files=files, complete=len(files) == len(names), url=self._page(package))
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
@@ -90,7 +92,9 @@ class TagRegistry(Resource):
             if artifact.filename == filenames(package.version)[0]
         ]
         there = await self._remote.tags() if bundles else {}
-        moved = [tag.name for tag in bundles if there.get(tag.name, tag.tag) != tag.tag]
+        moved = [
+            tag.name for tag in bundles if tag.name in there and there[tag.name].object != tag.tag
+        ]
         if moved and len(release) > 1:
             raise TagRefused(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
         # Of one that goes alone, the caller compares.
@@ -109,10 +113,8 @@ class TagRegistry(Resource):
     async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
         """Raises Rejected for one that the go command would not find."""
         bundle = await asyncio.to_thread(_read, artifact, package)
-        if bundle.name != self._tag(package):
-            raise TagRefused(
-                f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}"
-            )
+        if bundle.name != (tag := self.tag_of(package)):
+            raise TagRefused(f"{package}: its tag is to be {tag}, and was built as {bundle.name}")
         if not paths.is_at(package.id.name, self._where(package)):
             raise TagRefused(
                 f"{package.id}: the go command would not look for it in {self._where(package)}",
@@ -124,11 +126,12 @@ class TagRegistry(Resource):
     async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
         async with artifacts.scratch(self._processes.environment) as scratch:
             for bundle in bundles:
-                await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
+                await asyncio.to_thread(write_loose, bundle.objects, scratch)
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
 
-    def _tag(self, package: Package) -> str:
+    def tag_of(self, package: Package) -> str:
+        """The tag that publishes it, as the go command looks for it."""
         return tag_name(package.id.name, package.version, self._where(package))
 
     def _where(self, package: Package) -> PurePosixPath:

@@ -28,8 +28,11 @@ def target(
     if directory is not None:
         ecosystem = Go(config, options, services, directory.lookup)
         # The hash of a module covers the hashes of what it needs.
-        return Discovery.joining(ecosystem, directory, partial(Target, builds_on_published=True))
+        untagged = partial(Target, builds_on_published=True, own_tag=lambda _: "")
+        return Discovery.joining(ecosystem, directory, untagged)
     tags = TagRegistry(config, options, services)
     ecosystem = Go(config, options, services, tags.lookup)
-    target = partial(Target, deployment=tags, whole=False, builds_on_published=True)
+    target = partial(
+        Target, deployment=tags, whole=False, builds_on_published=True, own_tag=tags.tag_of
+    )
     return Discovery.joining(ecosystem, tags, target)

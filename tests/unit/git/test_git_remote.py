@@ -8,8 +8,8 @@ import pytest
 
 import fakes
 from releasekit.causes.failures import TagRefused
-from releasekit.ecosystems.go.remote import Remote, explain
 from releasekit.errors import CommandFailed, Denied, PackageError, Transient
+from releasekit.git.remote import Remote, RemoteTag, explain
 from releasekit.host.process import Completed
 from releasekit.host.sandbox import UNCONFINED
 
@@ -84,14 +84,14 @@ class Git:
 def remote(git: Git) -> Remote:
     services = fakes.services(fakes.config(Path("/repository")), git)
     given = replace(services, environment={"SSH_AUTH_SOCK": "/agent", "HOME": "/home"})
-    return Remote("origin", Path("/repository"), given)
+    return Remote("origin", Path("/repository"), given.processes, given.environment)
 
 
 def test_one_look_answers_everybody_who_had_asked_before() -> None:
     async def main() -> None:
-        there = remote(Git())
-        assert await asyncio.gather(*(there.tags() for _ in range(5))) == [{"v0": "0"}] * 5
-        assert await there.tags() == {"v0": "0", "v1": "1"}
+        there, peeled = remote(Git()), RemoteTag("0", "9")
+        assert await asyncio.gather(*(there.tags() for _ in range(5))) == [{"v0": peeled}] * 5
+        assert await there.tags() == {"v0": peeled, "v1": RemoteTag("1", "1")}
 
     asyncio.run(main())
 
@@ -101,6 +101,6 @@ def test_an_error_is_shared_too_and_not_kept() -> None:
         there = remote(Git("ssh: Connection refused"))
         answers = await asyncio.gather(*(there.tags() for _ in range(3)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [Transient] * 3
-        assert await there.tags() == {"v0": "0", "v1": "1"}
+        assert await there.tags() == {"v0": RemoteTag("0", "9"), "v1": RemoteTag("1", "1")}
 
     asyncio.run(main())

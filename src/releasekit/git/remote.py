@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from releasekit.http.remedies import PASSING, remedy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.ecosystems.interface import Services
+    from releasekit.host.process import Processes
 
 TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build
@@ -55,6 +56,8 @@ _TELLING: Final = (
 _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
+# What an annotated tag names, on a line of its own. https://git-scm.com/docs/git-ls-remote
+_PEELED: Final = "^{}"
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -67,14 +70,24 @@ _REFUSED: Final = (
 )
 
 
-class Remote:
-    """One remote of the repository at `top`."""
+@dataclass(frozen=True, slots=True)
+class RemoteTag:
+    """The id of the tag itself, and of the commit that it names in the end."""
 
-    def __init__(self, name: str, top: Path, services: Services) -> None:
+    object: str
+    commit: str
+
+
+class Remote:
+    """One remote of the repository at `top`; `environment` is the snapshot of the start."""
+
+    def __init__(
+        self, name: str, top: Path, processes: Processes, environment: Mapping[str, str]
+    ) -> None:
         self._name = name
         self._top = top
-        self._processes = services.processes
-        given = {name: services.environment.get(name) for name in _PASSED}
+        self._processes = processes
+        given = {name: environment.get(name) for name in _PASSED}
         self._environment = {name: value for name, value in given.items() if value} | {
             # There is nobody to answer a prompt.
             "GIT_TERMINAL_PROMPT": "0",
@@ -86,11 +99,11 @@ class Remote:
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
         self._looked_at = -1
-        self._seen: dict[str, str] | PackageError = {}
+        self._seen: dict[str, RemoteTag] | PackageError = {}
         self._directory: Path | None = None
 
-    async def tags(self) -> dict[str, str]:
-        """Tag → the object it names. One look at the remote answers all calls made before it began,
+    async def tags(self) -> dict[str, RemoteTag]:
+        """All there are, by name. One look at the remote answers all calls made before it began,
         also with an error: Transient, Denied or Rejected.
         """
         asked = next(self._clock)
@@ -105,7 +118,7 @@ class Remote:
                 raise self._seen
             return self._seen
 
-    async def _look(self) -> dict[str, str] | PackageError:
+    async def _look(self) -> dict[str, RemoteTag] | PackageError:
         try:
             if self._looked_at < 0 and self._processes.sandbox.abi:
                 # Before there was a build that could have changed it.
@@ -114,16 +127,30 @@ class Remote:
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
         pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
+        ids = {ref.removeprefix("refs/tags/"): oid for oid, ref in pairs}
         return {
-            ref.removeprefix("refs/tags/"): oid for oid, ref in pairs if not ref.endswith("^{}")
+            name: RemoteTag(oid, ids.get(f"{name}{_PEELED}", oid))
+            for name, oid in ids.items()
+            if not name.endswith(_PEELED)
         }
+
+    async def url(self) -> str:
+        """Where a push goes, without who pushes; empty where there is no such remote."""
+        try:
+            return _USERINFO.sub("://", await self._push_url())
+        except CommandFailed:
+            return ""
+
+    async def _push_url(self) -> str:
+        url = await self._git("remote", "get-url", "--push", self._name)
+        return url.removesuffix("\n")
 
     async def _on_this_machine(self) -> Path | None:
         """The directory that a push writes to, where the remote is no server.
 
         https://git-scm.com/docs/git-push#URLS
         """
-        url = (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
+        url = await self._push_url()
         if url.startswith("file://"):
             return Path(url.removeprefix("file://"))
         is_path = ":" not in url.partition("/")[0] and "://" not in url

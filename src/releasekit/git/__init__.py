@@ -1,0 +1,1 @@
+"""Git as the program speaks it: objects, remotes, and what history tells."""
