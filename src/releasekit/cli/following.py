@@ -169,8 +169,11 @@ async def _with_standing(plan: Plan, forge: Forge) -> Plan:
         for each in plan.packages
     )
     counts = Counter(
-        {each.announcement.tag: each.announcement.status for each in packages if each.announcement}
-        .values()
+        {
+            each.announcement.tag: each.announcement.status
+            for each in packages
+            if each.announcement
+        }.values()
     )
     said = {Status.WANTED: "to announce", Status.THERE: "announced already"}
     words = [f"{counts[each]} {text}" for each, text in said.items() if counts[each]]

@@ -146,7 +146,9 @@ class Publishing:
             progress.close()  # nothing is in flight any more
         return await self.following.follow(
             release.results(),
-            lambda: Sayings(release.published(), self._results_file.parent, lambda: page_of(told())),
+            lambda: Sayings(
+                release.published(), self._results_file.parent, lambda: page_of(told())
+            ),
             stopped=release.stopped,
             say=lambda line: say(self.session.redacted.text(line), self.session),
         )

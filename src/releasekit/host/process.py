@@ -50,11 +50,14 @@ PATIENCE: Final = Patience()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A child that ended with status 0. `stdout` is empty when the output went to a log."""
+    """A child that ended with status 0. `stdout` is empty when the output went to a log, and `raw`
+    is what it was decoded from.
+    """
 
     stdout: str
     tail: tuple[str, ...]
     duration_s: float
+    raw: bytes = b""
 
 
 class Processes(Resource):
@@ -148,6 +151,7 @@ class Processes(Resource):
             stdout=captured.decode(errors="replace"),
             tail=output.tail(),
             duration_s=time.monotonic() - began,
+            raw=bytes(captured),
         )
 
     async def start(

@@ -61,7 +61,9 @@ async def push_tags(
         elif tag.status is Status.WANTED:
             shared = is_shared(tagging.config.tagging.name)
             package = sharing[0].package
-            missing.append(_Missing(tag, name if shared else f"{package.id.name} {package.version}"))
+            missing.append(
+                _Missing(tag, name if shared else f"{package.id.name} {package.version}")
+            )
     if by_registry:
         tags |= await _seen(by_registry, tagging)
     if missing:
@@ -84,9 +86,7 @@ async def _seen(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
         return {tag.name: owed(tag, error) for tag in tags}
     absent = NotTagged("the remote does not show it", hint="Run it again, and it is looked for.")
     return {
-        tag.name: replace(
-            tag, status=Status.MADE, commit=held.commit, object=held.object
-        )
+        tag.name: replace(tag, status=Status.MADE, commit=held.commit, object=held.object)
         if (held := there.get(tag.name)) is not None
         else owed(tag, absent)
         for tag in tags
@@ -152,9 +152,7 @@ async def _objects(missing: Sequence[_Missing], tagging: Tagging) -> dict[str, O
     commits = dict.fromkeys(each.tag.commit for each in missing)
     by = {commit: await tagging.commits.committer(commit) for commit in commits}
     return {
-        each.tag.name: tag_object(
-            each.tag.name, each.tag.commit, by[each.tag.commit], each.message
-        )
+        each.tag.name: tag_object(each.tag.name, each.tag.commit, by[each.tag.commit], each.message)
         for each in missing
     }
 
