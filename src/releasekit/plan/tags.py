@@ -107,7 +107,7 @@ def refuse_names(named: Mapping[PackageId, tuple[Package, str, bool]], template:
     for package, name, own in named.values():
         if trouble := trouble_with_name(name):
             raise TagName(
-                f"{package}: its tag would be {name!r}, and {trouble}",
+                f"{package}: its tag would be {name!r}, which {trouble}",
                 hint=f'Write another `[tag] name` in releasekit.toml; it is "{template}".',
             )
         holder = holders.setdefault(name, package)

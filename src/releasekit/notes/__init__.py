@@ -1,1 +1,0 @@
-"""What is said about a version: its tag, and the text of its release."""
