@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from releasekit.announced import Announcement, Status, Tag
 from releasekit.attested import Attestation, ReleaseStatement
 from releasekit.model import (
     Action,
@@ -24,6 +25,7 @@ from releasekit.model import (
     Span,
     Staged,
 )
+from releasekit.problems import Problem
 
 ROOT = Path("/work space/repository")
 
@@ -233,4 +235,86 @@ def mixed_plan() -> Plan:
         step("app", Action.PUBLISH, needs=("http", "core")),
         step("broken", Action.REFUSE, reason="other bytes are there"),
         private=(package("tools", "0", unpublishable="marked Private :: Do Not Upload"),),
+    )
+
+
+RELEASES = "https://github.com/acme/widgets/releases/tag"
+
+
+def tag(
+    name: str = "core-v1.0.0",
+    status: Status = Status.MADE,
+    *,
+    note: str = "",
+    hint: str = "",
+    problem: Problem | None = None,
+) -> Tag:
+    known = status in {Status.MADE, Status.THERE}
+    return Tag(
+        name=name,
+        status=status,
+        commit="c0" * 20 if known else "",
+        object="0b" * 20 if known else "",
+        url=f"https://github.com/acme/widgets/tree/{name}" if known else "",
+        note=note,
+        hint=hint,
+        problem=problem,
+    )
+
+
+def announcement(
+    name: str = "core-v1.0.0",
+    status: Status = Status.MADE,
+    *,
+    note: str = "",
+    hint: str = "",
+    problem: Problem | None = None,
+) -> Announcement:
+    known = status in {Status.MADE, Status.THERE, Status.FOREIGN}
+    url = f"{RELEASES}/{name}" if known else ""
+    return Announcement(tag=name, status=status, url=url, note=note, hint=hint, problem=problem)
+
+
+def followed(
+    name: str = "core",
+    outcome: Outcome = Outcome.PUBLISHED,
+    *,
+    tagged: Status | None = Status.MADE,
+    announced: Status | None = Status.MADE,
+) -> Result:
+    """A package with its own tag and release, with a sentence where something is wrong."""
+    own = f"{name}-v1.0.0"
+    return replace(
+        result(name, outcome),
+        tag=_own_tag(own, tagged) if tagged else None,
+        announcement=_own_release(own, announced) if announced else None,
+    )
+
+
+def _own_tag(name: str, status: Status) -> Tag:
+    if status not in {Status.FOREIGN, Status.OWED}:
+        return tag(name, status)
+    hint = f"Look after the tag that is {status}."
+    return tag(name, status, note=f"the tag is {status}", hint=hint, problem=Problem.TAG_REFUSED)
+
+
+def _own_release(name: str, status: Status) -> Announcement:
+    if status not in {Status.FOREIGN, Status.OWED}:
+        return announcement(name, status)
+    owed = status is Status.OWED
+    return announcement(
+        name,
+        status,
+        note=f"the release is {status}",
+        hint="Give the job `contents: write`." if owed else "",
+        problem=Problem.PACKAGE if owed else None,
+    )
+
+
+def hostile_followed(text: str, status: Status = Status.OWED) -> Result:
+    """All that a tag and a release say is `text`."""
+    return replace(
+        result(text, reason=text),
+        tag=Tag(name=text, status=status, commit=text, object=text, url=text, note=text, hint=text),
+        announcement=Announcement(tag=text, status=status, url=text, note=text, hint=text),
     )

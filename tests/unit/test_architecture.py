@@ -22,8 +22,10 @@ MODULES = {
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
-    *("text", "links", "marks", "markdown", "layers", "mermaid", "verdict", "record", "outputs"),
+    *("text", "links", "marks", "markdown", "layers", "mermaid", "verdict", "record"),
     *(
+        "tagged_rows",
+        "outputs",
         "warnings",
         "waiting",
         "notices",
@@ -89,6 +91,7 @@ HOUSE = (
     ("causes", "failures", "refusals"),
     ("spent",),
     ("attested",),
+    ("announced",),
     ("model",),
     ("aio",),
     ("priority",),

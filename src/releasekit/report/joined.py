@@ -13,6 +13,7 @@ from releasekit.attested import ReleaseStatement
 from releasekit.causes.refusals import ResultsError
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
 from releasekit.problems import Problem
+from releasekit.report.tagged_rows import best
 from releasekit.spent import added
 
 if TYPE_CHECKING:
@@ -163,12 +164,17 @@ def _edges(runs: Iterable[Report], plan: Plan | None) -> dict[PackageId, frozens
 
 
 def _best(results: Iterable[Result]) -> dict[PackageId, Result]:
-    best: dict[PackageId, Result] = {}
+    told: dict[PackageId, list[Result]] = {}
     for result in results:
-        other = best.setdefault(result.package.id, result)
-        if _RANK.index(result.outcome) < _RANK.index(other.outcome):
-            best[result.package.id] = result
-    return best
+        told.setdefault(result.package.id, []).append(result)
+    return {
+        name: replace(
+            min(each, key=lambda result: _RANK.index(result.outcome)),
+            tag=best(result.tag for result in each),
+            announcement=best(result.announcement for result in each),
+        )
+        for name, each in told.items()
+    }
 
 
 def _spent(runs: Sequence[Report]) -> RunSpent | None:

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Action, Outcome
+from releasekit.report.tagged_rows import release_outputs, tag_outputs
 from releasekit.report.verdict import verdict_of
 from releasekit.text.escape import clip, visible
 
@@ -35,8 +36,8 @@ def outputs(report: Report) -> dict[str, str]:
     """What a run tells the steps after it.
 
     `published` says whether this run put anything on a registry. Where a very large release would
-    exceed GitHub's limit, first the attestations, then the checksums and then the long fields are
-    left out (results.json has them); the lists of packages stay complete.
+    exceed GitHub's limit, first the attestations, then the checksums, then the long fields and then
+    the tags and releases are left out (results.json has them); the lists of packages stay complete.
     """
     found = _outputs(report, brief=False)
     if _size(found) > _BUDGET:
@@ -45,6 +46,8 @@ def outputs(report: Report) -> dict[str, str]:
         found["checksums"] = ""
     if _size(found) > _BUDGET:
         found = _outputs(report, brief=True) | {"checksums": "", "attestations": "{}"}
+    if _size(found) > _BUDGET:
+        found |= {"tags": "[]", "releases": "[]"}
     return found
 
 
@@ -70,6 +73,8 @@ def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
         },
         "checksums": checksums(report),
         "attestations": _attestations(report),
+        "tags": _json(tag_outputs(report, brief=brief)),
+        "releases": _json(release_outputs(report, brief=brief)),
     }
 
 

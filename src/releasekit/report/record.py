@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NoReturn, Self, TypeVar, cast
 
 from releasekit.causes.refusals import ResultsError
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ class Record:
             return kind(value)
         except ValueError:
             return self._wrong(key, "one of " + ", ".join(kind))
+
+    def problem(self, key: str) -> Problem | None:
+        """Earlier versions tell none, and later ones may know more."""
+        told = self.text(key) if key in self.values else ""
+        return next((problem for problem in Problem if problem == told), None)
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self._list(key)

@@ -14,6 +14,7 @@ from releasekit.text.escape import bare_urls
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from releasekit.announced import Announcement, Tag
     from releasekit.attested import ReleaseStatement
     from releasekit.model import Event, PackageWarning, Plan, Report, Result
     from releasekit.spent import Exchange
@@ -43,11 +44,18 @@ class Redacted:
                 planned,
                 reason=self.text(planned.reason),
                 warnings=self._warnings(planned.warnings),
+                tag=self._tag(planned.tag),
+                announcement=self._announcement(planned.announcement),
             )
             for planned in plan.packages
         )
-        notes, provenance = tuple(map(self.text, plan.notes)), self.text(plan.provenance)
-        return replace(plan, packages=packages, notes=notes, provenance=provenance)
+        return replace(
+            plan,
+            packages=packages,
+            notes=tuple(map(self.text, plan.notes)),
+            provenance=self.text(plan.provenance),
+            announcing=self.text(plan.announcing),
+        )
 
     def report(self, report: Report) -> Report:
         spent = report.spent and replace(report.spent, advice=self.redact(report.spent.advice))
@@ -67,6 +75,8 @@ class Redacted:
             log=tuple(map(self.redact, result.log)),
             url=self.text(result.url),
             staged=self._staged(result.staged),
+            tag=self._tag(result.tag),
+            announcement=self._announcement(result.announcement),
             warnings=self._warnings(result.warnings),
         )
 
@@ -81,6 +91,28 @@ class Redacted:
         # The link is where a person has to go: it stays whole.
         id_, url, tag = map(self.redact, (staged.id, staged.url, staged.tag))
         return Staged(id=id_, url=url, tag=tag)
+
+    def _tag(self, tag: Tag | None) -> Tag | None:
+        if tag is None:
+            return None
+        return replace(
+            tag,
+            name=self.redact(tag.name),
+            url=self.text(tag.url),
+            note=self.text(tag.note),
+            hint=self.redact(tag.hint),
+        )
+
+    def _announcement(self, release: Announcement | None) -> Announcement | None:
+        if release is None:
+            return None
+        return replace(
+            release,
+            tag=self.redact(release.tag),
+            url=self.text(release.url),
+            note=self.text(release.note),
+            hint=self.redact(release.hint),
+        )
 
     def _warnings(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         return tuple(replace(each, message=self.text(each.message)) for each in warnings)

@@ -26,7 +26,6 @@ from releasekit.model import (
     Staged,
     WarningName,
 )
-from releasekit.problems import Problem
 from releasekit.report.attested_rows import (
     attestation_of,
     attestation_row,
@@ -35,6 +34,7 @@ from releasekit.report.attested_rows import (
 )
 from releasekit.report.record import Record
 from releasekit.report.spent_rows import package_row, package_spent, run_row, run_spent
+from releasekit.report.tagged_rows import announcement_of, announcement_row, tag_of, tag_row
 from releasekit.report.verdict import verdict_of
 from releasekit.report.warnings import warning_rows
 
@@ -108,6 +108,8 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
             for span in result.spans
         ],
         "spent": package_row(result.spent),
+        "tag": tag_row(result.tag),
+        "announcement": announcement_row(result.announcement),
         "warnings": warning_rows(result.warnings),
         "log": list(result.log),
     }
@@ -187,7 +189,7 @@ def _result(row: Record) -> Result:
         outcome=row.choice("outcome", Outcome),
         reason=row.text("reason"),
         hint=row.text("hint"),
-        problem=_problem(row),
+        problem=row.problem("problem"),
         log=row.texts("log"),
         attempts=row.count("attempts"),
         duration_s=row.seconds("duration_s"),
@@ -207,6 +209,8 @@ def _result(row: Record) -> Result:
             for warning in row.records("warnings")
         ),
         spent=package_spent(row),
+        tag=tag_of(row),
+        announcement=announcement_of(row),
     )
 
 
@@ -218,12 +222,6 @@ def _artifact(row: Record) -> Artifact:
         digests={"sha256": row.text("sha256")},
         attestation=attestation_of(row, path),
     )
-
-
-def _problem(row: Record) -> Problem | None:
-    """Earlier versions tell none, and later ones may know more."""
-    told = row.text("problem") if "problem" in row.values else ""
-    return next((problem for problem in Problem if problem == told), None)
 
 
 def _staged(row: Record) -> Staged | None:

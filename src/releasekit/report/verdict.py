@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit.announced import Status
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.text import packages
@@ -42,8 +43,29 @@ def verdict_of(report: Report) -> Verdict:
 
     `staged` when all that is missing waits for a person's approval, or for what does.
     `cancelled` means that running again is enough; where a package failed, there is more to do.
-    A dry run publishes nothing: what it would have uploaded counts as success.
+    A dry run publishes nothing: what it would have uploaded counts as success. Where all of that is
+    as it should be, a version that is not tagged or announced makes it `partial`, and one that is
+    now makes `success` of `noop`.
     """
+    verdict = _published(report)
+    if verdict in {"success", "staged", "noop"} and any(map(_is_lacking, report.results)):
+        return "partial"
+    made = any(Status.MADE in _statuses(result) for result in report.results)
+    return "success" if verdict == "noop" and made else verdict
+
+
+def _is_lacking(result: Result) -> bool:
+    """A release that somebody else has made says what there is to say; a tag of theirs is wrong."""
+    return (result.tag is not None and result.tag.status in {Status.FOREIGN, Status.OWED}) or (
+        result.announcement is not None and result.announcement.status is Status.OWED
+    )
+
+
+def _statuses(result: Result) -> set[Status]:
+    return {each.status for each in (result.tag, result.announcement) if each is not None}
+
+
+def _published(report: Report) -> Verdict:
     outcomes = Counter(result.outcome for result in report.results)
     if outcomes[Outcome.CANCELLED] and not outcomes[Outcome.FAILED]:
         return "cancelled"
