@@ -22,7 +22,7 @@ MODULES = {
 TREES = {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
 
 REPORT = (
-    *("text", "links", "marks", "markdown", "layers", "mermaid", "verdict", "record"),
+    *("text", "links", "tagged", "marks", "markdown", "layers", "mermaid", "verdict", "record"),
     *(
         "tagged_rows",
         "outputs",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from releasekit.model import Outcome
 from releasekit.problems import mark
+from releasekit.report.tagged import lack_annotations, lacks
 from releasekit.report.text import few, packages
 from releasekit.report.warnings import warning_annotations
 from releasekit.text.commands import spelled
@@ -24,6 +25,11 @@ def notices(
     """Title and message of each, by level."""
     results = report.results
     yield "error", _each(r for r in results if r.outcome in {Outcome.FAILED, Outcome.UNKNOWN})
+    lacking = lacks(results)
+    if wrong := lack_annotations(lack for lack in lacking if lack.is_wrong):
+        yield "error", wrong
+    if foreign := lack_annotations(lack for lack in lacking if not lack.is_wrong):
+        yield "notice", foreign
     # It is published, but what should have followed did not.
     yield "warning", _each(r for r in results if r.outcome.done and r.hint)
     yield "warning", warning_annotations((r.package, r.warnings) for r in results)

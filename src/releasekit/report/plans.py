@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import Action
 from releasekit.report.marks import ACTIONS
 from releasekit.report.mermaid import flowchart
+from releasekit.report.tagged import headline_words, short, tagged_lines
+from releasekit.report.tagged_rows import announcement_row, tag_row
 from releasekit.report.text import by_reason, columns, few, packages
 from releasekit.report.warnings import warning_rows, warning_table
 from releasekit.text import escape
@@ -41,7 +43,8 @@ def plan_headline(plan: Plan) -> str:
         return "No package to publish"
     counts = Counter(planned.action for planned in plan.packages)
     parts = [f"{counts[action]} {ACTIONS[action].word}" for action in Action if counts[action]]
-    return f"{packages(len(plan.packages))}: {', '.join(parts)}"
+    told = [*parts, *headline_words(plan.packages)]
+    return f"{packages(len(plan.packages))}: {', '.join(told)}"
 
 
 def destinations(plan: Plan) -> list[str]:
@@ -61,6 +64,10 @@ def _provenance_line(plan: Plan) -> str:
     return escape.log_line(f"provenance: {plan.provenance}") if plan.provenance else ""
 
 
+def _announcing_line(plan: Plan) -> str:
+    return escape.log_line(f"announcing: {plan.announcing}") if plan.announcing else ""
+
+
 def _place(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -72,19 +79,26 @@ def _place(url: str) -> str:
 
 def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     """For a terminal or a log: packages in publish order, then what many of them have in common,
-    why others are never published, where they go and what is signed about them. Where it is not
-    the `whole` of it, packages that are kept for one reason are only counted, and the headline
-    stands elsewhere.
+    why others are never published, where they go and what is signed and announced about them.
+    Where it is not the `whole` of it, packages that are kept for one reason are only counted, and
+    the headline stands elsewhere.
     """
     shared = shared_reasons(plan)
     rows = [
-        (str(planned.package.id), planned.package.version, planned.action.value, own_reason)
+        (
+            str(planned.package.id),
+            planned.package.version,
+            planned.action.value,
+            short(planned.tag),
+            own_reason,
+        )
         for planned, own_reason in own_reasons(plan, shared)
-        if whole or own_reason or planned.action is not Action.KEEP
+        if whole or own_reason or planned.action is not Action.KEEP or headline_words([planned])
     ]
-    width = 4 if any(why for *_, why in rows) else 3
-    heading = ("package", "version", "action", "why")
-    lines = [*columns([row[:width] for row in (heading, *rows)]), ""] if rows else []
+    heading = ("package", "version", "action", "tag", "why")
+    told = [n for n in range(5) if n < 3 or any(row[n] for row in rows)]
+    table = [[row[n] for n in told] for row in (heading, *rows)]
+    lines = [*columns(table), ""] if rows else []
     common = [
         escape.log_line(f"{action} ({count}): {reason}")
         for (action, reason), count in shared.items()
@@ -93,7 +107,8 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
     lines += _never_published(plan.private)
     if warnings:
         lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
-    lines += filter(None, [destination_line(plan), _provenance_line(plan)])
+    lines += filter(None, [destination_line(plan), _provenance_line(plan), _announcing_line(plan)])
+    lines += tagged_lines(plan.packages)
     headline = [plan_headline(plan)] if whole else []
     return "\n".join([*lines, *headline, *map(escape.log_line, plan.notes)])
 
@@ -186,6 +201,10 @@ def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
         "published": _published(planned.published),
         "warnings": warning_rows(planned.warnings),
         **({"shard": planned.shard} if planned.shard else {}),
+        **({"tag": tag_row(planned.tag)} if planned.tag else {}),
+        **(
+            {"announcement": announcement_row(planned.announcement)} if planned.announcement else {}
+        ),
     }
 
 

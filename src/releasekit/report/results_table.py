@@ -8,6 +8,7 @@ from releasekit.model import Outcome
 from releasekit.report.endings import hint_lines
 from releasekit.report.signed import signed_line
 from releasekit.report.spent_words import spent_line
+from releasekit.report.tagged import tagged_lines
 from releasekit.report.text import columns, few
 from releasekit.report.verdict import headline
 from releasekit.report.warnings import warning_table
@@ -66,7 +67,7 @@ def _needs_no_row(result: Result) -> bool:
 
 def remarks(report: Report) -> list[str]:
     """Below the results: warnings, what a dry run would have uploaded, what to do about failures,
-    what builds were kept from, and what was signed.
+    what builds were kept from, what was signed, and what was tagged and announced.
     """
     files = [
         (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
@@ -84,6 +85,7 @@ def remarks(report: Report) -> list[str]:
         *([log_line(f"builds: {report.builds}")] if report.builds else []),
         *signed_line(report),
         *spent_line(report.spent),
+        *tagged_lines(report.results),
     ]
 
 

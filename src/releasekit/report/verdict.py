@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from releasekit.announced import Status
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES
+from releasekit.report.tagged import headline_words, lack_words
 from releasekit.report.text import packages
 
 if TYPE_CHECKING:
@@ -48,17 +49,10 @@ def verdict_of(report: Report) -> Verdict:
     now makes `success` of `noop`.
     """
     verdict = _published(report)
-    if verdict in {"success", "staged", "noop"} and any(map(_is_lacking, report.results)):
+    if verdict in {"success", "staged", "noop"} and lack_words(report.results):
         return "partial"
     made = any(Status.MADE in _statuses(result) for result in report.results)
     return "success" if verdict == "noop" and made else verdict
-
-
-def _is_lacking(result: Result) -> bool:
-    """A release that somebody else has made says what there is to say; a tag of theirs is wrong."""
-    return (result.tag is not None and result.tag.status in {Status.FOREIGN, Status.OWED}) or (
-        result.announcement is not None and result.announcement.status is Status.OWED
-    )
 
 
 def _statuses(result: Result) -> set[Status]:
@@ -118,7 +112,13 @@ def exit_code(report: Report) -> int:
 
 
 def there_words(report: Report) -> str:
-    """The headline of what the registries have, whoever put it there: without what is missing."""
+    """The headline of what the registries have, whoever put it there: without what is missing
+    there.
+    """
+    return ", ".join([_there(report), *headline_words(report.results)])
+
+
+def _there(report: Report) -> str:
     outcomes = Counter(result.outcome for result in report.results)
     already, total = outcomes[Outcome.ALREADY_PUBLISHED], len(report.results)
     there = already + outcomes[Outcome.PUBLISHED]
@@ -132,11 +132,10 @@ def headline(report: Report) -> str:
     """The truth of the release in one plain sentence, without a final stop."""
     outcomes = Counter(result.outcome for result in report.results)
     total, already = len(report.results), outcomes[Outcome.ALREADY_PUBLISHED]
-    first = first_words(report)
-    if total in {0, already} or (outcomes[Outcome.STAGED] == total and not report.dry_run):
-        return first
+    whole = total in {0, already} or (outcomes[Outcome.STAGED] == total and not report.dry_run)
     rest = [f"{outcomes[each]} {OUTCOMES[each].word}" for each in _REST if outcomes[each]]
-    return ", ".join([first, *rest])
+    told = [] if whole else rest
+    return ", ".join([first_words(report), *told, *headline_words(report.results)])
 
 
 def first_words(report: Report) -> str:
@@ -146,7 +145,8 @@ def first_words(report: Report) -> str:
     if not total:
         return "No package to publish"
     if outcomes[Outcome.ALREADY_PUBLISHED] == total:
-        return f"{_all(total)} already published, nothing to do"
+        done = "" if headline_words(report.results) else ", nothing to do"
+        return f"{_all(total)} already published{done}"
     if report.dry_run:
         would = outcomes[Outcome.WOULD_PUBLISH]
         return f"Dry run: {would} of {packages(total)} would be published"

@@ -12,6 +12,7 @@ from releasekit.report.page.markup import MARKS, advice, listed, log, name, outc
 from releasekit.report.signed import signed_fact
 from releasekit.report.spent_words import totals
 from releasekit.report.summary.trouble import causes_of
+from releasekit.report.tagged import headline_words, lacks
 from releasekit.report.text import by_reason, few, seconds
 from releasekit.report.verdict import headline, verdict_of
 from releasekit.report.waiting import wait_for_it, waiting_for
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.model import PackageId, Report, Result
+    from releasekit.report.tagged import Lack
 
 _MOST_CARDS: Final = 12
 _MOST_NAMED: Final = 8
@@ -63,6 +65,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Took", seconds(report.duration_s)),
         ("Builds", html(clip(report.builds, 200))),
         ("Provenance", signed_fact(report)),
+        ("Tags and releases", html(", ".join(headline_words(report.results)))),
         ("Registries", registries),
     ]
 
@@ -97,12 +100,14 @@ def _bar(report: Report) -> str:
 def first_to_do(report: Report) -> str:
     """A card for each cause, the worst first; what is blocked is counted by what it waits for."""
     causes = [cause for cause in causes_of(report, staged=True) if not cause.roots]
-    if not causes:
+    lacking = [lack for lack in lacks(report.results) if lack.is_wrong]
+    if not (causes or lacking):
         return ""
     waiting = waiting_for(report)
     cards = [_card(cause.results, waiting) for cause in causes[:_MOST_CARDS]]
     if len(causes) > _MOST_CARDS:
         cards.append(f"<p>{len(causes) - _MOST_CARDS} more stand in the table below.</p>")
+    cards += [_lack_card(lack) for lack in lacking[:_MOST_CARDS]]
     failed = any(cause.first.outcome is Outcome.FAILED for cause in causes)
     title = "What failed, and what to do first" if failed else "What to do first"
     return section(title, "first", cards)
@@ -122,6 +127,18 @@ def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
     )
     said = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
     return f'<div class="card {first.outcome}"><ul>{"".join(rows)}{rest}</ul>{said}{tail}</div>'
+
+
+def _lack_card(lack: Lack) -> str:
+    page = html_link(str(lack.problem), lack.problem.url) if lack.problem else ""
+    said = html(clip(lack.advice, _MOST_CHARS))
+    parts = (
+        ("", html(clip(lack.note, _MOST_CHARS))),
+        (' class="advice"', f'<strong class="said">{said}</strong> {page}'.strip()),
+    )
+    told = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
+    names = html(clip(few(lack.names, _MOST_NAMED), _MOST_CHARS))
+    return f'<div class="card unknown"><ul><li><b>{lack.words}</b>: {names}</li></ul>{told}</div>'
 
 
 def _named(result: Result, waiting: int) -> str:

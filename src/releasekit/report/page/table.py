@@ -6,16 +6,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.announced import Tag
 from releasekit.report.links import web_page
 from releasekit.report.page.markup import advice, listed, log, name, outcome, output
 from releasekit.report.signed import entry_link
 from releasekit.report.spent_words import package_words, size
+from releasekit.report.tagged import page_of, short
 from releasekit.report.text import packages, seconds
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from releasekit.announced import Announcement
     from releasekit.model import Artifact, PackageId, Report, Result
 
 _COLUMNS: Final = (
@@ -117,6 +120,8 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
         ("Its log", output(result)),
         ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
         ("Waits for approval", _staged(result)),
+        ("Tag", _followed(result.tag)),
+        ("Release", _followed(result.announcement)),
         ("Its time", f'<span class="why">{waited}</span>' if waited else ""),
         ("Tries", html(_tries(result))),
         ("Needs", around.needs(result)),
@@ -124,6 +129,19 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
         ("Warnings", _warnings(result)),
         ("Files", _files(result)),
     ]
+
+
+def _followed(each: Tag | Announcement | None) -> str:
+    """Its name and page, how far it is, and why no farther."""
+    if each is None:
+        return ""
+    parts = [f"{html_link(short(each), page_of(each))}: {each.status}"]
+    parts += [html(clip(text, _MOST_CHARS)) for text in (each.note, each.hint) if text]
+    if each.problem:
+        parts.append(html_link(str(each.problem), each.problem.url))
+    if isinstance(each, Tag) and each.commit:
+        parts.append(f"<code>{html(clip(each.commit, 80))}</code>")
+    return "<br>".join(parts)
 
 
 def _staged(result: Result) -> str:

@@ -11,6 +11,7 @@ from releasekit.report.markdown import details, package_cells, table
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.signed import entry_link
 from releasekit.report.spent_words import size
+from releasekit.report.tagged import page_of, short
 from releasekit.report.text import seconds
 from releasekit.text.escape import clip, code, link, markdown
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # A table of no more is shown at once.
 _FEW: Final = 10
+# Columns; those behind them are there where they say something.
+_ALWAYS: Final = 4
 
 
 def done_section(report: Report, detail: Detail) -> list[str]:
@@ -62,18 +65,20 @@ def _rows(results: Sequence[Result], detail: Detail) -> list[str]:
     told = len({(result.outcome, result.reason) for result in results}) > len(
         {result.outcome for result in results}
     )
-    width = 5 if told else 4
-    heading = ("Package", "Version", "Outcome", "Time", "Why")
+    heading = ("Package", "Version", "Outcome", "Time", "Tag", "Release", "Why")
     cells = [
         (
             *package_cells(result.package, package_url(result)),
             f"{OUTCOMES[result.outcome].square} {result.outcome}{_attempts(result)}",
             seconds(result.duration_s) if result.spans or result.duration_s else "",
-            markdown(clip(result.reason, detail.chars)),
+            link(short(result.tag), page_of(result.tag)),
+            link(short(result.announcement), page_of(result.announcement)),
+            markdown(clip(result.reason, detail.chars)) if told else "",
         )
         for result in results
     ]
-    return table(heading[:width], [row[:width] for row in cells])
+    shown = [n for n in range(len(heading)) if n < _ALWAYS or any(row[n] for row in cells)]
+    return table([heading[n] for n in shown], [[row[n] for n in shown] for row in cells])
 
 
 def _attempts(result: Result) -> str:

@@ -20,6 +20,8 @@ from releasekit.report.marks import ACTIONS
 from releasekit.report.plans import destinations, own_reasons, shared_reasons
 from releasekit.report.summary.graph import graph_section
 from releasekit.report.summary.heading import alert_box, counted, facts, title
+from releasekit.report.summary.tagged import lack_section
+from releasekit.report.tagged import headline_words, short
 from releasekit.report.text import packages
 from releasekit.report.warnings import warning_section
 from releasekit.text.escape import clip, markdown
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 _ROWS: Final = (2_000, 300, 30)  # rows of tables; fewer until it fits
 # What there is something to do for stands open in a table of no more rows.
 _FEW: Final = 25
+# Columns; those behind them are there where they say something.
+_ALWAYS: Final = 3
 _CHARS: Final = 300
 _MOST_CHARS: Final = 2_000
 
@@ -54,6 +58,8 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
         *counted([(mark, counts[action]) for action, mark in ACTIONS.items()]),
         *facts(plan.commit, origin.repository, origin.run_url, _destination(plan)),
         *_provenance(plan),
+        *_announcing(plan),
+        *lack_section(plan.packages, rows=rows, chars=_CHARS),
         *warning_section(((each.package, each.warnings) for each in plan.packages), rows),
         *_common(plan),
         *_sections(plan, rows),
@@ -88,6 +94,12 @@ def _provenance(plan: Plan) -> list[str]:
     """A row of its own: what it lacks may be much."""
     words = markdown(clip(plan.provenance, _MOST_CHARS))
     return [f"provenance: {words}", ""] if words else []
+
+
+def _announcing(plan: Plan) -> list[str]:
+    told = [*headline_words(plan.packages), markdown(clip(plan.announcing, _MOST_CHARS))]
+    words = ". ".join(filter(None, (", ".join(told[:-1]), told[-1])))
+    return [f"tags and releases: {words}", ""] if words else []
 
 
 def _common(plan: Plan) -> list[str]:
@@ -145,13 +157,14 @@ def _table(rows: Sequence[tuple[PlannedPackage, str]]) -> list[str]:
         (
             *package_cells(planned.package, _page(planned)),
             f"{ACTIONS[planned.action].square} {ACTIONS[planned.action].word}",
+            markdown(short(planned.tag)),
             markdown(clip(own_reason, _CHARS)),
         )
         for planned, own_reason in rows
     ]
-    width = 4 if any(why for *_, why in cells) else 3
-    heading = ("Package", "Version", "Action", "Why")
-    return table(heading[:width], [row[:width] for row in cells])
+    heading = ("Package", "Version", "Action", "Tag", "Why")
+    shown = [n for n in range(len(heading)) if n < _ALWAYS or any(row[n] for row in cells)]
+    return table([heading[n] for n in shown], [[row[n] for n in shown] for row in cells])
 
 
 def _page(planned: PlannedPackage) -> str:

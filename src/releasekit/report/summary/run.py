@@ -17,7 +17,9 @@ from releasekit.report.summary.detail import DETAILS
 from releasekit.report.summary.done import done_section, files_section
 from releasekit.report.summary.graph import graph_section
 from releasekit.report.summary.heading import alert_box, counted, facts, title
+from releasekit.report.summary.tagged import lack_section
 from releasekit.report.summary.trouble import causes_of, trouble_section
+from releasekit.report.tagged import lack_words
 from releasekit.report.text import seconds
 from releasekit.report.verdict import there_words, verdict_of
 from releasekit.report.warnings import warning_section
@@ -51,6 +53,7 @@ def _summary(
         *_facts(report),
         *approval_section(report, detail),
         *trouble_section(causes, detail),
+        *lack_section(report.results, rows=detail.rows, chars=detail.chars),
         *warning_section(warned(report), detail.rows),
         *(pictures if detail.pictures else []),
         *spent_section(report.spent),
@@ -102,7 +105,7 @@ def _what_failed(report: Report) -> str:
     counts = Counter(result.outcome for result in report.results)
     told = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED)
     words = [f"{counts[each]} {OUTCOMES[each].word}" for each in told if counts[each]]
-    return f"{', '.join(words)}."
+    return f"{', '.join([*words, *lack_words(report.results)])}."
 
 
 def _facts(report: Report) -> list[str]:
