@@ -23,6 +23,7 @@ from releasekit.plan.decision import is_clean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.errors import ReleasekitError
@@ -121,7 +122,7 @@ def refuse_names(named: Mapping[PackageId, tuple[Package, str, bool]], template:
 def _refuse_nested(
     named: Mapping[PackageId, tuple[Package, str, bool]], there: Collection[str]
 ) -> None:
-    """git keeps refs as files and directories: none is both.
+    """Git keeps refs as files and directories: none is both.
 
     https://git-scm.com/docs/git-check-ref-format
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from releasekit.announced import Tag
     from releasekit.git.remote import RemoteTag
-    from releasekit.model import Package, PackageId, Plan, Published, Result
+    from releasekit.model import PackageId, Plan, Published, Result
     from releasekit.plan.tags import Tagging
 
 _CHECKSUMS: Final = "checksums.txt"

@@ -176,7 +176,7 @@ def test_many_packages_take_few_processes(root: Path) -> None:
     packages = [package(root, name=f"p{number}") for number in range(1_200)]
     files = {f"{each.id.name}/package.json": '{"version": "1.0.0"}' for each in packages}
     commit(root, files)
-    bump = commit(root, {name: '{"version": "1.1.0"}' for name in files})
+    bump = commit(root, dict.fromkeys(files, '{"version": "1.1.0"}'))
     calls = []
 
     async def counted(commits: Commits) -> dict[PackageId, str]:
