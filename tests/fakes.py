@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from releasekit.config import values
+from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.config import Config
 from releasekit.config.declared import Declared
 from releasekit.config.levels import Levels
@@ -136,6 +137,10 @@ def config(root: Path, **changes: object) -> Config:
         "trusted_publishing": "auto",
         "attestations": "auto",
         "trust_config": None,
+        "tag": False,
+        "announce": False,
+        "tagging": TagOptions(),
+        "announcing": AnnounceOptions(),
         "registries": {},
         "ecosystem_inputs": (),
         "state_directory": root / ".releasekit",

@@ -77,7 +77,16 @@ STATE = (
     *("locks", "pins", "run_logs", "lock_table", "doctor"),
 )
 CONFIG = (
-    *("values", "declaration", "tables", "ecosystem", "selection", "verification", "inputs"),
+    *(
+        "values",
+        "declaration",
+        "tables",
+        "after",
+        "ecosystem",
+        "selection",
+        "verification",
+        "inputs",
+    ),
     *("declared", "levels", "file", "locations", "rows", "config", "choice"),
 )
 # Of each ecosystem; only the table lists them.

@@ -261,3 +261,21 @@ class TooLarge(PackageError):
     """More than the registry takes at once."""
 
     problem = Problem.REFUSED
+
+
+class ForeignTag(Rejected):
+    """Another tag has the name, and keeps it."""
+
+    problem = Problem.TAG_FOREIGN
+
+
+class NotTagged(PackageError):
+    """A published version has no tag yet."""
+
+    problem = Problem.TAG_OWED
+
+
+class NotAnnounced(PackageError):
+    """A tag has no release at the forge yet."""
+
+    problem = Problem.NOT_ANNOUNCED

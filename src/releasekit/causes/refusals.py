@@ -225,6 +225,18 @@ class GoReplaced(PlanError):
     problem = Problem.GO_REPLACED
 
 
+class SameTag(PlanError):
+    """Two packages that one tag cannot tell apart, or tags that no repository has side by side."""
+
+    problem = Problem.SAME_TAG
+
+
+class TagName(PlanError):
+    """What git takes for no name of a tag."""
+
+    problem = Problem.TAG_NAME
+
+
 class BuildCycle(PlanError):
     """Packages that need one another to be built."""
 

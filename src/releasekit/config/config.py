@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.config.after import AnnounceOptions, TagOptions
     from releasekit.config.declaration import Command
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
@@ -71,6 +72,10 @@ class Config:
     trusted_publishing: Literal["auto", "always", "never"]
     attestations: Literal["auto", "required", "off"]
     trust_config: Path | None
+    tag: bool
+    announce: bool
+    tagging: TagOptions
+    announcing: AnnounceOptions
     registries: Mapping[str, Directory | Url | Name]
     ecosystem_inputs: tuple[object, ...]
     state_directory: Path
@@ -190,6 +195,10 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         trusted_publishing=inputs.trusted_publishing,
         attestations=inputs.attestations,
         trust_config=locations.path("trust_config"),
+        tag=inputs.tag,
+        announce=inputs.announce,
+        tagging=file.tagging,
+        announcing=file.announcing,
         registries=locations.registries(),
         ecosystem_inputs=locations.ecosystem_inputs(),
         state_directory=locations.state_directory(),

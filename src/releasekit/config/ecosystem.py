@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.config.declaration import Declaration, declared_by
@@ -82,4 +82,4 @@ class EcosystemDeclaration:
 
     @property
     def option_keys(self) -> tuple[str, ...]:
-        return tuple(option.name.replace("_", "-") for option in fields(self.options))
+        return self.options.keys()

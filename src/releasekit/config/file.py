@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.refusals import ExposedSecret, UnknownName
 from releasekit.config import levels
+from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.levels import Levels
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_parsed
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
 
     from releasekit.config.declaration import Declaration
     from releasekit.config.declared import Declared
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.tables import OptionTable
 
 MAX_BYTES: Final = 1024 * 1024
 _DEPENDENCIES: Final = "dependencies"
 _DIST: Final = "dist"
+_TABLES: Final = (_DEPENDENCIES, levels.TABLE, TagOptions.ECOSYSTEM, AnnounceOptions.ECOSYSTEM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,8 @@ class ConfigFile:
     dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     levels: Levels = field(default_factory=Levels)
     dist: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tagging: TagOptions = field(default_factory=TagOptions)
+    announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
 
 
 def read_config(path: Path, declared: Declared) -> ConfigFile:
@@ -46,6 +50,7 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     dependencies: Mapping[str, tuple[str, ...]] = {}
     given = Levels()
     dist: Mapping[str, tuple[str, ...]] = {}
+    tagging, announcing = TagOptions(), AnnounceOptions()
     document = read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
@@ -54,12 +59,22 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
             given = Levels.from_table(_table(key, value, where), where)
         elif key == _DIST and isinstance(value, dict):
             dist = _dist(value, where, declared.ecosystems)
+        elif key == TagOptions.ECOSYSTEM:
+            tagging = TagOptions.from_table(_options(TagOptions, value, where))
+        elif key == AnnounceOptions.ECOSYSTEM:
+            announcing = AnnounceOptions.from_table(_options(AnnounceOptions, value, where))
         elif key in declared.ecosystems:
-            tables[key] = _options(declared.ecosystems[key], value, where)
+            tables[key] = _options(declared.ecosystems[key].options, value, where)
         else:
             texts[key] = _text(_declaration(key, where, declared), value, where)
     return ConfigFile(
-        texts=texts, tables=tables, dependencies=dependencies, dist=dist, levels=given
+        texts=texts,
+        tables=tables,
+        dependencies=dependencies,
+        dist=dist,
+        levels=given,
+        tagging=tagging,
+        announcing=announcing,
     )
 
 
@@ -73,7 +88,7 @@ def _declaration(key: str, where: str, declared: Declared) -> Declaration:
     declaration = declared.inputs.get(key)
     if declaration is None:
         known = [name for name, each in declared.inputs.items() if "file" in each.places]
-        near = did_you_mean(key, [*known, *declared.ecosystems, _DEPENDENCIES, levels.TABLE])
+        near = did_you_mean(key, [*known, *declared.ecosystems, *_TABLES])
         raise UnknownName(f"{where}: unknown key {key!r}{near}")
     if "file" not in declaration.places:
         raise UnknownName(
@@ -110,15 +125,17 @@ def _table(key: str, value: object, where: str) -> Mapping[str, object]:
     return value
 
 
-def _options(ecosystem: EcosystemDeclaration, value: object, where: str) -> Mapping[str, object]:
+def _options(kind: type[OptionTable], value: object, where: str) -> Mapping[str, object]:
     """Its keys are checked here, whether the run is about this ecosystem or not."""
-    table = _table(ecosystem.name, value, where)
+    name = kind.ECOSYSTEM
+    table = _table(name, value, where)
+    known = kind.keys()
     for key in table:
-        if key not in ecosystem.option_keys:
-            near = did_you_mean(key, ecosystem.option_keys)
+        if key not in known:
+            near = did_you_mean(key, known)
             raise UnknownName(
-                f"{where}: [{ecosystem.name}] has an unknown key {key!r}{near}",
-                hint=f"Known: {', '.join(sorted(ecosystem.option_keys))}.",
+                f"{where}: [{name}] has an unknown key {key!r}{near}",
+                hint=f"Known: {', '.join(sorted(known))}.",
             )
     return table
 

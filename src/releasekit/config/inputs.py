@@ -32,8 +32,8 @@ STATE_KEY = Declaration.secret(
 )
 FORGE_TOKEN = Declaration.secret(
     "forge-token",
-    "What GitHub is sent the release statement with, where the job has `attestations: write`. "
-    "Default: the job's own token.",
+    "What GitHub is sent releases with, where the job has `contents: write`, and the release "
+    "statement, where it has `attestations: write`. Default: the job's own token.",
     default="${{ github.token }}",
 )
 
@@ -229,6 +229,24 @@ class Inputs(Selection, Verification):
             places=NOT_IN_FILE,
         ),
     ] = ""
+    tag: Annotated[
+        bool,
+        Declaration(
+            "Tag every version that is on its registry, and push the tags; also those that an "
+            "earlier run has left untagged. The table `[tag]` says how.",
+            "bool",
+            places=NOT_IN_FILE,
+        ),
+    ] = False
+    announce: Annotated[
+        bool,
+        Declaration(
+            "Make a GitHub Release for every version whose tag is there, with its notes. The table "
+            "`[announce]` says how.",
+            "bool",
+            places=NOT_IN_FILE,
+        ),
+    ] = False
     registry: Annotated[
         Directory | Url | None,
         Declaration(

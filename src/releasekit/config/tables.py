@@ -15,10 +15,12 @@ Reader = Callable[[str, object], object]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionTable:
     """The table of `ECOSYSTEM`, a key for each field. A field is read as its type says, or by the
-    function it is annotated with; an empty text or list leaves its default. Its keys are known.
+    function it is annotated with; an empty text or list leaves its default, where it is not one
+    that `MAY_BE_EMPTY`. Its keys are known.
     """
 
     ECOSYSTEM: ClassVar[str]
+    MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
@@ -31,9 +33,13 @@ class OptionTable:
                 read = _reader(hints[known[key]])(key, value)
             except ValueError as error:
                 raise ConfigError(f"{cls.where()} {key} is {value!r}", hint=str(error)) from error
-            if read not in ("", ()):
+            if read not in ("", ()) or key in cls.MAY_BE_EMPTY:
                 values[known[key]] = read
         return cls(**values)
+
+    @classmethod
+    def keys(cls) -> tuple[str, ...]:
+        return tuple(option.name.replace("_", "-") for option in fields(cls))
 
     @classmethod
     def where(cls) -> str:
@@ -45,6 +51,14 @@ def string(key: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f'Write a string: {key} = "…".')  # noqa: TRY004 (about the file)
     return value
+
+
+def remote(key: str, value: object) -> str:
+    name = string(key, value)
+    # git would take it for an option, or for another repository than the one of its settings.
+    if name.startswith("-") or any(character in name for character in ":/ "):
+        raise ValueError("Write the name of a remote: `git remote`.")
+    return name
 
 
 def boolean(key: str, value: object) -> bool:

@@ -1,0 +1,79 @@
+"""The tables `[tag]` and `[announce]`: what published versions get besides a place on their
+registries.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal
+
+from releasekit.config import tables
+from releasekit.config.tables import OptionTable
+
+FIELDS: Final = ("name", "version", "ecosystem", "directory")
+ASSETS: Final = ("checksums", "files", "provenance", "report")
+# GitHub starts no workflow for more of them at once; a number above that is as good as all.
+# https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#push
+_MOST_AT_A_TIME: Final = 1_000
+
+
+def _name(key: str, value: object) -> str:
+    name = tables.string(key, value)
+    known = ", ".join(f"{{{each}}}" for each in FIELDS)
+    try:
+        parts = list(string.Formatter().parse(name))
+    except ValueError:
+        parts = [("", "{", "", None)]
+    found = [each for _, each, *_ in parts if each is not None]
+    # As written: neither {{ nor {name!r} nor {version:>9}.
+    plain = "".join(text + (f"{{{each}}}" if each is not None else "") for text, each, *_ in parts)
+    if unknown := [each for each in found if each not in FIELDS]:
+        raise ValueError(f"It has no field {{{unknown[0]}}}; write any of {known}.")
+    if plain != name:
+        raise ValueError(f"Braces are those of fields here; write any of {known}.")
+    if name and "version" not in found:
+        raise ValueError(
+            f'A tag is that of a version, so write {{version}} into it: {key} = "v{{version}}".'
+        )
+    return name
+
+
+def _at_a_time(key: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_AT_A_TIME:
+        raise ValueError(f"Write how many tags one push has, or 0 for all at once: {key} = 3.")
+    return value
+
+
+def _assets(key: str, value: object) -> tuple[str, ...]:
+    names = tables.strings(key, value)
+    if not set(names) <= set(ASSETS):
+        known = ", ".join(f'"{each}"' for each in ASSETS)
+        raise ValueError(f"Write a list of any of {known}; [] for none.")
+    return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagOptions(OptionTable):
+    """`name` has at least one of `FIELDS`, `{version}`; without `{name}` or `{directory}`, packages
+    of one version share their tag. `at_a_time` is how many tags go with one push, 0 for all.
+    """
+
+    ECOSYSTEM: ClassVar[str] = "tag"
+
+    name: Annotated[str, _name] = "{name}-v{version}"
+    remote: Annotated[str, tables.remote] = "origin"
+    at_a_time: Annotated[int, _at_a_time] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnounceOptions(OptionTable):
+    """`releases` are one for each tag of what is published, one for each version that packages
+    share, or none. `assets` are what releases hold, of `ASSETS`.
+    """
+
+    ECOSYSTEM: ClassVar[str] = "announce"
+    MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset({"assets"})
+
+    releases: Literal["changed", "one", "none"] = "changed"
+    assets: Annotated[tuple[str, ...], _assets] = ("checksums",)
