@@ -25,6 +25,7 @@ from releasekit.spent import RunSpent, Spent, Step
 from sample_runs import (
     HOSTILE,
     artifact,
+    hostile_followed,
     hostile_text,
     package,
     partial_report,
@@ -311,6 +312,8 @@ def hostile_report(text: str) -> Report:
         warnings=(PackageWarning(name=WarningName.NEW_NAME, message=text),),
         artifacts=(signed(f"{text.replace('/', '') or 'x'}.whl", log=text),),
         spent=Spent(waited_for=text, longest_s=1.0),
+        tag=hostile_followed(text).tag,
+        announcement=hostile_followed(text).announcement,
     )
     return replace(
         report(

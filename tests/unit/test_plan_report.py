@@ -16,7 +16,7 @@ from releasekit.report import (
     plan_summary,
     plan_table,
 )
-from sample_runs import ROOT, hostile_text, mixed_plan, package, plan, step
+from sample_runs import ROOT, hostile_followed, hostile_text, mixed_plan, package, plan, step
 
 
 def test_plan_headline_counts_what_will_happen() -> None:
@@ -256,14 +256,14 @@ def test_plan_summary_keeps_its_shape_whatever_the_text(name: str, reason: str) 
         made = plan(
             step(word, Action.REFUSE, reason=why),
             step(f"{word}2", Action.PUBLISH, needs=(word,), reason=why),
-            step(f"{word}3", Action.KEEP, reason=why),
+            replace(step(f"{word}3", Action.KEEP, reason=why), tag=hostile_followed(why).tag),
             private=(package(f"{word}4", word, unpublishable=why),),
         )
         text = plan_summary(
-            replace(made, provenance=why),
+            replace(made, provenance=why, announcing=why),
             Origin(project=word, repository=f"{word} ", run_url=f"{why} "),  # no links,
         )
         rows = [line for line in text.splitlines() if line.startswith("|")]
-        assert {line.count("|") for line in rows} == {3, 5}
+        assert {line.count("|") for line in rows} == {3, 5, 6}
         shown.append(re.findall(r"<[^>]*>|^#+ |^> ?|```\w*", text, re.MULTILINE))
     assert shown[0] == shown[1]

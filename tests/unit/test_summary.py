@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
+from releasekit.announced import Status
 from releasekit.model import Outcome, Span
 from releasekit.report import summary
 from sample_runs import (
+    hostile_followed,
     hostile_text,
     outcomes,
     package,
@@ -24,7 +26,7 @@ from sample_runs import (
 )
 
 if TYPE_CHECKING:
-    from releasekit.model import Report
+    from releasekit.model import Report, Result
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
@@ -307,13 +309,26 @@ def told(word: str, line: str) -> Report:
             spans=(Span(phase="build", start_s=0, end_s=1),),
             artifacts=(signed(log=unlinked),),
         ),
-        result(f"{word}2", version=word, reason=word),
+        _followed(word, Status.MADE, unlinked),
+        _followed(f"{word}3", Status.OWED, unlinked),
         edges={f"{word}2": (word,)},
         private=(package(f"{word}3", word, unpublishable=word),),
         run_id=word,
         commit=word,
     )
     return replace(run, provenance=word, statement=statement(url=unlinked, note=word))
+
+
+def _followed(word: str, status: Status, url: str) -> Result:
+    """Published, and what follows is made or owed."""
+    about = hostile_followed(word, status)
+    assert about.tag is not None
+    assert about.announcement is not None
+    return replace(
+        result(f"{word}2", version=word, reason=word),
+        tag=replace(about.tag, url=url),
+        announcement=replace(about.announcement, url=url),
+    )
 
 
 SHAPE = shape(summary(told("word", "line")))
