@@ -28,10 +28,10 @@ def _name(key: str, value: object) -> str:
     found = [each for _, each, *_ in parts if each is not None]
     # As written: neither {{ nor {name!r} nor {version:>9}.
     plain = "".join(text + (f"{{{each}}}" if each is not None else "") for text, each, *_ in parts)
-    if unknown := [each for each in found if each not in FIELDS]:
-        raise ValueError(f"It has no field {{{unknown[0]}}}; write any of {known}.")
     if plain != name:
         raise ValueError(f"Braces are those of fields here; write any of {known}.")
+    if unknown := [each for each in found if each not in FIELDS]:
+        raise ValueError(f"It has no field {{{unknown[0]}}}; write any of {known}.")
     if name and "version" not in found:
         raise ValueError(
             f'A tag is that of a version, so write {{version}} into it: {key} = "v{{version}}".'
