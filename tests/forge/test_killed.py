@@ -1,0 +1,140 @@
+"""A release of twenty packages, killed at everything that it asks of the forge, and finished."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
+from forge.world import serving_all
+from integration.http_server import HangUp
+from integration.tools import require_tool
+from workspaces import Program, git, kill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from forge.world import World
+
+pytestmark = pytest.mark.no_cover
+
+# Of each package a draft, its checksums (but of Go modules, which have none) and its publication;
+# and one push of tags at least.
+WRITES = 3 * PACKAGES - len(GO) + 1
+
+
+def program_at(tmp_path: Path, world: World) -> Program:
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
+    return Program(home, {**world.environment, "PATH": path})
+
+
+def arguments(tmp_path: Path, root: Path) -> list[str | Path]:
+    places = [f"--{name}-registry=dir:{tmp_path / name}" for name in ("pypi", "npm")]
+    return ["publish", root, *places, "--tag", "--announce", "--retry-base-delay", "0s"]
+
+
+def kind(what: str) -> str:
+    """A request without what differs from one to the next."""
+    path = what.partition("?")[0]
+    return "".join("#" if letter.isdigit() else letter for letter in path)
+
+
+def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_each(
+    tmp_path: Path,
+) -> None:
+    """R14, R15: before each kind of request, and after each that changes something."""
+    require_tool("npm")
+    started: list[subprocess.Popen[bytes]] = []
+    before: set[str] = set()
+    after: list[str] = []
+    with serving_all(tmp_path) as world:
+        root = monorepo(tmp_path / "a workspace", world.url)
+        commit = git(root, "rev-parse", "HEAD").strip()
+        program = program_at(tmp_path, world)
+        argv = program.argv(*arguments(tmp_path, root))
+
+        def may_die(moment: str, what: str) -> None:
+            process = started[-1]
+            if process.poll() is not None:
+                raise HangUp
+            writes = not what.startswith("GET ") and "upload-pack" not in what
+            if moment == "before" and kind(what) not in before:
+                before.add(kind(what))
+            elif moment == "after" and writes:
+                after.append(what)
+            else:
+                return
+            process.kill()
+            process.wait()
+            raise HangUp
+
+        world.around = may_die
+        while not started or started[-1].returncode != 0:
+            assert len(started) < 2 * WRITES, Counter(map(kind, after))
+            with (tmp_path / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    argv,
+                    env=program.full_environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            started.append(process)
+            process.wait()
+            assert process.returncode in {0, -9}, (tmp_path / "log").read_text()
+            kill(process, root)
+        assert len(after) >= WRITES
+        assert len(before) >= 7, before
+        assert world.defects == []
+        objects = world.tags
+        assert set(objects) == TAGS
+        own = [*(f"{name}-v1.0.0" for name in PYTHON), *(f"@acme/{name}-v1.0.0" for name in NODE)]
+        assert {world.git("rev-parse", f"{tag}^{{commit}}").strip() for tag in own} == {commit}
+        assert Counter(each["tag_name"] for each in world.releases) == Counter(TAGS)
+        for release in world.releases:
+            assert not release["draft"]
+            names = [each["name"] for each in release["assets"]]
+            assert names == ([] if release["tag_name"].startswith("go/") else ["checksums.txt"])
+        told = next(each for each in world.releases if each["tag_name"] == "acme-p1-v1.0.0")
+        assert NOTES.strip() in told["body"]
+        assert "Later" not in told["body"]
+
+        world.around = lambda moment, what: None
+        world.asked.clear()
+        ended = program.run(*arguments(tmp_path, root))
+        assert (ended.code, set(ended.outcomes.values())) == (0, {"already-published"})
+        assert len(ended.outcomes) == PACKAGES
+        assert world.writes == []
+        assert world.tags == objects
+
+
+def test_a_fresh_machine_finishes_what_another_one_left_untagged(tmp_path: Path) -> None:
+    """R15: from the registries, the remote and the forge alone."""
+    require_tool("npm")
+    with serving_all(tmp_path) as world:
+        root = monorepo(tmp_path / "a workspace", world.url)
+        commit = git(root, "rev-parse", "HEAD").strip()
+        program = program_at(tmp_path, world)
+        published = program.run(
+            *(each for each in arguments(tmp_path, root) if each not in {"--tag", "--announce"})
+        )
+        assert published.code == 0, published.err
+        assert set(world.tags) == {tag for tag in TAGS if tag.startswith("go/")}
+        git(root, "commit", "--quiet", "--allow-empty", "--message", "Go on")
+        git(root, "push", "--quiet", "origin", "main")
+        fresh = tmp_path / "another machine"
+        git(tmp_path, "clone", "--quiet", world.url, str(fresh))
+        ended = program.run(*arguments(tmp_path, fresh))
+        assert ended.code == 0, ended.err
+        assert set(world.tags) == TAGS
+        python = [f"{name}-v1.0.0" for name in PYTHON]
+        assert {world.git("rev-parse", f"{tag}^{{commit}}").strip() for tag in python} == {commit}
+        assert {each["tag_name"] for each in world.releases} == TAGS
+        assert world.defects == []
