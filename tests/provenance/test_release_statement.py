@@ -19,11 +19,12 @@ from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
+from releasekit.http.github import GitHub
 from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
 from releasekit.provenance import release
 from releasekit.provenance.checking import check
-from releasekit.provenance.github import GitHub, send_to_github
+from releasekit.provenance.github import send_to_github
 from releasekit.provenance.instance import instance_at
 from releasekit.provenance.release import sign_release, stored_bundles, subjects_of
 from releasekit.provenance.signer import Signer

@@ -119,7 +119,8 @@ class JobSigning:
             await asyncio.wait((telling, stopping))
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
-        from releasekit.provenance.github import GitHub, send_to_github  # noqa: PLC0415 - only where
+        from releasekit.http.github import GitHub  # noqa: PLC0415 - only where
+        from releasekit.provenance.github import send_to_github  # noqa: PLC0415 - only where
         from releasekit.provenance.release import sign_release  # noqa: PLC0415 - one signs
 
         path, services = directory / RELEASE_STATEMENT, self._services

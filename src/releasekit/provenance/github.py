@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import ConfigError, PackageError, Rejected, Transient
-from releasekit.http.client import RetryPolicy, check, retry, retry_after, send
+from releasekit.http.client import RetryPolicy, retry
+from releasekit.http.github import ask
 from releasekit.http.origins import require_safe
 from releasekit.provenance.release import BRIEF
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import httpx
 
     from releasekit.attested import ReleaseStatement
     from releasekit.http.credentials import Secret
+    from releasekit.http.github import GitHub
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.job import Job
 
-_MAX_BYTES: Final = 64 * 1024 * 1024
 _MAX_DIGITS: Final = 20
 _API: Final = "GITHUB_API_URL"
+_STATUS: Final = re.compile(r"HTTP \d{3}\b")
 _AGAIN: Final = "Run the job again: what is signed is kept, and sent."
 _PERMISSION: Final = "Give the job the permission `attestations: write`."
 # What else a refusal is about; its own words come first.
 _CURES: Final = {
-    401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
-    403: f"{_PERMISSION} For private repositories it takes GitHub Enterprise Cloud.",
-    404: f"{_PERMISSION} A GitHub Enterprise Server may have no attestations.",
+    "HTTP 401": "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
+    "HTTP 403": f"{_PERMISSION} For private repositories it takes GitHub Enterprise Cloud.",
+    "HTTP 404": f"{_PERMISSION} A GitHub Enterprise Server may have no attestations.",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHub:
-    """That which a job runs on: `api` is its `GITHUB_API_URL`, and `token` may write attestations
-    of the job's repository.
-    """
-
-    http: httpx.AsyncClient
-    api: str
-    token: Secret | None
-    redact: Callable[[str], str] = str
 
 
 async def send_to_github(
@@ -110,26 +101,12 @@ class _Kept:
     async def _ask(
         self, method: str, url: httpx.URL, content: bytes, *, missing: bool = False
     ) -> httpx.Response:
-        headers = {
-            "Authorization": f"Bearer {self.token.reveal()}",
-            "Accept": "application/vnd.github+json",
-            "Content-Type": "application/json",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }
-        request = self.github.http.build_request(method, url, headers=headers, content=content)
-        response = await send(self.github.http, request, max_bytes=_MAX_BYTES)
-        asked_s = retry_after(response)
-        if response.status_code == 403 and asked_s is not None:
-            # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
-            raise Transient("HTTP 403, too many requests", retry_after=asked_s)
-        if response.status_code == 404 and missing:
-            return response
         try:
-            check(response, str(url), redact=self.github.redact)
+            return await ask(self.github, method, url, content=content, missing=missing)
         except Rejected as error:
-            error.hint = _CURES.get(response.status_code, "")
+            found = _STATUS.search(str(error))
+            error.hint = _CURES.get(found[0], "") if found else ""
             raise
-        return response
 
 
 def _document(response: httpx.Response) -> object:

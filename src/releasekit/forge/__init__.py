@@ -1,0 +1,1 @@
+"""Where a project shows its releases to people, and what is said there."""

@@ -1,0 +1,266 @@
+"""Releases at GitHub, and at GitHub Enterprise Server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from releasekit.causes.failures import StrangeAnswer, WrongAddress
+from releasekit.errors import Denied, Rejected, Transient
+from releasekit.forge.interface import Asset, ForgeRelease, LookAgain
+from releasekit.http.client import retry
+from releasekit.http.github import ask
+from releasekit.http.origins import is_safe, require_safe, same_origin
+from releasekit.text.json_text import entries, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from releasekit.forge.interface import Draft, Upload
+    from releasekit.http.client import RetryPolicy
+    from releasekit.http.github import GitHub
+
+_API: Final = "GITHUB_API_URL"
+_PER_PAGE: Final = 100
+# "Only the first 10000 results are available."
+# https://docs.github.com/en/rest/releases/releases#list-releases
+_MAX_PAGES: Final = 100
+_PIECE_BYTES: Final = 256 * 1024
+# https://docs.github.com/en/actions/security-for-github-actions/security-guides/automatic-token-authentication
+_PERMISSION: Final = (
+    "Give the job the permission `contents: write` (`permissions: contents: write`), or a "
+    "`forge-token` that has it."
+)
+_CURES: Final = {
+    401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
+    403: _PERMISSION,
+    404: f"GitHub says so too to those who may not see the repository. {_PERMISSION}",
+}
+_STATUS: Final = re.compile(r": HTTP (\d{3})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubReleases:
+    """Of `repository`, which is OWNER/NAME. https://docs.github.com/en/rest/releases/releases"""
+
+    github: GitHub
+    repository: str
+    policy: RetryPolicy
+
+    async def releases(self) -> tuple[ForgeRelease, ...]:
+        """Pages are counted, and no link of an answer is followed.
+
+        https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api
+        """
+        found: list[ForgeRelease] = []
+        for page in range(1, _MAX_PAGES + 1):
+            url = self._at("").copy_with(query=f"per_page={_PER_PAGE}&page={page}".encode())
+            response = await self._ask("GET", url)
+            some = await asyncio.to_thread(_page, response.content)
+            found += some
+            if len(some) < _PER_PAGE:
+                break
+        return tuple(found)
+
+    async def latest(self) -> str:
+        """https://docs.github.com/en/rest/releases/releases#get-the-latest-release"""
+        response = await self._ask("GET", self._at("/latest"), missing=True)
+        return "" if response.status_code == 404 else _release(_document(response)).tag
+
+    async def create(self, draft: Draft) -> ForgeRelease:
+        """Without `target_commitish`: the tag is there, and GitHub is to make none.
+
+        https://docs.github.com/en/rest/releases/releases#create-a-release
+        """
+        content = {
+            "tag_name": draft.tag,
+            "name": draft.title,
+            "body": draft.body,
+            "draft": True,
+            "prerelease": draft.prerelease,
+        }
+        response = await self._ask("POST", self._at(""), content=_json(content))
+        return _release(_document(response))
+
+    async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
+        """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
+        url = self._uploads(release).copy_merge_params({"name": upload.name})
+        headers = {
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(upload.size),
+        }
+        response = await self._ask("POST", url, content=upload.content, headers=headers)
+        asset = _asset(_document(response))
+        if not asset.finished or asset.digest not in {"", f"sha256:{upload.sha256}"}:
+            raise LookAgain(f"{upload.name} has not arrived whole at GitHub")
+        return asset
+
+    async def drop_unfinished(self, _release: ForgeRelease, asset: Asset) -> None:
+        """One of state `starter`, which "can be safely deleted".
+
+        https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
+        """
+        await self._ask("DELETE", self._at(f"/assets/{asset.id}"), missing=True)
+
+    async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:
+        """https://docs.github.com/en/rest/releases/releases#update-a-release"""
+        content = {"draft": False, "make_latest": "true" if latest else "false"}
+        response = await self._ask("PATCH", self._at(f"/{release.id}"), content=_json(content))
+        published = _release(_document(response))
+        if published.draft:
+            raise LookAgain(f"GitHub has left the release {release.tag} a draft")
+        return published
+
+    def _at(self, path: str) -> httpx.URL:
+        place = f"{self.github.api.rstrip('/')}/repos/{self.repository}/releases{path}"
+        return require_safe(place, name=_API)
+
+    def _uploads(self, release: ForgeRelease) -> httpx.URL:
+        """Where the token may go to: the API's own origin, as of GitHub Enterprise Server, or the
+        host beside it, `uploads.` for `api.`, as of github.com and of `ghe.com`.
+
+        https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
+        """
+        api = self._at("")
+        try:
+            url = httpx.URL(release.uploads.partition("{")[0])
+        except httpx.InvalidURL as error:
+            raise StrangeAnswer("GitHub's `upload_url` is no URL") from error
+        beside = f"uploads.{api.host.removeprefix('api.')}" if api.host.startswith("api.") else ""
+        is_beside = url.host == beside and (url.scheme, url.port) == (api.scheme, api.port)
+        if url.userinfo or not is_safe(url) or not (same_origin(url, api) or is_beside):
+            raise WrongAddress(
+                f"GitHub's `upload_url` leads to {url.host!r}, and the token stays with {api.host}",
+                hint="Check GITHUB_API_URL, and proxies on the way.",
+            )
+        return url
+
+    async def _ask(
+        self,
+        method: str,
+        url: httpx.URL,
+        *,
+        content: bytes | Path = b"",
+        headers: Mapping[str, str] | None = None,
+        missing: bool = False,
+    ) -> httpx.Response:
+        """What is asked twice with the same effect is asked again; of the rest, only what has had
+        none.
+        """
+        lost: list[Transient] = []
+
+        async def attempt() -> httpx.Response | None:
+            body = content if isinstance(content, bytes) else _pieces(content)
+            try:
+                return await ask(
+                    self.github, method, url, content=body, headers=headers, missing=missing
+                )
+            except Transient as error:
+                if method != "POST" or not error.ambiguous:
+                    raise
+                lost.append(error)
+                return None
+
+        try:
+            response = await retry(attempt, self.policy)
+        except OSError as error:
+            raise Rejected(f"{error.filename} cannot be read: {error.strerror}") from error
+        except Rejected as error:
+            raise _explained(error) from error
+        if response is None:
+            raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
+        return response
+
+
+def _explained(error: Rejected) -> Rejected | LookAgain:
+    """409 and 422 mean that something is there, or is no draft any more, as far as anybody knows.
+
+    https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
+    """
+    found = _STATUS.search(str(error))
+    status = int(found[1]) if found else 0
+    if status in {409, 422}:
+        return LookAgain(str(error), hint=error.hint)
+    kind = Denied if status in {401, 403} else type(error)
+    return kind(str(error), hint=_CURES.get(status, error.hint))
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(path.open, "rb") as file:
+        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            yield piece
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document).encode()
+
+
+def _document(response: httpx.Response) -> Any:
+    """Of one release, whose body and assets may be long."""
+    try:
+        return parse_json(response.content, max_bytes=4 * 1024 * 1024)
+    except ValueError as error:
+        raise StrangeAnswer(f"GitHub's answer is no JSON: {error}") from error
+
+
+def _page(content: bytes) -> list[ForgeRelease]:
+    """A page of releases, one by one."""
+    try:
+        read = list(entries(b'{"all":%s}' % content, {"all"}))
+    except ValueError as error:
+        raise StrangeAnswer(f"GitHub's list of releases is no JSON: {error}") from error
+    if not read or read[0][2] != []:
+        raise StrangeAnswer("GitHub's list of releases is no list")
+    return [_release(value) for _, name, value in read if name is not None]
+
+
+def _release(document: object) -> ForgeRelease:
+    match document:
+        case {
+            "tag_name": str(tag),
+            "id": int(number),
+            "draft": bool(draft),
+            "prerelease": bool(prerelease),
+            "html_url": str(url),
+            "upload_url": str(uploads),
+            "assets": list(assets),
+            **rest,
+        }:
+            body = rest.get("body")
+            return ForgeRelease(
+                tag=tag,
+                id=number,
+                draft=draft,
+                prerelease=prerelease,
+                body=body if isinstance(body, str) else "",
+                url=url if url.startswith(("https://", "http://")) else "",
+                assets=tuple(map(_asset, assets)),
+                uploads=uploads,
+            )
+        case _:
+            raise StrangeAnswer("GitHub answers with a release as none is")
+
+
+def _asset(document: object) -> Asset:
+    """`digest` is null for what was uploaded before GitHub had it.
+
+    https://github.blog/changelog/2025-06-03-releases-now-expose-digests-for-release-assets/
+    """
+    match document:
+        case {"name": str(name), "id": int(number), "size": int(size), "state": str(state), **rest}:
+            digest = rest.get("digest")
+            return Asset(
+                name=name,
+                digest=digest if isinstance(digest, str) else "",
+                size=size,
+                finished=state == "uploaded",
+                id=number,
+            )
+        case _:
+            raise StrangeAnswer("GitHub answers with an asset as none is")

@@ -1,0 +1,338 @@
+"""A repository at GitHub: its releases as the API has them, over a real bare repository that git's
+own HTTP backend serves, both behind one token.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import re
+import subprocess
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from integration.http_server import Handler, HangUp, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+REPOSITORY = "acme/mono"
+TOKEN = "ghs_of_the_job"
+MAX_BODY = 125_000
+NOT_ALLOWED = {"message": "Resource not accessible by integration"}
+# https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets/troubleshooting-rules
+PROTECTED = """#!/bin/sh
+while read old new ref; do
+  case "$ref" in
+    refs/tags/*)
+      echo "GH013: Repository rule violations found for $ref." >&2
+      echo "- Cannot create ref due to creations being restricted." >&2
+      exit 1 ;;
+  esac
+done
+"""
+
+Answer = tuple[int, Any]
+
+
+@dataclass
+class World:
+    """`around` is told "before" and "after" of each request and what it was, and may raise HangUp:
+    before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
+    requests that write, with headers; `strange` is the content of every answer of the API.
+    """
+
+    bare: Path
+    origin: str = ""
+    around: Callable[[str, str], None] = lambda moment, what: None
+    read_only: bool = False
+    immutable: bool = False
+    failing: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
+    strange: bytes | None = None
+    uploads: str = ""
+    releases: list[dict[str, Any]] = field(default_factory=list)
+    contents: dict[int, bytes] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    defects: list[str] = field(default_factory=list)
+    latest: int = 0
+    turn: threading.RLock = field(default_factory=threading.RLock)
+    _numbers: int = 1000
+
+    @property
+    def url(self) -> str:
+        """Of the repository, with the token in it, as a checkout leaves it."""
+        return f"{self.origin.replace('://', f'://x-access-token:{TOKEN}@')}/{REPOSITORY}.git"
+
+    @property
+    def api(self) -> str:
+        return f"{self.origin}/api/v3"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of a job of GitHub Enterprise Server."""
+        return {
+            "GITHUB_API_URL": self.api,
+            "GITHUB_SERVER_URL": self.origin,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "RELEASEKIT_FORGE_TOKEN": TOKEN,
+        }
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The object of each."""
+        said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/tags")
+        return dict(line.split(" ") for line in said.splitlines())
+
+    @property
+    def writes(self) -> list[str]:
+        return [
+            each for each in self.asked if not each.startswith("GET ") and "upload-pack" not in each
+        ]
+
+    def protect_tags(self) -> None:
+        hook = self.bare / "hooks" / "pre-receive"
+        hook.write_text(PROTECTED)
+        hook.chmod(0o755)
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", self.bare, *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def number(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    def add(self, tag: str, **more: Any) -> dict[str, Any]:
+        """A release, as it is in answers. https://docs.github.com/en/rest/releases/releases"""
+        number = self.number()
+        release = {
+            "id": number,
+            "tag_name": tag,
+            "name": tag,
+            "body": "",
+            "draft": False,
+            "prerelease": False,
+            "immutable": False,
+            "html_url": f"{self.origin}/{REPOSITORY}/releases/tag/{tag}",
+            "upload_url": f"{self.uploads or self.origin}/api/uploads/repos/{REPOSITORY}/releases/"
+            f"{number}/assets{{?name,label}}",
+            "assets": [],
+            **more,
+        }
+        self.releases.insert(0, release)
+        return release
+
+    def add_asset(
+        self, release: dict[str, Any], name: str, content: bytes, state: str = "uploaded"
+    ) -> dict[str, Any]:
+        asset = {
+            "id": self.number(),
+            "name": name,
+            "size": len(content),
+            "state": state,
+            "digest": f"sha256:{hashlib.sha256(content).hexdigest()}"
+            if state == "uploaded"
+            else None,
+        }
+        release["assets"].append(asset)
+        self.contents[asset["id"]] = content
+        return asset
+
+    def answer(self, method: str, target: str, body: bytes) -> Answer:
+        """Of the API, to whoever has the token."""
+        url = urlsplit(target)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        place = f"/api/v3/repos/{REPOSITORY}/releases"
+        if method != "GET" and self.read_only:
+            return 403, NOT_ALLOWED
+        if found := re.fullmatch(
+            rf"/api/uploads/repos/{REPOSITORY}/releases/(\d+)/assets", url.path
+        ):
+            return self._upload(int(found[1]), query["name"], body)
+        if not url.path.startswith(place):
+            return 404, {"message": "Not Found"}
+        rest = url.path.removeprefix(place)
+        if method == "GET" and rest == "":
+            size, page = int(query.get("per_page", 30)), int(query.get("page", 1))
+            shown = [each for each in self.releases if not (self.read_only and each["draft"])]
+            return 200, shown[size * (page - 1) : size * page]
+        if method == "GET" and rest == "/latest":
+            return self._latest()
+        if method == "POST" and rest == "":
+            return self._create(json.loads(body))
+        if method == "PATCH":
+            return self._update(int(rest[1:]), json.loads(body))
+        if method == "DELETE" and rest.startswith("/assets/"):
+            return self._drop(int(rest.removeprefix("/assets/")))
+        return 404, {"message": "Not Found"}
+
+    def _latest(self) -> Answer:
+        for each in self.releases:
+            if each["id"] == self.latest:
+                return 200, each
+        return 404, {"message": "Not Found"}
+
+    def _create(self, wanted: dict[str, Any]) -> Answer:
+        """There may be several drafts of a tag, and one release."""
+        if len(wanted.get("body", "")) > MAX_BODY:
+            return _invalid("body", "custom", "body is too long (maximum is 125000 characters)")
+        draft = wanted.get("draft", False)
+        if not draft:
+            self.defects.append(f"{wanted['tag_name']} was published before it was whole")
+        return 201, self.add(**{"tag": wanted.pop("tag_name"), **wanted})
+
+    def _update(self, number: int, wanted: dict[str, Any]) -> Answer:
+        release = self._release(number)
+        if release is None:
+            return 404, {"message": "Not Found"}
+        latest = wanted.pop("make_latest", "true")
+        publishes = release["draft"] and wanted.get("draft") is False
+        same = [each for each in self.releases if each["tag_name"] == release["tag_name"]]
+        if publishes and any(not each["draft"] for each in same):
+            return _invalid("tag_name", "already_exists")
+        if publishes and release["tag_name"] not in self.tags:
+            self.defects.append(f"GitHub had to make the tag {release['tag_name']}")
+            self.git("tag", release["tag_name"], "HEAD")
+        release.update(wanted)
+        release["immutable"] = self.immutable and not release["draft"]
+        if publishes and latest == "true" and not release["prerelease"]:
+            self.latest = number
+        return 200, release
+
+    def _upload(self, number: int, name: str, body: bytes) -> Answer:
+        release = self._release(number)
+        if release is None:
+            return 404, {"message": "Not Found"}
+        if release["immutable"]:
+            return 422, {"message": "Cannot upload assets to an immutable release."}
+        if any(each["name"] == name for each in release["assets"]):
+            return _invalid("name", "already_exists")
+        if not release["draft"]:
+            self.defects.append(f"{name} was uploaded to what was published")
+        return 201, self.add_asset(release, name, body)
+
+    def _drop(self, number: int) -> Answer:
+        for release in self.releases:
+            for asset in release["assets"]:
+                if asset["id"] == number:
+                    if asset["state"] == "uploaded":
+                        self.defects.append(f"{asset['name']} was whole, and was deleted")
+                    release["assets"].remove(asset)
+                    return 204, None
+        return 404, {"message": "Not Found"}
+
+    def _release(self, number: int) -> dict[str, Any] | None:
+        return next((each for each in self.releases if each["id"] == number), None)
+
+
+def _invalid(name: str, code: str, message: str = "") -> Answer:
+    """https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api"""
+    error = {"resource": "Release", "code": code, "field": name}
+    return 422, {"message": "Validation Failed", "errors": [error | {"message": message}]}
+
+
+class _GitHub(Handler):
+    world: World
+
+    def do_GET(self) -> None:  # noqa: N802
+        received = self.received()
+        if received is None:
+            return
+        headers, body = received
+        what = f"{self.command} {self.path}"
+        with self.world.turn:
+            try:
+                self.world.around("before", what)
+                self.world.asked.append(what)
+                answered = self._answered(headers, body)
+                self.world.around("after", what)
+            except HangUp:
+                self.hang_up()
+                return
+        self._send(*answered)
+
+    do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815
+
+    def _answered(
+        self, headers: dict[str, str], body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        if not self.path.startswith("/api/"):
+            return self._git(headers, body)
+        kind = [("Content-Type", "application/json; charset=utf-8")]
+        if headers.get("authorization") != f"Bearer {TOKEN}":
+            return 401, kind, b'{"message":"Bad credentials"}'
+        if self.world.strange is not None:
+            return 200, kind, self.world.strange
+        if self.command != "GET" and self.world.failing:
+            status, document, more = self.world.failing.pop(0)
+            return status, [*kind, *more.items()], json.dumps(document).encode()
+        status, document = self.world.answer(self.command, self.path, body)
+        return status, kind, b"" if document is None else json.dumps(document).encode()
+
+    def _git(
+        self, headers: dict[str, str], body: bytes
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        """https://git-scm.com/docs/git-http-backend"""
+        account = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
+        if headers.get("authorization") != f"Basic {account}":
+            return 401, [("WWW-Authenticate", 'Basic realm="GitHub"')], b""
+        path, _, query = self.path.partition("?")
+        if self.world.read_only and "receive-pack" in self.path:
+            said = f"Permission to {REPOSITORY}.git denied to github-actions[bot]."
+            return 403, [("Content-Type", "text/plain")], said.encode()
+        done = subprocess.run(
+            ["git", "http-backend"],
+            input=body,
+            capture_output=True,
+            check=True,
+            env={
+                "PATH": os.environ["PATH"],
+                "GIT_PROJECT_ROOT": str(self.world.bare.parents[1]),
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "GIT_PROTOCOL": headers.get("git-protocol", ""),
+                "REMOTE_USER": "x-access-token",
+                "REQUEST_METHOD": self.command,
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "CONTENT_TYPE": headers.get("content-type", ""),
+                "CONTENT_LENGTH": str(len(body)),
+                "HTTP_CONTENT_ENCODING": headers.get("content-encoding", ""),
+            },
+        )
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        lines = [line.split(": ", 1) for line in head.decode().split("\r\n")]
+        status = next((value[:3] for name, value in lines if name == "Status"), "200")
+        return int(status), [(name, value) for name, value in lines if name != "Status"], content
+
+    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def serving_all(directory: Path) -> Iterator[World]:
+    """An empty repository, which only the token may read or write."""
+    bare = directory / "forge" / f"{REPOSITORY}.git"
+    bare.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", bare], check=True)
+    world = World(bare)
+
+    class Served(_GitHub):
+        pass
+
+    Served.world = world
+    with serving(Served) as world.origin:
+        yield world
