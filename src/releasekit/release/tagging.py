@@ -1,4 +1,4 @@
-"""The tags of what is published, pushed once nothing is in flight: never forced, and never moved."""
+"""The tags of what is published, pushed once nothing is in flight: not forced, and never moved."""
 
 from __future__ import annotations
 

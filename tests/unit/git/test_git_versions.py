@@ -34,7 +34,7 @@ KINDS: dict[str, tuple[str, VersionAt]] = {
     "cargo": ("Cargo.toml", cargo.version_at),
     "maven": ("pom.xml", maven.version_at),
 }
-MANIFESTS = {
+MANIFESTS: dict[str, Callable[[dict[str, str]], str]] = {
     "npm": json.dumps,
     "pypi": lambda at: f'[project]\nname = "{at["name"]}"\nversion = "{at["version"]}"\n',
     "cargo": lambda at: f'[package]\nname = "{at["name"]}"\nversion = "{at["version"]}"\n',
