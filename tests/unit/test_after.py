@@ -127,7 +127,7 @@ def test_tables_are_read_whatever_the_run_is_about(tmp_path: Path) -> None:
 def test_the_page_explains_every_key_and_shows_what_is_accepted(tmp_path: Path) -> None:
     page = (ROOT / "docs/after-publishing.md").read_text(encoding="utf-8")
     for kind in (TagOptions, AnnounceOptions):
-        for key in kind.keys():
+        for key in kind.option_keys():
             assert f"\n{key} = " in page, key
     (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert loaded(tmp_path, block) == loaded(tmp_path)
