@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from documents import ROOT
 from fakes import DECLARED
 from releasekit.causes.refusals import UnknownName
 from releasekit.config.after import AnnounceOptions, TagOptions
@@ -72,8 +74,8 @@ def test_a_name_is_what_it_says(name: str) -> None:
         ({"name": "v{version"}, "Braces are those of fields here"),
         ({"name": "v}{version}"}, "Braces are those of fields here"),
         ({"name": "{{v}}{version}"}, "Braces are those of fields here"),
-        ({"name": "{name!r}{version}"}, "Braces are those of fields here"),
-        ({"name": "{version:>9}"}, "Braces are those of fields here"),
+        ({"name": "{name!r}{version}"}, "It has no field {name!r}; write any of"),
+        ({"name": "{version:>9}"}, "It has no field {version:>9}; write any of"),
         ({"name": "{name}"}, 'so write {version} into it: name = "v{version}".'),
         ({"remote": "-x"}, "Write the name of a remote: `git remote`."),
         ({"remote": "https://example.com/x"}, "Write the name of a remote: `git remote`."),
@@ -120,3 +122,12 @@ def test_tables_are_read_whatever_the_run_is_about(tmp_path: Path) -> None:
     path = tmp_path / "releasekit.toml"
     path.write_text('[tag]\nname = "v{version}"\n', encoding="utf-8")
     assert read_config(path, DECLARED).tagging.name == "v{version}"
+
+
+def test_the_page_explains_every_key_and_shows_what_is_accepted(tmp_path: Path) -> None:
+    page = (ROOT / "docs/after-publishing.md").read_text(encoding="utf-8")
+    for kind in (TagOptions, AnnounceOptions):
+        for key in kind.option_keys():
+            assert f"\n{key} = " in page, key
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert loaded(tmp_path, block) == loaded(tmp_path)

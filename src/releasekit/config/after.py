@@ -4,7 +4,7 @@ registries.
 
 from __future__ import annotations
 
-import string
+import re
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -13,6 +13,7 @@ from releasekit.config.tables import OptionTable
 
 FIELDS: Final = ("name", "version", "ecosystem", "directory")
 ASSETS: Final = ("checksums", "files", "provenance", "report")
+_FIELD: Final = re.compile(r"\{([^{}]*)\}")
 # GitHub starts no workflow for more of them at once; a number above that is as good as all.
 # https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#push
 _MOST_AT_A_TIME: Final = 1_000
@@ -21,15 +22,9 @@ _MOST_AT_A_TIME: Final = 1_000
 def _name(key: str, value: object) -> str:
     name = tables.string(key, value)
     known = ", ".join(f"{{{each}}}" for each in FIELDS)
-    try:
-        parts = list(string.Formatter().parse(name))
-    except ValueError:
-        parts = [("", "{", "", None)]
-    found = [each for _, each, *_ in parts if each is not None]
-    # As written: neither {{ nor {name!r} nor {version:>9}.
-    plain = "".join(text + (f"{{{each}}}" if each is not None else "") for text, each, *_ in parts)
-    if plain != name:
+    if set("{}") & set(_FIELD.sub("", name)):
         raise ValueError(f"Braces are those of fields here; write any of {known}.")
+    found = _FIELD.findall(name)
     if unknown := [each for each in found if each not in FIELDS]:
         raise ValueError(f"It has no field {{{unknown[0]}}}; write any of {known}.")
     if name and "version" not in found:

@@ -82,4 +82,4 @@ class EcosystemDeclaration:
 
     @property
     def option_keys(self) -> tuple[str, ...]:
-        return self.options.keys()
+        return self.options.option_keys()

@@ -129,7 +129,7 @@ def _options(kind: type[OptionTable], value: object, where: str) -> Mapping[str,
     """Its keys are checked here, whether the run is about this ecosystem or not."""
     name = kind.ECOSYSTEM
     table = _table(name, value, where)
-    known = kind.keys()
+    known = kind.option_keys()
     for key in table:
         if key not in known:
             near = did_you_mean(key, known)

@@ -38,7 +38,7 @@ class OptionTable:
         return cls(**values)
 
     @classmethod
-    def keys(cls) -> tuple[str, ...]:
+    def option_keys(cls) -> tuple[str, ...]:
         return tuple(option.name.replace("_", "-") for option in fields(cls))
 
     @classmethod
