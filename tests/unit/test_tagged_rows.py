@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.errors import ConfigError
-from releasekit.model import Action, Outcome
+from releasekit.model import Action, Outcome, PackageId
 from releasekit.problems import Problem
 from releasekit.report import (
     exit_code,
@@ -225,13 +225,17 @@ def test_what_is_only_to_be_tagged_is_work() -> None:
 
 
 def test_what_is_only_to_be_tagged_goes_to_the_part_it_is_of() -> None:
+    """One of its own, where nothing of its ecosystem is left to be published."""
+    app = step("app", Action.KEEP)
+    other = replace(app.package, id=PackageId("npm", "app"))
     parts = [
         replace(step("core", Action.KEEP), shard="2/2", tag=tag(status=Status.WANTED)),
         replace(step("http", Action.PUBLISH), shard="1/2"),
-        replace(step("app", Action.KEEP), tag=tag(status=Status.WANTED)),
+        replace(app, package=other, tag=tag(status=Status.WANTED)),
     ]
     rows = json.loads(plan_outputs(plan(*parts))["matrix"])["include"]
     assert [(row["row"], row["packages"]) for row in rows] == [
+        ("npm", "app"),
         ("pypi-1", "http"),
         ("pypi-2", "core"),
     ]

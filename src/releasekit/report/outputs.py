@@ -156,18 +156,20 @@ def _is_work(planned: PlannedPackage) -> bool:
 
 
 def _parts(plan: Plan) -> list[dict[str, str]]:
-    """`row` is the name of a job's artifacts, which may have no slash."""
+    """`row` is the name of a job's artifacts, which may have no slash. An ecosystem in which
+    nothing is left to be published has no parts.
+    """
     found: dict[tuple[str, int, str], list[str]] = {}
     for planned in plan.packages:
-        if planned.shard and _is_work(planned):
+        if _is_work(planned):
             package = planned.package.id
-            key = (package.ecosystem, int(planned.shard.partition("/")[0]), planned.shard)
+            key = (package.ecosystem, int(planned.shard.partition("/")[0] or 0), planned.shard)
             found.setdefault(key, []).append(package.name)
     return [
         {
             "ecosystem": ecosystem,
             "shard": shard,
-            "row": f"{ecosystem}-{number}",
+            "row": f"{ecosystem}-{number}" if number else ecosystem,
             "packages": "\n".join(found[ecosystem, number, shard]),
         }
         for ecosystem, number, shard in sorted(found)
