@@ -12,18 +12,20 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.errors import ConfigError
-from releasekit.model import Outcome
+from releasekit.model import Action, Outcome, PackageId
 from releasekit.problems import Problem
 from releasekit.report import (
     exit_code,
     join,
     load_results,
     outputs,
+    plan_outputs,
     results_json,
     verdict_of,
 )
 from releasekit.report.redacted import Redacted
 from sample_runs import (
+    announcement,
     followed,
     hostile_followed,
     hostile_text,
@@ -32,6 +34,7 @@ from sample_runs import (
     plan,
     report,
     result,
+    step,
     tag,
 )
 
@@ -204,6 +207,38 @@ def test_of_several_jobs_the_one_that_saw_more_is_right() -> None:
         assert joined.tag == other.results[0].tag
         assert joined.announcement == other.results[0].announcement
     assert join([report(result("core")), one]).results[0].tag == one.results[0].tag
+
+
+def test_what_is_only_to_be_tagged_is_work() -> None:
+    """A job that publishes has to be started for it."""
+    wanted = step("core", Action.KEEP)
+    for more in (
+        {"tag": tag(status=Status.WANTED)},
+        {"tag": tag(status=Status.THERE), "announcement": announcement(status=Status.WANTED)},
+    ):
+        made = plan_outputs(plan(replace(wanted, **more), step("http", Action.KEEP)))
+        assert made["has-work"] == "true"
+        rows = json.loads(made["matrix"])["include"]
+        assert rows == [{"ecosystem": "pypi", "packages": "core"}]
+    there = replace(wanted, tag=tag(status=Status.THERE))
+    assert plan_outputs(plan(there))["has-work"] == "false"
+
+
+def test_what_is_only_to_be_tagged_goes_to_the_part_it_is_of() -> None:
+    """One of its own, where nothing of its ecosystem is left to be published."""
+    app = step("app", Action.KEEP)
+    other = replace(app.package, id=PackageId("npm", "app"))
+    parts = [
+        replace(step("core", Action.KEEP), shard="2/2", tag=tag(status=Status.WANTED)),
+        replace(step("http", Action.PUBLISH), shard="1/2"),
+        replace(app, package=other, tag=tag(status=Status.WANTED)),
+    ]
+    rows = json.loads(plan_outputs(plan(*parts))["matrix"])["include"]
+    assert [(row["row"], row["packages"]) for row in rows] == [
+        ("npm", "app"),
+        ("pypi-1", "http"),
+        ("pypi-2", "core"),
+    ]
 
 
 def test_nothing_of_them_holds_a_secret() -> None:

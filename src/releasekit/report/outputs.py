@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from releasekit.announced import Status
 from releasekit.model import Action, Outcome
 from releasekit.report.tagged_rows import release_outputs, tag_outputs
 from releasekit.report.verdict import verdict_of
@@ -14,7 +15,7 @@ from releasekit.text.escape import clip, visible
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from releasekit.model import PackageId, Plan, Report, Result
+    from releasekit.model import PackageId, Plan, PlannedPackage, Report, Result
 
 # The outputs of a job are at most 1 MB, and other steps want some of it:
 # https://docs.github.com/actions/how-tos/write-workflows/choose-what-workflows-do/pass-job-outputs
@@ -135,7 +136,7 @@ def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     side: one of them would find that the other has not yet published what it needs. They stay
     `apart` where jobs wait for one another; a plan that is split has a row for each part.
     """
-    work = [planned.package.id for planned in plan.packages if planned.action is not Action.KEEP]
+    work = [planned.package.id for planned in plan.packages if _is_work(planned)]
     if any(planned.shard for planned in plan.packages):
         rows = _parts(plan)
     else:
@@ -147,19 +148,28 @@ def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     }
 
 
+def _is_work(planned: PlannedPackage) -> bool:
+    """Also what is published already and not tagged or announced: a job has to do that, too."""
+    followed = (planned.tag, planned.announcement)
+    wanted = any(each is not None and each.status is Status.WANTED for each in followed)
+    return wanted or planned.action is not Action.KEEP
+
+
 def _parts(plan: Plan) -> list[dict[str, str]]:
-    """`row` is the name of a job's artifacts, which may have no slash."""
+    """`row` is the name of a job's artifacts, which may have no slash. An ecosystem in which
+    nothing is left to be published has no parts.
+    """
     found: dict[tuple[str, int, str], list[str]] = {}
     for planned in plan.packages:
-        if planned.action is not Action.KEEP:
+        if _is_work(planned):
             package = planned.package.id
-            key = (package.ecosystem, int(planned.shard.partition("/")[0]), planned.shard)
+            key = (package.ecosystem, int(planned.shard.partition("/")[0] or 0), planned.shard)
             found.setdefault(key, []).append(package.name)
     return [
         {
             "ecosystem": ecosystem,
             "shard": shard,
-            "row": f"{ecosystem}-{number}",
+            "row": f"{ecosystem}-{number}" if number else ecosystem,
             "packages": "\n".join(found[ecosystem, number, shard]),
         }
         for ecosystem, number, shard in sorted(found)
