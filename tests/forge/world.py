@@ -133,7 +133,7 @@ class World:
     def add_asset(
         self, release: dict[str, Any], name: str, content: bytes, state: str = "uploaded"
     ) -> dict[str, Any]:
-        asset = {
+        asset: dict[str, Any] = {
             "id": self.number(),
             "name": name,
             "size": len(content),

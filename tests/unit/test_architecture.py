@@ -125,7 +125,7 @@ HOUSE = (
     (
         *("http", "origins", "remedies", "circuit", "traffic", "body", "pool", "client"),
         "download",
-        *("credentials", "identity"),
+        *("credentials", "identity", "github"),
     ),
     ("state", *STATE),
     ("config", *CONFIG),
@@ -134,6 +134,7 @@ HOUSE = (
         *("claims", "certificate", "log", "bundle", "keys", "issued", "logged", "checking"),
         *("forms", "covered", "addresses", "beside", "signer", "release", "github", "conditions"),
     ),
+    ("forge", "interface", "github", "announcing"),
     (
         "ecosystems",
         "interface",

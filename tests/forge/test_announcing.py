@@ -1,0 +1,228 @@
+"""Releases made, found, gone on with and left alone, at the double of a repository at GitHub."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from forge.world import NOT_ALLOWED, REPOSITORY, TOKEN, World, serving_all
+from integration.http_server import HangUp
+from releasekit.announced import Announcement, Status
+from releasekit.forge.announcing import announce, marked
+from releasekit.forge.github import GitHubReleases
+from releasekit.forge.interface import Draft, Upload
+from releasekit.http.client import RetryPolicy, http_client
+from releasekit.http.credentials import Secret
+from releasekit.http.github import GitHub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+POLICY = RetryPolicy(max_retries=3, base_delay_s=0.0)
+CHECKSUMS = b"SHA256 (a-1.0.0.tgz) = 00\n"
+
+
+def upload(name: str, content: bytes, *, by_name: bool = False) -> Upload:
+    return Upload(
+        name=name,
+        content=content,
+        sha256=hashlib.sha256(content).hexdigest(),
+        size=len(content),
+        by_name=by_name,
+    )
+
+
+def draft(name: str = "a", version: str = "1.0.0", **more: Any) -> Draft:
+    made = Draft(
+        tag=f"{name}-v{version}",
+        title=f"{name} {version}",
+        body="- A change.",
+        prerelease=False,
+        version=version,
+        assets=(upload("checksums.txt", CHECKSUMS), upload("report.html", b"<p>", by_name=True)),
+    )
+    return replace(made, **more)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with serving_all(tmp_path) as served:
+        tree = served.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        commit = served.git(*who, "commit-tree", tree, "-m", "Start").strip()
+        served.git("update-ref", "refs/heads/main", commit)
+        for tag in ("a-v1.0.0", "b-v2.0.0", "c-v0.1.0"):
+            served.git("tag", tag, commit)
+        yield served
+        assert not served.defects
+
+
+def run(world: World, *drafts: Draft, token: str = TOKEN) -> dict[str, Announcement]:
+    async def main() -> dict[str, Announcement]:
+        async with http_client() as http:
+            github = GitHub(http=http, api=world.api, token=Secret(token))
+            forge = GitHubReleases(github, REPOSITORY, POLICY)
+            return await announce(drafts, forge, tell=lambda _: None)
+
+    return asyncio.run(main())
+
+
+def only(world: World, *drafts: Draft) -> Announcement:
+    (announcement,) = run(world, *(drafts or (draft(),))).values()
+    return announcement
+
+
+def whole(world: World, tag: str = "a-v1.0.0") -> bool:
+    """One published release, with its assets."""
+    (release,) = (each for each in world.releases if each["tag_name"] == tag)
+    found = {each["name"]: each["state"] for each in release["assets"]}
+    return not release["draft"] and found == dict.fromkeys(
+        ("checksums.txt", "report.html"), "uploaded"
+    )
+
+
+@pytest.mark.parametrize("immutable", [False, True])
+def test_made_once_and_then_only_looked_at(world: World, immutable: bool) -> None:
+    world.immutable = immutable
+    made = only(world)
+    assert (made.status, made.url) == (Status.MADE, world.releases[0]["html_url"])
+    assert whole(world)
+    written = list(world.writes)
+    assert only(world).status is Status.THERE
+    assert world.writes == written
+
+
+def test_latest_is_the_highest_stable_version_of_all(world: World) -> None:
+    said = run(
+        world,
+        draft("b", "2.0.0"),
+        draft(),
+        replace(draft("c", "0.1.0"), version="3.0.0b1", prerelease=True),
+    )
+    assert {each.status for each in said.values()} == {Status.MADE}
+    (latest,) = (each for each in world.releases if each["id"] == world.latest)
+    assert latest["tag_name"] == "b-v2.0.0"
+
+
+def test_a_lower_version_does_not_become_the_latest(world: World) -> None:
+    run(world, draft("b", "2.0.0"))
+    assert only(world).status is Status.MADE
+    (latest,) = (each for each in world.releases if each["id"] == world.latest)
+    assert latest["tag_name"] == "b-v2.0.0"
+
+
+@pytest.mark.parametrize("is_draft", [False, True])
+def test_a_foreign_release_is_left_alone(world: World, is_draft: bool) -> None:
+    world.add("a-v1.0.0", body="Written by hand.", draft=is_draft)
+    said = only(world)
+    assert (said.status, world.writes) == (Status.FOREIGN, [])
+    assert ("a draft" if is_draft else "a release") in said.note
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(6))
+def test_any_lost_answer_is_looked_after(world: World, moment: str, number: int) -> None:
+    """list, latest, create, two uploads, publish"""
+    seen = {"before": 0, "after": 0}
+
+    def lose(when: str, what: str) -> None:
+        seen[when] += 1
+        if (when, seen[when]) == (moment, number + 1):
+            raise HangUp
+
+    world.around = lose
+    assert only(world).status.done
+    assert whole(world)
+
+
+def test_an_upload_that_broke_off_is_made_again(world: World) -> None:
+    body = marked(draft()).body
+    release = world.add("a-v1.0.0", body=body, draft=True)
+    world.add_asset(release, "checksums.txt", b"", "starter")
+    assert only(world).status is Status.MADE
+    assert whole(world)
+
+
+def test_another_file_in_our_draft_is_kept_and_said(world: World) -> None:
+    release = world.add("a-v1.0.0", body=marked(draft()).body, draft=True)
+    world.add_asset(release, "checksums.txt", b"another")
+    said = only(world)
+    assert said.status is Status.OWED
+    assert said.note == "the draft of a-v1.0.0 has another file as checksums.txt"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (403, {"Retry-After": "0"}),
+        (429, {"Retry-After": "0"}),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}),
+        (409, {}),
+        (422, {}),
+        (502, {}),
+    ],
+)
+def test_limits_and_clashes_are_waited_for_and_looked_after(
+    world: World, status: int, headers: dict[str, str]
+) -> None:
+    said = {"message": "You have exceeded a secondary rate limit"}
+    world.failing = [(status, said, headers)]
+    assert only(world).status is Status.MADE
+    assert whole(world)
+
+
+def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
+    world.read_only = True
+    said = run(world, draft(), draft("b", "2.0.0"))
+    assert {each.status for each in said.values()} == {Status.OWED}
+    assert len(world.writes) == 1
+    for each in said.values():
+        assert NOT_ALLOWED["message"] in each.note
+        assert "`permissions: contents: write`" in each.hint
+
+
+def test_a_token_of_nobody_is_owed(world: World) -> None:
+    (said,) = run(world, draft(), token="other").values()
+    assert said.status is Status.OWED
+    assert "Bad credentials" in said.note
+
+
+def test_a_body_that_is_too_long_is_owed_and_the_rest_goes_on(world: World) -> None:
+    said = run(world, draft(body="x" * 125_001), draft("b", "2.0.0"))
+    assert [each.status for each in said.values()] == [Status.OWED, Status.MADE]
+    assert "Validation Failed" in said["a-v1.0.0"].note
+
+
+def test_the_token_goes_to_no_other_origin(world: World) -> None:
+    world.uploads = "http://127.0.0.1:9"
+    said = only(world)
+    assert said.status is Status.OWED
+    assert "upload_url" in said.note
+    assert not any("/api/uploads/" in each for each in world.asked)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        b"",
+        b"<html>",
+        b"{}",
+        b"7",
+        b"[1]",
+        b'[{"tag_name": 7}]',
+        b'[], "other": [',
+        b"[" * 10_000,
+        b"[" + b" " * (65 * 1024 * 1024) + b"]",
+    ],
+    ids=len,
+)
+def test_answers_that_nobody_gives_are_owed(world: World, strange: bytes) -> None:
+    world.strange = strange
+    said = only(world)
+    assert said.status is Status.OWED
+    assert len(said.note) < 600
