@@ -13,8 +13,8 @@ from releasekit.notes.versions import is_stable, order
     "versions",
     [
         # https://semver.org/#spec-item-11
-        "1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11 1.0.0-rc.1",
-        "1.0.0-rc.1 1.0.0 1.0.1 1.0.30 1.2.0 2.0.0 10.0.0",
+        "1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11",
+        "1.0.0-beta.11 1.0.0-rc.1 1.0.0 1.0.1 1.0.30 1.2.0 2.0.0 10.0.0",
         "0.0.0-20190101000000 0.0.0-canary.9 0.0.0-canary.10 0.0.0-next.1 0.0.0",
         "1.0.0-alpha2 1.0.0-alpha10 1.0.0-beta1 1.0.0",
         # https://packaging.python.org/en/latest/specifications/version-specifiers/

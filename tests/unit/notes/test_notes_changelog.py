@@ -1,0 +1,150 @@
+"""The section of a version in the change logs of the field."""
+
+from __future__ import annotations
+
+import pytest
+
+from releasekit.notes.changelog import section
+
+KEEP = """\
+# Changelog
+
+All notable changes.
+
+## [Unreleased]
+
+### Added
+
+- not out yet
+
+## [1.2.30] - 2024-03-01
+
+- thirty
+
+## [1.2.3] - 2024-02-01
+
+### Fixed
+
+- three, see [#7]
+
+```sh
+## [1.2.2] is no heading here
+```
+
+## [1.2.3-rc.1] - 2024-01-01 [YANKED]
+
+- candidate
+
+[unreleased]: https://example.com/compare/v1.2.30...HEAD
+[1.2.3]: https://example.com/compare/v1.2.2...v1.2.3
+[#7]: https://example.com/7
+"""
+THREE = """\
+### Fixed
+
+- three, see [#7]
+
+```sh
+## [1.2.2] is no heading here
+```
+
+[#7]: https://example.com/7"""
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        ("1.2.3", THREE),
+        ("v1.2.3", THREE),
+        ("1.2.30", "- thirty"),
+        ("1.2.3-rc.1", "- candidate"),
+        ("1.2.3rc1", "- candidate"),
+        ("1.2", ""),
+        ("1.2.2", ""),
+        ("2.3", ""),
+        ("2024", ""),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_keep_a_changelog(version: str, text: str, end: str) -> None:
+    assert section("\ufeff" + KEEP.replace("\n", end), version) == text
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "## 1.2.3",
+        "# v1.2.3 / 2020-01-01",
+        "## 1.2.3 (2020-01-01)",
+        "## [1.2.3](https://example.com/compare/core-v1.2.2...core-v1.2.3) (2020-01-01)",
+        "## [core-v1.2.3] - 2020-01-01",
+        "## `core` - [1.2.3](https://example.com/1.2.2...1.2.3) - 2020-01-01",
+        "## core 1.2.3",
+        "## core@1.2.3",
+        "## Version 1.2.3",
+        "## **1.2.3**",
+        "## Release v1.2.3 (January 1st, 2020)",
+        "## 2020-01-01 - 1.2.3",
+        "## 1.2.3 ##",
+        "## Acme Tool 1.2.3",
+        "1.2.3\n-----",
+        "1.2.3 (2020-01-01)\n==================",
+        "==================\n1.2.3 (2020-01-01)\n==================",
+        "`1.2.3 <https://example.com/1.2.3>`_ - 2020-01-01\n" + "-" * 60,
+    ],
+)
+def test_a_heading_is_known_in_every_form(heading: str) -> None:
+    other = heading.replace("1.2.3", "1.2.2")
+    text = f"{heading}\n\n- new\n\n{other}\n\n- old\n"
+    assert section(text, "1.2.3", ["core"]) == "- new"
+    assert section(text, "1.2.2", ["core"]) == "- old"
+
+
+def test_a_file_of_several_packages() -> None:
+    text = "## other 1.2.3\n\n- its\n\n## core 1.2.3\n\n- ours\n\n## other 1.2.2\n\n- its too\n"
+    assert section(text, "1.2.3", ["@acme/core", "core"]) == "- ours"
+    assert not section(text, "1.2.2", ["@acme/core", "core"])
+    below = "# other\n## 1.2.3\n- its\n# @acme/core\n## 1.2.3\n- ours\n"
+    assert section(below, "1.2.3", ["@acme/core", "core"]) == "- ours"
+
+
+def test_patches_with_deeper_headings_than_majors() -> None:
+    text = (
+        "# [2.0.0](u) (2020-02-02)\n### Features\n* big\n"
+        "### [1.0.1](u) (2020-01-02)\n\n### Bug Fixes\n* small\n\n"
+        '<a name="1.0.0"></a>\n# 1.0.0 (2020-01-01)\n* first\n'
+    )
+    assert section(text, "2.0.0") == "### Features\n* big"
+    assert section(text, "1.0.1") == "### Bug Fixes\n* small"
+    assert section(text, "1.0.0") == "* first"
+
+
+def test_restructured_text_becomes_markdown() -> None:
+    text = (
+        "Acme\n####\n\n.. towncrier release notes start\n\nAcme 1.2.3 (2020-01-01)\n"
+        "=======================\n\nBugfixes\n--------\n\n- :func:`run` runs (`#7 <https://e.com/7>`_)"
+        "\n\nAcme 1.2.2 (2019-01-01)\n=======================\n\n- old\n"
+    )
+    assert section(text, "1.2.3") == "### Bugfixes\n\n- `run` runs ([#7](https://e.com/7))"
+
+
+def test_nested_headings_with_a_version_among_other_words_stay_inside() -> None:
+    text = "## 2.0.0\n\n### Upgrading from 1.2.3\n\ndo this\n\n## 1.2.3\n\n- old\n"
+    assert section(text, "2.0.0") == "### Upgrading from 1.2.3\n\ndo this"
+    assert section(text, "1.2.3") == "- old"
+
+
+def test_comments_are_left_out_with_the_headings_in_them() -> None:
+    text = (
+        "<!--\n## 1.2.3\n- hidden\n-->\n## 1.2.3\n- new <!-- releasekit: x -->\n<!-- open\n- gone"
+    )
+    assert section(text, "1.2.3") == "- new "
+
+
+def test_code_that_is_not_ended_is_ended() -> None:
+    assert section("## 1.2.3\n````\nx\n```\n", "1.2.3") == "````\nx\n```\n````"
+
+
+def test_a_section_without_text_is_none() -> None:
+    assert not section("## 1.2.3\n\n---\n\n## 1.2.2\n\n- old\n", "1.2.3")
+    assert not section("", "1.2.3")
