@@ -115,6 +115,7 @@ HOUSE = (
         "download",
         *("credentials", "identity"),
     ),
+    ("git", "objects", "remote", "commits", "versions"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

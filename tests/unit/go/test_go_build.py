@@ -16,8 +16,8 @@ from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, req
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
-from releasekit.ecosystems.go.objects import Bundle
 from releasekit.errors import BuildFailed, PlanError, Transient
+from releasekit.git.objects import Bundle
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory

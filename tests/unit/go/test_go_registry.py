@@ -16,9 +16,9 @@ from go_workspaces import Forge, built, deploy, forge, go_workspace, short
 from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.go.objects import Bundle, Object
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
+from releasekit.git.objects import Bundle, Object
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot

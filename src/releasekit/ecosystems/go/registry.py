@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
 from releasekit.causes.failures import TagRefused
-from releasekit.ecosystems.go import objects, paths
-from releasekit.ecosystems.go.objects import Bundle
+from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
-from releasekit.ecosystems.go.remote import HINT, Remote
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, PackageError
+from releasekit.git import objects
+from releasekit.git.objects import Bundle
+from releasekit.git.remote import HINT, Remote
 from releasekit.host import contents
 from releasekit.host.files import repository_of
 from releasekit.model import Published
@@ -46,7 +47,9 @@ class TagRegistry(Resource):
         self._remote_name = options.remote
         self._proxy = Proxy(url, config, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
-        self._remote = Remote(options.remote, self._top or config.root, services)
+        self._remote = Remote(
+            options.remote, self._top or config.root, services.processes, services.environment
+        )
         # Begun after the push, for the next look at each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
@@ -67,14 +70,14 @@ class TagRegistry(Resource):
         return await self._look(package)
 
     async def _look(self, package: Package) -> Published | None:
-        oid = (await self._remote.tags()).get(self._tag(package))
-        if oid is None:
+        tag = (await self._remote.tags()).get(self._tag(package))
+        if tag is None:
             # Nothing is asked of a proxy that could remember the answer.
             return None
         names = filenames(package.version)
         if self._proxy is None:
-            return Published(files=dict.fromkeys(names, f"git:{oid}"))
-        files = {names[0]: f"git:{oid}"} | await self._proxy.digests_of(package)
+            return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
+        files = {names[0]: f"git:{tag.object}"} | await self._proxy.digests_of(package)
         return Published(files=files, complete=len(files) == len(names), url=self._page(package))
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
@@ -90,7 +93,11 @@ class TagRegistry(Resource):
             if artifact.filename == filenames(package.version)[0]
         ]
         there = await self._remote.tags() if bundles else {}
-        moved = [tag.name for tag in bundles if there.get(tag.name, tag.tag) != tag.tag]
+        moved = [
+            bundle.name
+            for bundle in bundles
+            if bundle.name in there and there[bundle.name].object != bundle.tag
+        ]
         if moved and len(release) > 1:
             raise TagRefused(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
         # Of one that goes alone, the caller compares.
@@ -127,6 +134,10 @@ class TagRegistry(Resource):
                 await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
+
+    def own_tag(self, package: Package) -> str:
+        """Empty for what is in no git repository, and so not published."""
+        return self._tag(package) if self._top is not None else ""
 
     def _tag(self, package: Package) -> str:
         return tag_name(package.id.name, package.version, self._where(package))

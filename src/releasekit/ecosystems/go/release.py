@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.go import edit, module_zip, paths
 from releasekit.ecosystems.go.edit import Sums
-from releasekit.ecosystems.go.objects import (
+from releasekit.git.objects import (
     FILE_MODE,
     TREE_MODE,
     Bundle,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.failures import BuildToolMissing, NotCommitted, NotPublishable
 from releasekit.ecosystems.go.module_zip import File
-from releasekit.ecosystems.go.objects import Signature, TreeEntry, tree_object
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed
+from releasekit.git.objects import Signature, TreeEntry, tree_object
 from releasekit.host.files import repository_of
 
 if TYPE_CHECKING:

@@ -31,5 +31,7 @@ def target(
         return Discovery.joining(ecosystem, directory, partial(Target, builds_on_published=True))
     tags = TagRegistry(config, options, services)
     ecosystem = Go(config, options, services, tags.lookup)
-    target = partial(Target, deployment=tags, whole=False, builds_on_published=True)
+    target = partial(
+        Target, deployment=tags, whole=False, builds_on_published=True, own_tag=tags.own_tag
+    )
     return Discovery.joining(ecosystem, tags, target)

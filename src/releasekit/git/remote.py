@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from releasekit.http.remedies import PASSING, remedy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.ecosystems.interface import Services
+    from releasekit.host.process import Processes
 
 TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build
@@ -59,6 +60,18 @@ HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
 )
+_PROTECTED: Final = re.compile(
+    # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/
+    # managing-rulesets/troubleshooting-rules
+    r"GH013|GH006|[Rr]epository rule violations|creations being restricted|it is protected"
+    r"|pre-receive hook declined"
+)
+_NO_REMOTE: Final = re.compile(r"does not appear to be a git repository|No such remote")
+_TAKEN: Final = re.compile(r"\[rejected\].*already exists|would clobber existing tag")
+_NO_REMOTE_HINT: Final = (
+    "`git remote` lists those there are. Add it with `git remote add NAME URL`, or name another "
+    "one as `remote` in releasekit.toml."
+)
 _REFUSED: Final = (
     "Try it by hand with `git push --dry-run REMOTE TAG`. A rule or a hook of the server may "
     "protect tags: let whoever pushes them past it, "
@@ -67,14 +80,26 @@ _REFUSED: Final = (
 )
 
 
-class Remote:
-    """One remote of the repository at `top`."""
+@dataclass(frozen=True, slots=True)
+class RemoteTag:
+    """`object` is what the tag names there; `commit` what that leads to, the same for a tag without
+    an object of its own.
+    """
 
-    def __init__(self, name: str, top: Path, services: Services) -> None:
+    object: str
+    commit: str
+
+
+class Remote:
+    """One remote of the repository at `top`; `environment` is the snapshot taken at the start."""
+
+    def __init__(
+        self, name: str, top: Path, processes: Processes, environment: Mapping[str, str]
+    ) -> None:
         self._name = name
         self._top = top
-        self._processes = services.processes
-        given = {name: services.environment.get(name) for name in _PASSED}
+        self._processes = processes
+        given = {name: environment.get(name) for name in _PASSED}
         self._environment = {name: value for name, value in given.items() if value} | {
             # There is nobody to answer a prompt.
             "GIT_TERMINAL_PROMPT": "0",
@@ -86,11 +111,11 @@ class Remote:
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
         self._looked_at = -1
-        self._seen: dict[str, str] | PackageError = {}
+        self._seen: dict[str, RemoteTag] | PackageError = {}
         self._directory: Path | None = None
 
-    async def tags(self) -> dict[str, str]:
-        """Tag → the object it names. One look at the remote answers all calls made before it began,
+    async def tags(self) -> Mapping[str, RemoteTag]:
+        """By name. One look at the remote answers all calls made before it began,
         also with an error: Transient, Denied or Rejected.
         """
         asked = next(self._clock)
@@ -105,7 +130,7 @@ class Remote:
                 raise self._seen
             return self._seen
 
-    async def _look(self) -> dict[str, str] | PackageError:
+    async def _look(self) -> dict[str, RemoteTag] | PackageError:
         try:
             if self._looked_at < 0 and self._processes.sandbox.abi:
                 # Before there was a build that could have changed it.
@@ -113,17 +138,26 @@ class Remote:
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
-        pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
-        return {
-            ref.removeprefix("refs/tags/"): oid for oid, ref in pairs if not ref.endswith("^{}")
-        }
+        return parse_tags(listed)
+
+    async def url(self) -> str:
+        """Where a push goes, without who pushes and their password; empty if there is no such
+        remote.
+        """
+        try:
+            return without_userinfo(await self._push_url())
+        except CommandFailed:
+            return ""
+
+    async def _push_url(self) -> str:
+        return (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
 
     async def _on_this_machine(self) -> Path | None:
         """The directory that a push writes to, where the remote is no server.
 
         https://git-scm.com/docs/git-push#URLS
         """
-        url = (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
+        url = await self._push_url()
         if url.startswith("file://"):
             return Path(url.removeprefix("file://"))
         is_path = ":" not in url.partition("/")[0] and "://" not in url
@@ -166,6 +200,27 @@ def _resolved(place: Path | None) -> Path | None:
     return place and place.resolve()
 
 
+def parse_tags(listed: str) -> dict[str, RemoteTag]:
+    """Of what `git ls-remote --tags` prints, in which `v1^{}` is what the tag object v1 leads to.
+
+    https://git-scm.com/docs/git-ls-remote
+    """
+    pairs = (line.split("\t", 1) for line in listed.splitlines() if "\trefs/tags/" in line)
+    objects = {ref.removeprefix("refs/tags/"): oid for oid, ref in pairs}
+    return {
+        name: RemoteTag(oid, objects.get(f"{name}^{{}}", oid))
+        for name, oid in objects.items()
+        if not name.endswith("^{}")
+    }
+
+
+def without_userinfo(url: str) -> str:
+    """Of `https://me:secret@host/x` and of `git@host:x` alike."""
+    scheme, separator, rest = url.rpartition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
+
+
 def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     """What a failed git command means, which only its messages tell."""
     log = [line[:_MAX_LINE] for line in error.log]
@@ -176,9 +231,16 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         return Transient(message, hint=PASSING)
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
+    if _NO_REMOTE.search(text):
+        return TagRefused(f"{what} is none that git can reach: {words}", hint=_NO_REMOTE_HINT)
+    if _TAKEN.search(text):
+        # If an answer is lost, curl may repeat the request; so it may be ours. Who looks again
+        # sees whose it is.
+        message = f"{what} has the tag by now: {words}"
+        return Transient(message, ambiguous=writing, hint=PASSING)
+    if _PROTECTED.search(text):
+        return TagRefused(f"{what} has a rule that protects the tag: {words}", hint=_REFUSED)
     if _PASSING.search(text):
-        # If an answer is lost, curl may repeat the request; so a tag that exists by now may be
-        # ours.
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
     status = _STATUS.search(text)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.go import objects
-from releasekit.ecosystems.go.objects import Bundle, Object, Signature, TreeEntry
+from releasekit.git import objects
+from releasekit.git.objects import Bundle, Object, Signature, TreeEntry
 from workspaces import git
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What git knows: objects, a remote's tags, commits, and when a package got its version."""

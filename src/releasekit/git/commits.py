@@ -1,0 +1,211 @@
+"""What a repository has committed, asked of git and never changed."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed
+from releasekit.git.objects import Signature
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from releasekit.host.process import Processes
+
+TIMEOUT_S: Final = 300.0
+MOST_COMMITS: Final = 1_000
+_AT_ONCE: Final = 500
+_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ENVIRONMENT: Final = {
+    # Otherwise reading writes what it learns about the working tree to the index.
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+# As everybody sees them, whatever the user's settings.
+_LOG: Final = (
+    *("-c", "log.showRoot=true", "log", "-z", "--no-show-signature", "--no-mailmap"),
+    *("--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """`subject` is the first line of its message, `author` the name."""
+
+    id: str
+    subject: str
+    author: str
+
+
+class Commits:
+    """Of the repository at `top`. Raises CommandFailed where git does not answer."""
+
+    def __init__(self, top: Path, processes: Processes) -> None:
+        self.top = top
+        self._processes = processes
+        self._committers: dict[str, Signature] = {}
+
+    async def exists(self, id: str) -> bool:  # noqa: A002 - the field's word
+        """Whether it is a commit that is here: a shallow clone has few of them."""
+        return id in await self.existing([id])
+
+    async def existing(self, ids: Iterable[str]) -> frozenset[str]:
+        """Those of them that are commits and here."""
+        asked = [each for each in dict.fromkeys(ids) if _ID.fullmatch(each)]
+        if not asked:
+            return frozenset()
+        told = await self.git(
+            *("cat-file", "--batch-check=%(objectname) %(objecttype)"),
+            stdin="".join(f"{each}\n" for each in asked),
+        )
+        lines = (line.partition(" ") for line in told.splitlines())
+        return frozenset(name for name, _, kind in lines if kind == "commit")
+
+    async def committer(self, id: str) -> Signature:  # noqa: A002
+        """Of a commit that is here."""
+        return (await self.committers([id]))[id]
+
+    async def committers(self, ids: Iterable[str]) -> dict[str, Signature]:
+        """Of commits that are here, by one process."""
+        wanted = list(dict.fromkeys(ids))
+        asked = [each for each in wanted if each not in self._committers]
+        if asked:
+            form = "--format=%H%x01%cn%x01%ce%x01%ct"
+            told = await self.git(
+                *_LOG, "--no-walk", form, "--stdin", stdin="".join(f"{each}\n" for each in asked)
+            )
+            for line in filter(None, told.split("\0")):
+                name_of, name, email, time_s = line.strip("\n").split("\x01")
+                self._committers[name_of] = Signature(name, email, int(time_s))
+        return {each: self._committers[each] for each in wanted}
+
+    async def head(self) -> str:
+        """The commit that is checked out; empty where nothing is committed."""
+        return await self._peeled("HEAD")
+
+    async def local_tag(self, name: str) -> str:
+        """The commit that a tag here leads to; empty where there is no such tag."""
+        return await self._peeled(f"refs/tags/{name}")
+
+    async def _peeled(self, reference: str) -> str:
+        try:
+            told = await self.git("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
+        except CommandFailed:
+            return ""
+        return told.strip()
+
+    async def is_shallow(self) -> bool:
+        return (await self.git("rev-parse", "--is-shallow-repository")).strip() == "true"
+
+    async def cut_off(self, ids: Iterable[str]) -> frozenset[str]:
+        """Those of these commits that have parents of which none is here, as a shallow clone ends.
+
+        There git shows them as if they had none, but for the object itself.
+        """
+        if not await self.is_shallow():
+            return frozenset()
+        shown = await self.blobs(ids)
+        parents = {
+            each: [
+                line[7:]
+                for line in data.decode().partition("\n\n")[0].split("\n")
+                if line.startswith("parent ")
+            ]
+            for each, data in shown.items()
+            if data is not None
+        }
+        here = await self.existing(oid for each in parents.values() for oid in each[:1])
+        return frozenset(each for each, above in parents.items() if above and above[0] not in here)
+
+    async def file_at(self, commit: str, path: Path) -> bytes | None:
+        """A file of a commit, `path` absolute or relative to `top`; None where it has none."""
+        name = self.object_name(commit, path)
+        return (await self.blobs([name])).get(name)
+
+    def object_name(self, commit: str, path: Path) -> str:
+        """What git calls the file of a commit; no process."""
+        inside = path.relative_to(self.top) if path.is_absolute() else path
+        return f"{commit}:{inside.as_posix()}"
+
+    async def blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
+        """What these objects hold, by name, few processes for all; None for what is not here, and
+        for a directory. Bytes that are no UTF-8 come as U+FFFD.
+        """
+        asked = [each for each in dict.fromkeys(names) if "\n" not in each]
+        found: dict[str, bytes | None] = {}
+        for start in range(0, len(asked), _AT_ONCE):
+            found |= await self._blobs(asked[start : start + _AT_ONCE])
+        return found
+
+    async def _blobs(self, names: Sequence[str]) -> dict[str, bytes | None]:
+        # No file holds what is made up now. Git says of it that it is missing, behind each file.
+        mark = f"no-{secrets.token_hex(16)}"
+        try:
+            told = await self.git(
+                *("cat-file", f"--batch={mark} %(objecttype)"),
+                stdin="".join(f"{each}\n{mark}\n" for each in names),
+            )
+        except CommandFailed:
+            if len(names) == 1:
+                return {names[0]: None}  # larger than any manifest
+            half = len(names) // 2
+            return await self._blobs(names[:half]) | await self._blobs(names[half:])
+        parts = told.split(f"{mark} missing\n")[:-1]
+        return {name: _content(part, mark) for name, part in zip(names, parts, strict=True)}
+
+    async def touching(
+        self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
+    ) -> tuple[Commit, ...]:
+        """What changed these files and directories and not only those `without`; merges are left
+        out, and all that `since` has, where that is not empty. The newest first.
+        """
+        if until.startswith("-"):
+            return ()
+        told = await self.git(
+            *(*_LOG, "--no-merges", f"--max-count={MOST_COMMITS}", "--format=%H%x01%s%x01%an"),
+            *(until, *([f"^{since}"] if since else []), "--"),
+            *(self._pathspec(path, "top,literal") for path in paths),
+            *(self._pathspec(path, "top,exclude,literal") for path in without),
+        )
+        lines = (line.strip("\n").split("\x01") for line in told.split("\0") if line)
+        return tuple(Commit(line[0], "\x01".join(line[1:-1]), line[-1]) for line in lines)
+
+    def _pathspec(self, path: Path, magic: str) -> str:
+        """https://git-scm.com/docs/gitglossary#Documentation/gitglossary.txt-aiddefpathspecapathspec"""
+        inside = path.relative_to(self.top) if path.is_absolute() else path
+        place = inside.as_posix()
+        return f":({magic}){'' if place == '.' else place}"
+
+    async def first_parents(self, start: str, names: Iterable[str], most: int) -> str:
+        """The commits from `start` along the first parents that change files of these names, at
+        most so many, as `versions` reads them.
+        """
+        specs = [f":(top,glob)**/{_quoted(name)}" for name in names]
+        return await self.git(
+            *(*_LOG, "--first-parent", "-m", "--raw", "--no-abbrev", "-M"),
+            *(f"--max-count={most}", "--format=commit %H %P", start, "--", *specs),
+        )
+
+    async def git(self, *arguments: str, stdin: str | None = None) -> str:
+        done = await self._processes.run(
+            ["git", "--no-replace-objects", *arguments],
+            cwd=self.top,
+            env=_ENVIRONMENT,
+            timeout_s=TIMEOUT_S,
+            stdin=stdin,
+        )
+        return done.stdout
+
+
+def _quoted(name: str) -> str:
+    return re.sub(r"([\\*?\[])", r"\\\1", name)
+
+
+def _content(part: str, mark: str) -> bytes | None:
+    head, _, content = part.partition("\n")
+    is_read = head in {f"{mark} blob", f"{mark} commit"}
+    return content.removesuffix("\n").encode() if is_read else None
