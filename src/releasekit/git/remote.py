@@ -63,8 +63,7 @@ HINT: Final = (
 _PROTECTED: Final = re.compile(
     # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/
     # managing-rulesets/troubleshooting-rules
-    r"GH013|GH006|[Rr]epository rule violations|creations being restricted|it is protected"
-    r"|pre-receive hook declined"
+    r"GH013|[Rr]epository rule violations|creations being restricted|it is protected"
 )
 _NO_REMOTE: Final = re.compile(r"does not appear to be a git repository|No such remote")
 _TAKEN: Final = re.compile(r"\[rejected\].*already exists|would clobber existing tag")
@@ -232,14 +231,14 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
     if _NO_REMOTE.search(text):
-        return TagRefused(f"{what} is none that git can reach: {words}", hint=_NO_REMOTE_HINT)
+        return TagRefused(f"{what}: git does not reach it: {words}", hint=_NO_REMOTE_HINT)
     if _TAKEN.search(text):
         # If an answer is lost, curl may repeat the request; so it may be ours. Who looks again
         # sees whose it is.
-        message = f"{what} has the tag by now: {words}"
+        message = f"{what}: it has the tag by now: {words}"
         return Transient(message, ambiguous=writing, hint=PASSING)
     if _PROTECTED.search(text):
-        return TagRefused(f"{what} has a rule that protects the tag: {words}", hint=_REFUSED)
+        return TagRefused(f"{what}: a rule protects the tag: {words}", hint=_REFUSED)
     if _PASSING.search(text):
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)

@@ -42,7 +42,7 @@ V1 = RemoteTag("1", "1")
             "remote: error: GH013: Repository rule violations found for refs/tags/v1.",
             TagRefused,
             False,
-            "has a rule that protects the tag: error: GH013",
+            "a rule protects the tag: error: GH013",
         ),
         (
             "remote: \nremote: only robots\n! 1:refs/tags/v1 [remote rejected] (hook declined)",

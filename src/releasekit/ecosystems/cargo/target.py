@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.cargo.destination import destination_for
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.ecosystem import Cargo
+from releasekit.ecosystems.cargo.history import version_at
 from releasekit.ecosystems.cargo.prebuilt import Crates
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target
@@ -47,4 +48,11 @@ def _joined(
     plan_notes: Callable[..., str] | None = None,
     is_new: Callable[[PackageId], bool] | None = None,
 ) -> Target:
-    return Target(found, there, plan_notes=plan_notes, is_new=is_new, prebuilt=Crates(found))
+    return Target(
+        found,
+        there,
+        plan_notes=plan_notes,
+        is_new=is_new,
+        prebuilt=Crates(found),
+        version_at=version_at,
+    )
