@@ -19,7 +19,7 @@ from releasekit.ecosystems.pypi.history import version_at as of_pypi
 from releasekit.model import Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     Read = Callable[[Path], bytes | None]
 
@@ -35,6 +35,13 @@ def at(ecosystem: str, name: str, manifest: str, *inherits: str) -> Package:
         manifest=path,
         inherits=tuple(ROOT / each for each in inherits),
     )
+
+
+def reading(files: Mapping[Path, bytes]) -> Read:
+    def read(path: Path) -> bytes | None:
+        return files.get(path)
+
+    return read
 
 
 CRATE = '[package]\nname = "a"\n'
@@ -64,7 +71,7 @@ def test_what_a_manifest_said(
 ) -> None:
     found = at(ecosystem, "a", "a/manifest", *(["Cargo.toml"] if ecosystem == "cargo" else []))
     files = {ROOT / "a/manifest": text.encode(), ROOT / "Cargo.toml": SHARED.encode()}
-    assert version_at(found, lambda path: files.get(path)) == version
+    assert version_at(found, reading(files)) == version
     assert version_at(found, lambda _: None) == ""
 
 
@@ -101,5 +108,5 @@ def test_what_a_pom_said(text: str, up: str, version: str) -> None:
     projects = {"g:a": PomProject(pom=parsed, top=ROOT, overrides={"revision": "8"})}
     files = {ROOT / "a/pom.xml": text.encode(), ROOT / "pom.xml": up.encode()}
     found = at("maven", "g:a", "a/pom.xml")
-    assert of_maven(projects, found, lambda path: files.get(path)) == version
+    assert of_maven(projects, found, reading(files)) == version
     assert of_maven(projects, found, lambda _: None) == ""
