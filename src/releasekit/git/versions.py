@@ -227,6 +227,7 @@ async def _followed(walks: list[_Walk], line: _Line, names: set[str]) -> None:
     line.commits, line.changes, line.today, line.following = [], {}, {}, line.start
     for walk in walks:
         walk.at = -1
+    await _at_head(walks, line)  # what it reads there, which is known by now
     most = _FIRST
     while line.following and any(walk.goes_on for walk in walks):
         most = min(8 * await line.list_more(names, most), _MOST)
