@@ -127,6 +127,7 @@ HOUSE = (
         "download",
         *("credentials", "identity", "github"),
     ),
+    ("git", "objects", "remote", "commits", "versions"),
     ("state", *STATE),
     ("config", *CONFIG),
     (

@@ -14,7 +14,7 @@ from releasekit.announced import Status, Tag
 from releasekit.causes.refusals import SameTag, TagName
 from releasekit.config.after import TagOptions
 from releasekit.ecosystems.interface import Target
-from releasekit.ecosystems.npm.past import version_at
+from releasekit.ecosystems.npm.history import version_at
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy
@@ -66,7 +66,7 @@ class Place:
         for name in names:
             path = self.root / name / "package.json"
             path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps({"version": version}))
+            path.write_text(json.dumps({"name": name, "version": version}))
         git(self.root, "add", "--all")
         git(self.root, "commit", "--quiet", "--allow-empty", "--message", "Work")
         git(self.root, "push", "--quiet", "origin", "HEAD:main")

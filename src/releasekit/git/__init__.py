@@ -1,1 +1,1 @@
-"""Git as the program speaks it: objects, remotes, and what history tells."""
+"""What git knows: objects, a remote's tags, commits, and when a package got its version."""

@@ -1,8 +1,9 @@
-"""What a repository tells of its commits; nothing in it is changed."""
+"""What a repository has committed, asked of git and never changed."""
 
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,21 +11,30 @@ from releasekit.errors import CommandFailed
 from releasekit.git.objects import Signature
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from releasekit.host.process import Processes
 
-_TIMEOUT_S: Final = 120.0
-_MOST_COMMITS: Final = 1_000
-_MAX_SUBJECT_CHARS: Final = 300
-_SEPARATOR: Final = "\x1f"
-_OBJECT_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+TIMEOUT_S: Final = 300.0
+MOST_COMMITS: Final = 1_000
+_AT_ONCE: Final = 500
+_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ENVIRONMENT: Final = {
+    # Otherwise reading writes what it learns about the working tree to the index.
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+# As everybody sees them, whatever the user's settings.
+_LOG: Final = (
+    *("-c", "log.showRoot=true", "log", "-z", "--no-show-signature", "--no-mailmap"),
+    *("--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """`subject` and `author` are text from outside."""
+    """`subject` is the first line of its message, `author` the name."""
 
     id: str
     subject: str
@@ -32,145 +42,170 @@ class Commit:
 
 
 class Commits:
-    """Those of the repository at `top`."""
+    """Of the repository at `top`. Raises CommandFailed where git does not answer."""
 
     def __init__(self, top: Path, processes: Processes) -> None:
         self.top = top
         self._processes = processes
+        self._committers: dict[str, Signature] = {}
 
-    async def exists(self, commit: str) -> bool:
-        """Whether it is here: a clone may be shallow."""
-        try:
-            await self.git("cat-file", "-e", f"{commit}^{{commit}}")
-        except CommandFailed:
-            return False
-        return True
+    async def exists(self, id: str) -> bool:  # noqa: A002 - the field's word
+        """Whether it is a commit that is here: a shallow clone has few of them."""
+        return id in await self.existing([id])
 
-    async def committer(self, commit: str) -> Signature:
-        """Who committed it, and when. Raises CommandFailed for a commit that is not here."""
-        form = _SEPARATOR.join(("%cn", "%ce", "%ct"))
-        said = await self.git(
-            "show", "--no-patch", "--no-show-signature", f"--format={form}", commit
+    async def existing(self, ids: Iterable[str]) -> frozenset[str]:
+        """Those of them that are commits and here."""
+        asked = [each for each in dict.fromkeys(ids) if _ID.fullmatch(each)]
+        if not asked:
+            return frozenset()
+        told = await self.git(
+            *("cat-file", "--batch-check=%(objectname) %(objecttype)"),
+            stdin="".join(f"{each}\n" for each in asked),
         )
-        name, email, moment = said.rstrip("\n").split(_SEPARATOR)
-        return Signature(_plain(name), _plain(email), int(moment))
+        lines = (line.partition(" ") for line in told.splitlines())
+        return frozenset(name for name, _, kind in lines if kind == "commit")
 
-    async def file_at(self, commit: str, path: Path) -> bytes | None:
-        """Its bytes as they were then; None where that commit has no such file, or is not here."""
-        try:
-            return await self.raw("cat-file", "blob", f"{commit}:{self.inside(path)}")
-        except CommandFailed:
-            return None
+    async def committer(self, id: str) -> Signature:  # noqa: A002
+        """Of a commit that is here."""
+        return (await self.committers([id]))[id]
 
-    async def names_at(self, commit: str, directory: Path) -> tuple[str, ...]:
-        """What a directory had in it then; nothing where there was none."""
-        inside = self.inside(directory)
-        place = commit if inside == "." else f"{commit}:{inside}"
-        try:
-            listed = await self.git("ls-tree", "-z", "--name-only", place)
-        except CommandFailed:
-            return ()
-        return tuple(filter(None, listed.split("\0")))
-
-    async def local_tag(self, name: str) -> str:
-        """The commit that a tag names here; empty where there is no such tag."""
-        try:
-            said = await self.git(
-                "rev-parse",
-                "--quiet",
-                "--verify",
-                "--end-of-options",
-                f"refs/tags/{name}^{{commit}}",
+    async def committers(self, ids: Iterable[str]) -> dict[str, Signature]:
+        """Of commits that are here, by one process."""
+        wanted = list(dict.fromkeys(ids))
+        asked = [each for each in wanted if each not in self._committers]
+        if asked:
+            form = "--format=%H%x01%cn%x01%ce%x01%ct"
+            told = await self.git(
+                *_LOG, "--no-walk", form, "--stdin", stdin="".join(f"{each}\n" for each in asked)
             )
-        except CommandFailed:
-            return ""
-        return said.strip()
-
-    async def local_tags(self) -> dict[str, str]:
-        """Every tag that is here, and the commit that it names."""
-        form = "%(refname:strip=2)%1f%(objectname)%1f%(*objectname)"
-        try:
-            listed = await self.git("for-each-ref", f"--format={form}", "refs/tags")
-        except CommandFailed:
-            return {}
-        rows = (line.split(_SEPARATOR) for line in listed.splitlines())
-        return {row[0]: row[2] or row[1] for row in rows if len(row) == 3}
+            for line in filter(None, told.split("\0")):
+                name_of, name, email, time_s = line.strip("\n").split("\x01")
+                self._committers[name_of] = Signature(name, email, int(time_s))
+        return {each: self._committers[each] for each in wanted}
 
     async def head(self) -> str:
-        """Empty where nothing is committed."""
+        """The commit that is checked out; empty where nothing is committed."""
+        return await self._peeled("HEAD")
+
+    async def local_tag(self, name: str) -> str:
+        """The commit that a tag here leads to; empty where there is no such tag."""
+        return await self._peeled(f"refs/tags/{name}")
+
+    async def _peeled(self, reference: str) -> str:
         try:
-            return (await self.git("rev-parse", "--quiet", "--verify", "HEAD^{commit}")).strip()
+            told = await self.git("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
         except CommandFailed:
             return ""
+        return told.strip()
 
     async def is_shallow(self) -> bool:
-        """Whether the history ends before its beginning, as actions/checkout leaves it."""
         return (await self.git("rev-parse", "--is-shallow-repository")).strip() == "true"
 
-    async def touching(
-        self, directory: Path, *, since: str, until: str, without: Collection[Path] = ()
-    ) -> tuple[Commit, ...]:
-        """The last thousand that changed something in a directory, and not only in those below it
-        that are `without`; newest first, no merges. An empty `since` is the beginning.
+    async def cut_off(self, ids: Iterable[str]) -> frozenset[str]:
+        """Those of these commits that have parents of which none is here, as a shallow clone ends.
 
-        None where the history is not here.
+        There git shows them as if they had none, but for the object itself.
         """
-        form = _SEPARATOR.join(("%H", "%s", "%an"))
-        below = [path for path in without if path != directory and path.is_relative_to(directory)]
+        if not await self.is_shallow():
+            return frozenset()
+        shown = await self.blobs(ids)
+        parents = {
+            each: [
+                line[7:]
+                for line in data.decode().partition("\n\n")[0].split("\n")
+                if line.startswith("parent ")
+            ]
+            for each, data in shown.items()
+            if data is not None
+        }
+        here = await self.existing(oid for each in parents.values() for oid in each[:1])
+        return frozenset(each for each, above in parents.items() if above and above[0] not in here)
+
+    async def file_at(self, commit: str, path: Path) -> bytes | None:
+        """A file of a commit, `path` absolute or relative to `top`; None where it has none."""
+        name = self.object_name(commit, path)
+        return (await self.blobs([name])).get(name)
+
+    def object_name(self, commit: str, path: Path) -> str:
+        """What git calls the file of a commit; no process."""
+        inside = path.relative_to(self.top) if path.is_absolute() else path
+        return f"{commit}:{inside.as_posix()}"
+
+    async def blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
+        """What these objects hold, by name, few processes for all; None for what is not here, and
+        for a directory. Bytes that are no UTF-8 come as U+FFFD.
+        """
+        asked = [each for each in dict.fromkeys(names) if "\n" not in each]
+        found: dict[str, bytes | None] = {}
+        for start in range(0, len(asked), _AT_ONCE):
+            found |= await self._blobs(asked[start : start + _AT_ONCE])
+        return found
+
+    async def _blobs(self, names: Sequence[str]) -> dict[str, bytes | None]:
+        # No file holds what is made up now. Git says of it that it is missing, behind each file.
+        mark = f"no-{secrets.token_hex(16)}"
         try:
-            said = await self.git(
-                *("log", "--no-merges", f"--max-count={_MOST_COMMITS}", f"--format={form}"),
-                *("--no-show-signature", "--end-of-options", until),
-                *((f"^{since}",) if since else ()),
-                *("--", f":(top,literal){self.inside(directory)}"),
-                *(f":(top,literal,exclude){self.inside(path)}" for path in below),
+            told = await self.git(
+                *("cat-file", f"--batch={mark} %(objecttype)"),
+                stdin="".join(f"{each}\n{mark}\n" for each in names),
             )
         except CommandFailed:
+            if len(names) == 1:
+                return {names[0]: None}  # larger than any manifest
+            half = len(names) // 2
+            return await self._blobs(names[:half]) | await self._blobs(names[half:])
+        parts = told.split(f"{mark} missing\n")[:-1]
+        return {name: _content(part, mark) for name, part in zip(names, parts, strict=True)}
+
+    async def touching(
+        self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
+    ) -> tuple[Commit, ...]:
+        """What changed these files and directories and not only those `without`; merges are left
+        out, and all that `since` has, where that is not empty. The newest first.
+        """
+        if until.startswith("-"):
             return ()
-        rows = (line.split(_SEPARATOR) for line in said.splitlines())
-        return tuple(
-            Commit(row[0], row[1][:_MAX_SUBJECT_CHARS], row[2])
-            for row in rows
-            if len(row) == 3 and _OBJECT_ID.fullmatch(row[0])
+        told = await self.git(
+            *(*_LOG, "--no-merges", f"--max-count={MOST_COMMITS}", "--format=%H%x01%s%x01%an"),
+            *(until, *([f"^{since}"] if since else []), "--"),
+            *(self._pathspec(path, "top,literal") for path in paths),
+            *(self._pathspec(path, "top,exclude,literal") for path in without),
+        )
+        lines = (line.strip("\n").split("\x01") for line in told.split("\0") if line)
+        return tuple(Commit(line[0], "\x01".join(line[1:-1]), line[-1]) for line in lines)
+
+    def _pathspec(self, path: Path, magic: str) -> str:
+        """https://git-scm.com/docs/gitglossary#Documentation/gitglossary.txt-aiddefpathspecapathspec"""
+        inside = path.relative_to(self.top) if path.is_absolute() else path
+        place = inside.as_posix()
+        return f":({magic}){'' if place == '.' else place}"
+
+    async def first_parents(self, start: str, names: Iterable[str], most: int) -> str:
+        """The commits from `start` along the first parents that change files of these names, at
+        most so many, as `versions` reads them.
+        """
+        specs = [f":(top,glob)**/{_quoted(name)}" for name in names]
+        return await self.git(
+            *(*_LOG, "--first-parent", "-m", "--raw", "--no-abbrev", "-M"),
+            *(f"--max-count={most}", "--format=commit %H %P", start, "--", *specs),
         )
 
-    def inside(self, path: Path) -> str:
-        """How git calls it; raises ValueError for one outside of the repository."""
-        return path.relative_to(self.top).as_posix()
-
     async def git(self, *arguments: str, stdin: str | None = None) -> str:
-        """What git prints. Raises CommandFailed."""
         done = await self._processes.run(
-            ["git", *arguments], cwd=self.top, timeout_s=_TIMEOUT_S, stdin=stdin
+            ["git", "--no-replace-objects", *arguments],
+            cwd=self.top,
+            env=_ENVIRONMENT,
+            timeout_s=TIMEOUT_S,
+            stdin=stdin,
         )
         return done.stdout
 
-    async def raw(self, *arguments: str, stdin: str | None = None) -> bytes:
-        """The bytes that git prints. Raises CommandFailed."""
-        done = await self._processes.run(
-            ["git", *arguments], cwd=self.top, timeout_s=_TIMEOUT_S, stdin=stdin
-        )
-        return done.raw
 
-    async def blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
-        """The content of each; of one that is not here, nothing."""
-        wanted: Sequence[str] = sorted(set(ids))
-        if not wanted:
-            return {}
-        data = await self.raw("cat-file", "--batch", stdin="".join(f"{each}\n" for each in wanted))
-        found: dict[str, bytes] = {}
-        position = 0
-        while position < len(data):
-            end = data.index(b"\n", position)
-            head = data[position:end].decode().split(" ")
-            position = end + 1
-            if len(head) == 3 and head[1] == "blob":
-                size = int(head[2])
-                found[head[0]] = data[position : position + size]
-                position += size + 1
-        return found
+def _quoted(name: str) -> str:
+    return re.sub(r"([\\*?\[])", r"\\\1", name)
 
 
-def _plain(text: str) -> str:
-    """As git lets it stand in an object."""
-    return "".join(each for each in text if each not in "<>\n\0")
+def _content(part: str, mark: str) -> bytes | None:
+    head, _, content = part.partition("\n")
+    is_read = head in {f"{mark} blob", f"{mark} commit"}
+    return content.removesuffix("\n").encode() if is_read else None

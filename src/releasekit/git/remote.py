@@ -56,11 +56,20 @@ _TELLING: Final = (
 _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
-# What an annotated tag names, on a line of its own. https://git-scm.com/docs/git-ls-remote
-_PEELED: Final = "^{}"
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
+)
+_PROTECTED: Final = re.compile(
+    # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/
+    # managing-rulesets/troubleshooting-rules
+    r"GH013|[Rr]epository rule violations|creations being restricted|it is protected"
+)
+_NO_REMOTE: Final = re.compile(r"does not appear to be a git repository|No such remote")
+_TAKEN: Final = re.compile(r"\[rejected\].*already exists|would clobber existing tag")
+_NO_REMOTE_HINT: Final = (
+    "`git remote` lists those there are. Add it with `git remote add NAME URL`, or name another "
+    "one as `remote` in releasekit.toml."
 )
 _REFUSED: Final = (
     "Try it by hand with `git push --dry-run REMOTE TAG`. A rule or a hook of the server may "
@@ -72,14 +81,16 @@ _REFUSED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RemoteTag:
-    """The id of the tag itself, and of the commit that it names in the end."""
+    """`object` is what the tag names there; `commit` what that leads to, the same for a tag without
+    an object of its own.
+    """
 
     object: str
     commit: str
 
 
 class Remote:
-    """One remote of the repository at `top`; `environment` is the snapshot of the start."""
+    """One remote of the repository at `top`; `environment` is the snapshot taken at the start."""
 
     def __init__(
         self, name: str, top: Path, processes: Processes, environment: Mapping[str, str]
@@ -102,8 +113,8 @@ class Remote:
         self._seen: dict[str, RemoteTag] | PackageError = {}
         self._directory: Path | None = None
 
-    async def tags(self) -> dict[str, RemoteTag]:
-        """All there are, by name. One look at the remote answers all calls made before it began,
+    async def tags(self) -> Mapping[str, RemoteTag]:
+        """By name. One look at the remote answers all calls made before it began,
         also with an error: Transient, Denied or Rejected.
         """
         asked = next(self._clock)
@@ -126,24 +137,19 @@ class Remote:
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
-        pairs = (line.split("\t", 1) for line in listed.splitlines() if "\t" in line)
-        ids = {ref.removeprefix("refs/tags/"): oid for oid, ref in pairs}
-        return {
-            name: RemoteTag(oid, ids.get(f"{name}{_PEELED}", oid))
-            for name, oid in ids.items()
-            if not name.endswith(_PEELED)
-        }
+        return parse_tags(listed)
 
     async def url(self) -> str:
-        """Where a push goes, without who pushes; empty where there is no such remote."""
+        """Where a push goes, without who pushes and their password; empty if there is no such
+        remote.
+        """
         try:
-            return _USERINFO.sub("://", await self._push_url())
+            return without_userinfo(await self._push_url())
         except CommandFailed:
             return ""
 
     async def _push_url(self) -> str:
-        url = await self._git("remote", "get-url", "--push", self._name)
-        return url.removesuffix("\n")
+        return (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
 
     async def _on_this_machine(self) -> Path | None:
         """The directory that a push writes to, where the remote is no server.
@@ -193,6 +199,27 @@ def _resolved(place: Path | None) -> Path | None:
     return place and place.resolve()
 
 
+def parse_tags(listed: str) -> dict[str, RemoteTag]:
+    """Of what `git ls-remote --tags` prints, in which `v1^{}` is what the tag object v1 leads to.
+
+    https://git-scm.com/docs/git-ls-remote
+    """
+    pairs = (line.split("\t", 1) for line in listed.splitlines() if "\trefs/tags/" in line)
+    objects = {ref.removeprefix("refs/tags/"): oid for oid, ref in pairs}
+    return {
+        name: RemoteTag(oid, objects.get(f"{name}^{{}}", oid))
+        for name, oid in objects.items()
+        if not name.endswith("^{}")
+    }
+
+
+def without_userinfo(url: str) -> str:
+    """Of `https://me:secret@host/x` and of `git@host:x` alike."""
+    scheme, separator, rest = url.rpartition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
+
+
 def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     """What a failed git command means, which only its messages tell."""
     log = [line[:_MAX_LINE] for line in error.log]
@@ -203,9 +230,16 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         return Transient(message, hint=PASSING)
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
+    if _NO_REMOTE.search(text):
+        return TagRefused(f"{what}: git does not reach it: {words}", hint=_NO_REMOTE_HINT)
+    if _TAKEN.search(text):
+        # If an answer is lost, curl may repeat the request; so it may be ours. Who looks again
+        # sees whose it is.
+        message = f"{what}: it has the tag by now: {words}"
+        return Transient(message, ambiguous=writing, hint=PASSING)
+    if _PROTECTED.search(text):
+        return TagRefused(f"{what}: a rule protects the tag: {words}", hint=_REFUSED)
     if _PASSING.search(text):
-        # If an answer is lost, curl may repeat the request; so a tag that exists by now may be
-        # ours.
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
     status = _STATUS.search(text)

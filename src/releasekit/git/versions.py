@@ -1,174 +1,278 @@
-"""Since which commit each package has had its version, as manifests of the past say it."""
+"""With which commit a package got its version, read off the manifests of earlier commits.
+
+One `git log` lists which manifests changed when, and a few `git cat-file --batch` tell what they
+said: no package has a process of its own.
+"""
 
 from __future__ import annotations
 
-import re
+import bisect
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping
 
     from releasekit.git.commits import Commits
     from releasekit.model import Package, PackageId
 
-    VersionAt = Callable[[Package, Callable[[Path], bytes | None]], str]
+# As `interface.Target.version_at`.
+Read = Callable[[Path], "bytes | None"]
+VersionAt = Callable[["Package", Read], str]
 
-# Paths on one command line.
-_MOST_PATHS: Final = 500
-_HEAD: Final = re.compile(r"commit ([0-9a-f]+) ?(.*)")
-# https://git-scm.com/docs/diff-format#_raw_output_format
-_CHANGE: Final = re.compile(r":\d+ \d+ ([0-9a-f]+) ([0-9a-f]+) \S+\t(.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What a commit made of some files: the blob of each, before and after it."""
-
-    commit: str
-    is_first: bool
-    blobs: Mapping[str, tuple[str, str]]
+# How many commits are listed first, and at once at most: most versions are young.
+_FIRST: Final = 64
+_MOST: Final = 4_096
+# Of one file, how many earlier states are read at once at most.
+_AHEAD: Final = 64
 
 
-@dataclass(slots=True)
-class _Search:
-    """One package on its way back, `at` a change of `changes`; `state` is what follows that one."""
+class _Unread(Exception):
+    """These contents are not known yet."""
 
-    package: Package
-    version_at: VersionAt
-    changes: Sequence[_Change]
-    state: dict[str, str]
-    at: int = 0
-    version: str = ""
-    found: str = ""
-    ended: bool = field(default=False)
+    def __init__(self, *names: str) -> None:
+        self.names = names
 
 
 async def first_commits(
     wanted: Mapping[Package, VersionAt], commits: Commits
 ) -> dict[PackageId, str]:
     """The oldest commit on the first-parent line of HEAD from which on each package has had its
-    version without a break. Empty where that cannot be known: the manifests do not say the version,
-    HEAD has another one, or the clone does not reach so far.
+    version without a break.
+
+    Empty where that cannot be known: its manifests do not say the version, or not as committed, or
+    what is here of the history does not reach so far back. Renamed manifests are followed, as far
+    as git knows them again. Raises CommandFailed.
     """
-    try:
-        shallow = await commits.is_shallow()
-        history = await _history(wanted, commits)
-        searches = [
-            _search(package, version_at, history, commits) for package, version_at in wanted.items()
-        ]
-        reach = 1
-        while pending := [each for each in searches if not each.ended]:
-            blobs = await commits.blobs(_needed(pending, reach))
-            for search in pending:
-                _go_back(search, blobs, reach, commits, shallow=shallow)
-            reach *= 4
-    except (CommandFailed, ValueError):
-        return {package.id: "" for package in wanted}
-    return {each.package.id: each.found for each in searches}
+    walks = [_Walk(package, version_at) for package, version_at in wanted.items()]
+    head = await commits.head()
+    if head:
+        line = _Line(commits, head)
+        await _at_head(walks, line)
+        listed: set[str] = set()
+        while names := {name for walk in walks if walk.goes_on for name in walk.names} - listed:
+            listed |= names
+            await _followed([walk for walk in walks if walk.goes_on], line, listed)
+    found = {walk.package.id: walk.first for walk in walks}
+    cut = await commits.cut_off(filter(None, set(found.values()))) if head else frozenset()
+    return {package: "" if first in cut else first for package, first in found.items()}
 
 
-def _files(package: Package, commits: Commits) -> list[str]:
-    """Its manifests, and those above it that it may take its version from."""
-    above = [
-        directory / package.manifest.name
-        for directory in package.manifest.parent.parents
-        if directory.is_relative_to(commits.top)
-    ]
-    paths = dict.fromkeys((*package.manifests, *above))
-    return [commits.inside(path) for path in paths if path.is_relative_to(commits.top)]
-
-
-async def _history(wanted: Mapping[Package, VersionAt], commits: Commits) -> list[_Change]:
-    """Newest first: every commit of the first-parent line that changed one of the files."""
-    paths = sorted({path for package in wanted for path in _files(package, commits)})
-    found: dict[str, _Change] = {}
-    for start in range(0, len(paths), _MOST_PATHS):
-        listed = await commits.git(
-            *("-c", "core.quotePath=false", "log", "--first-parent", "--diff-merges=first-parent"),
-            *("--raw", "--no-renames", "--no-abbrev", "--root", "--no-show-signature"),
-            *("--format=commit %H %P", "HEAD", "--"),
-            *(f":(top,literal){path}" for path in paths[start : start + _MOST_PATHS]),
-        )
-        for change in _changes(listed):
-            known = found.get(change.commit)
-            blobs = {**known.blobs, **change.blobs} if known else change.blobs
-            found[change.commit] = _Change(change.commit, change.is_first, blobs)
-    if len(paths) <= _MOST_PATHS:
-        return list(found.values())
-    order = (await commits.git("rev-list", "--first-parent", "HEAD")).split()
-    return [found[commit] for commit in order if commit in found]
-
-
-def _changes(listed: str) -> list[_Change]:
-    found: list[_Change] = []
-    for line in listed.splitlines():
-        if head := _HEAD.fullmatch(line):
-            found.append(_Change(head[1], not head[2], {}))
-        elif (change := _CHANGE.fullmatch(line)) and found:
-            last = found[-1]
-            found[-1] = _Change(
-                last.commit, last.is_first, {**last.blobs, change[3]: (change[1], change[2])}
-            )
+async def versions_at(
+    wanted: Mapping[Package, tuple[VersionAt, str]], commits: Commits
+) -> dict[PackageId, str]:
+    """The version that each package had at a commit, empty where its manifests did not say."""
+    lines = {commit: _Line(commits, commit) for _, commit in wanted.values()}
+    contents: dict[str, bytes | None] = {}
+    found: dict[PackageId, str] = {}
+    while len(found) < len(wanted):
+        unread: list[str] = []
+        for package, (version_at, commit) in wanted.items():
+            if package.id not in found:
+                walk = _Walk(package, version_at)
+                lines[commit].contents = contents
+                try:
+                    found[package.id] = walk.version(lines[commit])
+                except _Unread as more:
+                    unread += more.names
+        contents |= await commits.blobs(unread)
     return found
 
 
-def _search(
-    package: Package, version_at: VersionAt, history: Sequence[_Change], commits: Commits
-) -> _Search:
-    files = set(_files(package, commits))
-    changes = [change for change in history if not files.isdisjoint(change.blobs)]
-    state: dict[str, str] = {}
-    for change in changes:
-        for path in files & change.blobs.keys():
-            state.setdefault(path, change.blobs[path][1])
-    ended = not changes
-    return _Search(package, version_at, changes, state, ended=ended)
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """One package on its way back: `at` is the index of the last change that it has passed, and
+    `first`, in the end, the commit that its version begins with.
+    """
 
+    package: Package
+    version_at: VersionAt
+    at: int = -1
+    reads: set[Path] = field(default_factory=set)
+    first: str = ""
+    goes_on: bool = False
+    ahead: int = 1
 
-def _needed(searches: Sequence[_Search], reach: int) -> set[str]:
-    """The blobs that are read in the next steps."""
-    ids: set[str] = set()
-    for search in searches:
-        ids.update(search.state.values())
-        for change in search.changes[search.at : search.at + reach]:
-            ids.update(old for old, _ in change.blobs.values())
-    return {each for each in ids if each.strip("0")}
+    @property
+    def names(self) -> set[str]:
+        return {path.name for path in self.reads}
 
+    def version(self, line: _Line) -> str:
+        """Before the change that it is at. Raises _Unread."""
+        reads: set[Path] = set()
 
-def _go_back(
-    search: _Search,
-    blobs: Mapping[str, bytes],
-    reach: int,
-    commits: Commits,
-    *,
-    shallow: bool,
-) -> None:
-    def version(state: Mapping[str, str]) -> str:
         def read(path: Path) -> bytes | None:
-            inside = commits.inside(path) if path.is_relative_to(commits.top) else ""
-            return blobs.get(state.get(inside, ""))
+            reads.add(path)
+            return line.content(path, self.at, self.ahead)
 
-        return search.version_at(search.package, read)
+        try:
+            version = self.version_at(self.package, read)
+        except _Unread:
+            self.ahead = min(2 * self.ahead, _AHEAD)
+            raise
+        self.reads = reads
+        return version
 
-    if not search.version:
-        search.version = version(search.state)
-        if search.version != search.package.version:
-            search.ended = True
-            return
-    for change in search.changes[search.at : search.at + reach]:
-        before = {
-            path: change.blobs[path][0] if path in change.blobs else blob
-            for path, blob in search.state.items()
-        }
-        if version(before) != search.version:
-            # Where a clone ends, everything seems to begin.
-            search.found = "" if shallow and change.is_first else change.commit
-            search.ended = True
-            return
-        search.state = before
-        search.at += 1
-    search.ended = search.at >= len(search.changes)
+    def step(self, line: _Line) -> bool:
+        """To the next change of what it reads; whether there was one."""
+        following = [index for path in self.reads if (index := line.after(path, self.at)) >= 0]
+        if not following:
+            return False
+        passed, self.at = self.at, min(following)
+        try:
+            version = self.version(line)
+        except _Unread:
+            self.at = passed
+            raise
+        if version != self.package.version:
+            self.first, self.goes_on = line.commits[self.at], False
+        return True
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """The first-parent line from `start` on, as far as it is listed: its commits, the newest first,
+    and of each path of today the changes, as the index of the commit and the object it had before.
+    """
+
+    history: Commits
+    start: str
+    commits: list[str] = field(default_factory=list)
+    following: str = ""
+    changes: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    # What a path of that time is called today: directories are renamed.
+    today: dict[str, set[str]] = field(default_factory=dict)
+    contents: dict[str, bytes | None] = field(default_factory=dict)
+
+    def content(self, path: Path, at: int, ahead: int) -> bytes | None:
+        """Of a path of today before the change `at`. Raises _Unread, which names what is likely to
+        be asked for next as well.
+        """
+        place = self._place(path)
+        if not place:
+            return None
+        changes = self.changes.get(place, [])
+        position = bisect.bisect_right(changes, at, key=lambda change: change[0]) - 1
+        name = changes[position][1] if position >= 0 else f"{self.start}:{place}"
+        if name and name not in self.contents:
+            later = [old for _, old in changes[position + 1 : position + ahead] if old]
+            raise _Unread(name, *(old for old in later if old not in self.contents))
+        return self.contents[name] if name else None
+
+    def after(self, path: Path, at: int) -> int:
+        """The index of the next change of a path of today; -1 where there is none."""
+        changes = self.changes.get(self._place(path), [])
+        position = bisect.bisect_right(changes, at, key=lambda change: change[0])
+        return changes[position][0] if position < len(changes) else -1
+
+    def _place(self, path: Path) -> str:
+        inside = path.is_relative_to(self.history.top)
+        return path.relative_to(self.history.top).as_posix() if inside else ""
+
+    async def list_more(self, names: Iterable[str], most: int) -> int:
+        """How many commits were asked for, fewer than `most` where each changes many files."""
+        try:
+            told = await self.history.first_parents(self.following, names, most)
+        except CommandFailed:
+            if most == 1:
+                raise
+            return await self.list_more(names, max(1, most // 8))
+        count = 0
+        parent = ""
+        for commit, parent, entries in _parsed(told):  # noqa: B007
+            count += 1
+            self._add(commit, entries)
+        self.following = parent if count == most else ""
+        return most
+
+    def _add(self, commit: str, entries: list[tuple[str, str, str]]) -> None:
+        index = len(self.commits)
+        self.commits.append(commit)
+        renamed: list[tuple[str, str, set[str]]] = []
+        for old, path, source in entries:
+            names = self.today.get(path, {path})
+            for name in names:
+                self.changes.setdefault(name, []).append((index, old))
+            if source:
+                renamed.append((path, source, names))
+        for path, _, _ in renamed:
+            self.today[path] = set()
+        for _, source, names in renamed:
+            self.today[source] = self.today.get(source, {source}) | names
+
+
+async def _at_head(walks: list[_Walk], line: _Line) -> None:
+    """Those go on that have their version there."""
+    waiting = walks
+    while waiting:
+        unread: list[str] = []
+        still: list[_Walk] = []
+        for walk in waiting:
+            try:
+                version = walk.version(line)
+                walk.goes_on = bool(version) and version == walk.package.version
+            except _Unread as more:
+                unread += more.names
+                still.append(walk)
+        line.contents |= await line.history.blobs(unread)
+        waiting = still
+
+
+async def _followed(walks: list[_Walk], line: _Line, names: set[str]) -> None:
+    """Along the line, from its start, with the changes of all files of these names."""
+    line.commits, line.changes, line.today, line.following = [], {}, {}, line.start
+    for walk in walks:
+        walk.at = -1
+    await _at_head(walks, line)  # what it reads there, which is known by now
+    most = _FIRST
+    while line.following and any(walk.goes_on for walk in walks):
+        most = min(8 * await line.list_more(names, most), _MOST)
+        await _walked(walks, line)
+        if any(walk.goes_on and not walk.names <= names for walk in walks):
+            return  # those read what is not listed
+
+
+async def _walked(walks: list[_Walk], line: _Line) -> None:
+    """As far as the line is listed."""
+    waiting = [walk for walk in walks if walk.goes_on]
+    while waiting:
+        unread: list[str] = []
+        still: list[_Walk] = []
+        for walk in waiting:
+            try:
+                while walk.goes_on and walk.step(line):
+                    pass
+            except _Unread as more:
+                unread += more.names
+                still.append(walk)
+        line.contents |= await line.history.blobs(unread)
+        waiting = still
+
+
+def _parsed(told: str) -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
+    """Commit, first parent, and what it changed: the object before, the path, and what that was
+    called where it is renamed. https://git-scm.com/docs/git-diff#_raw_output_format
+    """
+    fields = iter(told.split("\0"))
+    commit, parent = "", ""
+    entries: list[tuple[str, str, str]] = []
+    for text in fields:
+        token = text.lstrip("\n")
+        if token.startswith("commit "):
+            if commit:
+                yield commit, parent, entries
+            _, commit, *parents = token.split()
+            parent, entries = (parents or [""])[0], []
+        elif token.startswith(":"):
+            _, _, old, _, status = token.split(" ")
+            path = next(fields)
+            source = ""
+            if status.startswith("R"):
+                source, path = path, next(fields)
+            entries.append(("" if not old.strip("0") else old, path, source))
+    if commit:
+        yield commit, parent, entries

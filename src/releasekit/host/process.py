@@ -50,14 +50,11 @@ PATIENCE: Final = Patience()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A child that ended with status 0. `stdout` is empty when the output went to a log, and `raw`
-    is what it was decoded from.
-    """
+    """A child that ended with status 0. `stdout` is empty when the output went to a log."""
 
     stdout: str
     tail: tuple[str, ...]
     duration_s: float
-    raw: bytes = b""
 
 
 class Processes(Resource):
@@ -151,7 +148,6 @@ class Processes(Resource):
             stdout=captured.decode(errors="replace"),
             tail=output.tail(),
             duration_s=time.monotonic() - began,
-            raw=bytes(captured),
         )
 
     async def start(

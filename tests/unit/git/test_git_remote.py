@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-import fakes
 from releasekit.causes.failures import TagRefused
 from releasekit.errors import CommandFailed, Denied, PackageError, Transient
-from releasekit.git.remote import Remote, RemoteTag, explain
+from releasekit.git.remote import Remote, RemoteTag, explain, without_userinfo
 from releasekit.host.process import Completed
 from releasekit.host.sandbox import UNCONFINED
+
+if TYPE_CHECKING:
+    from releasekit.host.process import Processes
+
+V0 = RemoteTag("0", "9")
+V1 = RemoteTag("1", "1")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,12 @@ from releasekit.host.sandbox import UNCONFINED
         ("fatal: unable to access: Could not resolve host: h", Transient, False, "resolve"),
         ("! 1:refs/tags/v1 [rejected] (already exists)", Transient, True, "already exists"),
         ("fatal: 'origin' does not appear to be a git repository", TagRefused, False, "appear"),
+        (
+            "remote: error: GH013: Repository rule violations found for refs/tags/v1.",
+            TagRefused,
+            False,
+            "a rule protects the tag: error: GH013",
+        ),
         (
             "remote: \nremote: only robots\n! 1:refs/tags/v1 [remote rejected] (hook declined)",
             TagRefused,
@@ -82,16 +93,15 @@ class Git:
 
 
 def remote(git: Git) -> Remote:
-    services = fakes.services(fakes.config(Path("/repository")), git)
-    given = replace(services, environment={"SSH_AUTH_SOCK": "/agent", "HOME": "/home"})
-    return Remote("origin", Path("/repository"), given.processes, given.environment)
+    given = {"SSH_AUTH_SOCK": "/agent", "HOME": "/home"}
+    return Remote("origin", Path("/repository"), cast("Processes", git), given)
 
 
 def test_one_look_answers_everybody_who_had_asked_before() -> None:
     async def main() -> None:
-        there, peeled = remote(Git()), RemoteTag("0", "9")
-        assert await asyncio.gather(*(there.tags() for _ in range(5))) == [{"v0": peeled}] * 5
-        assert await there.tags() == {"v0": peeled, "v1": RemoteTag("1", "1")}
+        there = remote(Git())
+        assert await asyncio.gather(*(there.tags() for _ in range(5))) == [{"v0": V0}] * 5
+        assert await there.tags() == {"v0": V0, "v1": V1}
 
     asyncio.run(main())
 
@@ -101,6 +111,20 @@ def test_an_error_is_shared_too_and_not_kept() -> None:
         there = remote(Git("ssh: Connection refused"))
         answers = await asyncio.gather(*(there.tags() for _ in range(3)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [Transient] * 3
-        assert await there.tags() == {"v0": RemoteTag("0", "9"), "v1": RemoteTag("1", "1")}
+        assert await there.tags() == {"v0": V0, "v1": V1}
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:secret@host/a/b.git", "https://host/a/b.git"),
+        ("https://host/a@b", "https://host/a@b"),
+        ("git@github.com:acme/mono.git", "github.com:acme/mono.git"),
+        ("ssh://git@host:22/x", "ssh://host:22/x"),
+        ("/srv/a@b/x.git", "/srv/a@b/x.git"),
+    ],
+)
+def test_an_address_is_shown_without_who_pushes(url: str, shown: str) -> None:
+    assert without_userinfo(url) == shown

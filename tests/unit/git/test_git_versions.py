@@ -1,22 +1,20 @@
-"""Since when a version is there, and what else commits tell, of real repositories."""
+"""Real repositories, and the commit with which a package got its version."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.cargo import past as cargo
-from releasekit.ecosystems.maven import past as maven
-from releasekit.ecosystems.npm import past as npm
-from releasekit.ecosystems.pypi import past as pypi
-from releasekit.git.commits import Commits
-from releasekit.git.versions import first_commits
+from fakes import package
+from integration.tools import require_tool
+from releasekit.git.commits import Commit, Commits
+from releasekit.git.versions import first_commits, versions_at
 from releasekit.host.process import Processes
-from releasekit.model import Package, PackageId
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -24,203 +22,185 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
-    from releasekit.git.versions import VersionAt
+    from releasekit.model import Package
 
     T = TypeVar("T")
 
-KINDS: dict[str, tuple[str, VersionAt]] = {
-    "npm": ("package.json", npm.version_at),
-    "pypi": ("pyproject.toml", pypi.version_at),
-    "cargo": ("Cargo.toml", cargo.version_at),
-    "maven": ("pom.xml", maven.version_at),
-}
-MANIFESTS: dict[str, Callable[[dict[str, str]], str]] = {
-    "npm": json.dumps,
-    "pypi": lambda at: f'[project]\nname = "{at["name"]}"\nversion = "{at["version"]}"\n',
-    "cargo": lambda at: f'[package]\nname = "{at["name"]}"\nversion = "{at["version"]}"\n',
-    "maven": lambda at: f"<project><version>{at['version']}</version></project>",
-}
+
+def version_at(found: Package, read: Callable[[Path], bytes | None]) -> str:
+    """A version of its own, or that of the file it names."""
+    said = json.loads(read(found.manifest) or b"{}")
+    if said.get("name") != found.id.name:
+        return ""
+    shared = read(found.manifest.parents[2] / said["from"]) if "from" in said else b""
+    return (shared or b"").decode() or str(said.get("version", ""))
 
 
-def asked(root: Path, question: Callable[[Commits], Awaitable[T]]) -> T:
-    async def main() -> T:
-        async with Processes(environment={"PATH": "/usr/bin:/bin"}) as processes:
-            return await question(Commits(root, processes))
-
-    return asyncio.run(main())
-
-
-def package(root: Path, ecosystem: str = "npm", name: str = "core") -> Package:
-    directory = root / name
-    return Package(
-        id=PackageId(ecosystem, name),
-        version="1.1.0",
+def at(root: Path, place: str, version: str, name: str = "") -> Package:
+    directory = root / place
+    return replace(
+        package(name or directory.name),
+        version=version,
         directory=directory,
-        manifest=directory / KINDS[ecosystem][0],
+        manifest=directory / "m.json",
     )
 
 
-def commit(root: Path, files: dict[str, str], message: str = "Change") -> str:
+def said(version: str, name: str = "a", **more: str) -> str:
+    return json.dumps({"name": name, "version": version, **more}, indent=1)
+
+
+def commit(root: Path, files: dict[str, str], subject: str = "Change") -> str:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--allow-empty", "--message", message)
+    git(root, "commit", "--quiet", "--allow-empty", "--message", subject)
     return git(root, "rev-parse", "HEAD").strip()
-
-
-def has(root: Path, version: str, *, ecosystem: str = "npm", more: str = "") -> str:
-    text = MANIFESTS[ecosystem]({"name": "core", "version": version, "more": more})
-    return commit(root, {f"core/{KINDS[ecosystem][0]}": text})
-
-
-def first(root: Path, *packages: Package) -> list[str]:
-    wanted = {each: KINDS[each.id.ecosystem][1] for each in packages}
-    found = asked(root, lambda commits: first_commits(wanted, commits))
-    return [found[each.id] for each in packages]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    place = tmp_path / "a repository"
-    place.mkdir()
-    git(place, "init", "--quiet", "--initial-branch", "main")
-    return place
+    require_tool("git")
+    (tmp_path / "here").mkdir()
+    git(tmp_path / "here", "init", "--quiet", "--initial-branch=main")
+    return (tmp_path / "here").resolve()
 
 
-@pytest.mark.parametrize("ecosystem", KINDS)
-def test_the_commit_that_brought_the_version(root: Path, ecosystem: str) -> None:
-    has(root, "1.0.0", ecosystem=ecosystem)
-    commit(root, {"other": "1"})
-    bump = has(root, "1.1.0", ecosystem=ecosystem)
-    commit(root, {"core/code": "1"})
-    commit(root, {"other": "2"})
-    assert first(root, package(root, ecosystem)) == [bump]
+def asked(root: Path, ask: Callable[[Commits], Awaitable[T]]) -> T:
+    async def main() -> T:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return await ask(Commits(root, processes))
+
+    return asyncio.run(main())
 
 
-def test_changes_of_the_manifest_that_leave_the_version_do_not_count(root: Path) -> None:
-    has(root, "1.0.0")
-    bump = has(root, "1.1.0")
-    for number in range(12):
-        has(root, "1.1.0", more=str(number))
-    assert first(root, package(root)) == [bump]
+def first(root: Path, *packages: Package) -> list[str]:
+    found = asked(root, lambda commits: first_commits(dict.fromkeys(packages, version_at), commits))
+    return [found[each.id] for each in packages]
 
 
-def test_a_version_that_was_taken_back_counts_from_its_return(root: Path) -> None:
-    has(root, "1.1.0")
-    has(root, "1.0.0")
-    again = has(root, "1.1.0")
-    assert first(root, package(root)) == [again]
+def test_a_version_begins_where_it_was_written_last(root: Path) -> None:
+    """Bumped, taken back, and bumped again; later changes of the manifest do not count."""
+    one = commit(root, {"p/a/m.json": said("1.0")})
+    assert first(root, at(root, "p/a", "1.0")) == [one]
+    commit(root, {"p/a/m.json": said("2.0")})
+    commit(root, {"p/a/m.json": said("1.0")})
+    again = commit(root, {"p/a/m.json": said("2.0")})
+    commit(root, {"p/a/m.json": said("2.0", needs="b")})
+    commit(root, {"else.txt": ""})
+    assert first(root, at(root, "p/a", "2.0")) == [again]
 
 
-def test_the_first_commit_of_all(root: Path) -> None:
-    begun = has(root, "1.1.0")
-    has(root, "1.1.0", more="x")
-    assert first(root, package(root)) == [begun]
-
-
-def test_a_bump_that_was_merged_counts_from_the_merge(root: Path) -> None:
-    has(root, "1.0.0")
+def test_a_merge_brings_what_its_branch_did(root: Path) -> None:
+    commit(root, {"p/a/m.json": said("1.0")})
     git(root, "checkout", "--quiet", "-b", "bump")
-    has(root, "1.1.0")
+    commit(root, {"p/a/m.json": said("2.0")})
     git(root, "checkout", "--quiet", "main")
-    commit(root, {"other": "1"})
+    commit(root, {"b.txt": ""})
     git(root, "merge", "--quiet", "--no-ff", "--message", "Merge", "bump")
-    assert first(root, package(root)) == [git(root, "rev-parse", "HEAD").strip()]
+    merge = git(root, "rev-parse", "HEAD").strip()
+    commit(root, {"c.txt": ""})
+    assert first(root, at(root, "p/a", "2.0")) == [merge]
 
 
-def test_nobody_knows_what_is_not_committed_or_not_said(root: Path) -> None:
-    has(root, "1.0.0")
-    (root / "core/package.json").write_text(json.dumps({"version": "1.1.0"}))
-    unborn = replace(package(root), directory=root / "new", manifest=root / "new/package.json")
-    assert first(root, package(root), replace(unborn, id=PackageId("npm", "new"))) == ["", ""]
+def test_what_is_not_committed_so_is_not_known(root: Path) -> None:
+    assert first(root, at(root, "p/a", "1.0")) == [""]
+    commit(root, {"p/a/m.json": said("1.0"), "p/b/m.json": json.dumps({"name": "b"})})
+    (root / "p/a/m.json").write_text(said("2.0"))
+    both = (at(root, "p/a", "2.0"), at(root, "p/b", "1.0"), at(root, "p/none", "1.0"))
+    assert first(root, *both) == ["", "", ""]
 
 
-def test_a_clone_that_ends_before_the_bump_does_not_tell(root: Path, tmp_path: Path) -> None:
-    has(root, "1.0.0")
-    bump = has(root, "1.1.0")
-    commit(root, {"other": "1"})
-    shallow, deeper = tmp_path / "shallow", tmp_path / "deeper"
-    git(tmp_path, "clone", "--quiet", "--depth", "1", root.as_uri(), str(shallow))
-    git(tmp_path, "clone", "--quiet", "--depth", "3", root.as_uri(), str(deeper))
-    assert first(shallow, package(shallow)) == [""]
-    assert first(deeper, package(deeper)) == [bump]
+def test_renamed_directories_are_followed(root: Path) -> None:
+    one = commit(root, {"p/a/m.json": said("1.0"), "p/b/m.json": said("1.0", "b")})
+    git(root, "mv", "p", "q")
+    commit(root, {})
+    new = commit(root, {"p/a/m.json": said("1.0", "other")})
+    git(root, "mv", "q/a", "q/c")
+    commit(root, {})
+    moved = (at(root, "q/c", "1.0", "a"), at(root, "q/b", "1.0"), at(root, "p/a", "1.0", "other"))
+    assert first(root, *moved) == [one, one, new]
 
 
-def test_without_a_commit_nothing_is_known(root: Path) -> None:
-    assert first(root, package(root)) == [""]
+def test_a_version_may_stand_in_another_file(root: Path) -> None:
+    commit(root, {"VERSION": "1.0", "p/a/m.json": said("0.9")})
+    commit(root, {"p/a/m.json": json.dumps({"name": "a", "from": "VERSION"})})
+    two = commit(root, {"VERSION": "2.0"})
+    commit(root, {"p/a/m.json": json.dumps({"name": "a", "from": "VERSION", "x": ""})})
+    assert first(root, at(root, "p/a", "2.0")) == [two]
+    # Before, its own manifest said the same as a file that was not read yet.
+    three = commit(root, {"p/a/m.json": json.dumps({"name": "a", "version": "3.0"})})
+    commit(root, {"p/a/m.json": json.dumps({"name": "a", "from": "NEW"}), "NEW": "3.0"})
+    assert first(root, at(root, "p/a", "3.0")) == [three]
 
 
-def test_a_version_of_the_workspace_or_of_the_parent(root: Path) -> None:
-    member = '[package]\nname = "core"\nversion.workspace = true\n'
-    module = "<project><parent><version>${revision}</version></parent></project>"
-    root_pom = "<project><properties><revision>{}</revision></properties></project>"
-    table = '[workspace.package]\nversion = "{}"\n'
-    commit(
-        root,
-        {
-            "core/Cargo.toml": member,
-            "Cargo.toml": table.format("1.0.0"),
-            "core/pom.xml": module,
-            "pom.xml": root_pom.format("1.0.0"),
-        },
-    )
-    bump = commit(root, {"Cargo.toml": table.format("1.1.0")})
-    later = commit(root, {"pom.xml": root_pom.format("1.1.0")})
-    found = first(root, package(root, "cargo"), package(root, "maven"))
-    assert found == [bump, later]
+def test_a_shallow_clone_does_not_know_what_it_lacks(root: Path) -> None:
+    one = commit(root, {"p/a/m.json": said("1.0"), "p/b/m.json": said("1.0", "b")})
+    commit(root, {"x": ""})
+    two = commit(root, {"p/b/m.json": said("2.0", "b")})
+    clone = root.parent / "clone"
+    git(root.parent, "clone", "--quiet", "--depth=2", root.as_uri(), str(clone))
+    assert first(clone, at(clone, "p/a", "1.0"), at(clone, "p/b", "2.0")) == ["", two]
+    assert asked(clone, lambda commits: commits.is_shallow())
+    assert not asked(clone, lambda commits: commits.exists(one))
+    git(clone, "fetch", "--quiet", "--depth=5")
+    assert first(clone, at(clone, "p/a", "1.0")) == [one]
 
 
-def test_many_packages_take_few_processes(root: Path) -> None:
-    packages = [package(root, name=f"p{number}") for number in range(1_200)]
-    files = {f"{each.id.name}/package.json": '{"version": "1.0.0"}' for each in packages}
-    commit(root, files)
-    bump = commit(root, dict.fromkeys(files, '{"version": "1.1.0"}'))
-    calls = []
+def test_a_thousand_packages_take_few_processes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"n{number}" for number in range(1_000)]
+    one = commit(root, {f"p/{name}/m.json": said("1.0", name) for name in names})
+    ids = [commit(root, {f"p/{name}/m.json": said("2.0", name)}) for name in names[:70]]
+    calls: list[str] = []
+    real = Commits.git
 
-    async def counted(commits: Commits) -> dict[PackageId, str]:
-        run = commits._processes.run
+    async def counted(self: Commits, *arguments: str, stdin: str | None = None) -> str:
+        calls.append(arguments[0])
+        return await real(self, *arguments, stdin=stdin)
 
-        async def counting(*arguments: object, **given: object) -> object:
-            calls.append(arguments)
-            return await run(*arguments, **given)  # type: ignore[arg-type]
-
-        commits._processes.run = counting  # type: ignore[method-assign, assignment]
-        return await first_commits(dict.fromkeys(packages, npm.version_at), commits)
-
-    assert set(asked(root, counted).values()) == {bump}
-    assert len(calls) < 12
+    monkeypatch.setattr(Commits, "git", counted)
+    packages = [at(root, f"p/{name}", "2.0" if n < 70 else "1.0") for n, name in enumerate(names)]
+    assert first(root, *packages) == ids + [one] * 930
+    assert len(calls) < 20
 
 
-def test_what_a_commit_says(root: Path) -> None:
-    start = has(root, "1.0.0")
-    below = commit(root, {"core/inner/file": "1"}, "Change what is inside")
-    own = commit(root, {"core/file": "1"}, "Change the package <!-- x -->")
-    git(root, "tag", "--annotate", "--message", "T", "core-v1.0.0", start)
+def test_versions_at_other_commits(root: Path) -> None:
+    one = commit(root, {"p/a/m.json": said("1.0")})
+    two = commit(root, {"p/a/m.json": said("2.0"), "p/b/m.json": said("1.0", "b")})
+    a, b = at(root, "p/a", "2.0"), at(root, "p/b", "1.0")
+    wanted = {a: (version_at, one), b: (version_at, two)}
+    found = asked(root, lambda commits: versions_at(wanted, commits))
+    assert found == {a.id: "1.0", b.id: "1.0"}
 
-    async def questions(commits: Commits) -> None:
-        by = await commits.committer(start)
+
+def test_what_is_asked_of_commits(root: Path) -> None:
+    assert asked(root, lambda commits: commits.head()) == ""
+    one = commit(root, {"p/a/x": "1\n2", "p/a/sub/y": "é missing\n"}, "One: é")
+    git(root, "tag", "--annotate", "--message", "v1", "v1")
+    commit(root, {"p/a/sub/y": "2"}, "Below")
+    three = commit(root, {"p/a/x": "3"}, "Three")
+
+    async def ask(commits: Commits) -> None:
+        assert await commits.head() == three
+        assert await commits.local_tag("v1") == one
+        assert await commits.local_tag("v2") == ""
+        assert await commits.existing([one, "--all", "0" * 40]) == {one}
+        by = await commits.committer(one)
         assert (by.name, by.email) == ("Releaser", "releaser@example.invalid")
-        assert by.time_s == int(git(root, "show", "--no-patch", "--format=%ct", start))
-        assert await commits.exists(start)
-        assert not await commits.exists("1" * 40)
-        assert await commits.file_at(own, root / "core/file") == b"1"
-        assert await commits.file_at(start, root / "core/file") is None
-        assert await commits.local_tag("core-v1.0.0") == start
-        assert await commits.local_tag("core-v9") == ""
-        assert await commits.local_tags() == {"core-v1.0.0": start}
-        assert await commits.head() == own
         assert not await commits.is_shallow()
-        assert await commits.names_at(own, root / "core") == ("file", "inner", "package.json")
-        assert await commits.names_at(start, root / "core/inner") == ()
-        core, inner = root / "core", root / "core/inner"
-        everything = await commits.touching(core, since="", until=own)
-        assert [each.id for each in everything] == [own, below, start]
-        since = await commits.touching(core, since=start, until=own, without=[core, inner])
-        assert [(each.subject, each.author) for each in since] == [
-            ("Change the package <!-- x -->", "Releaser")
-        ]
-        assert await commits.touching(core, since="2" * 40, until=own) == ()
+        assert await commits.file_at(one, root / "p/a/sub/y") == "é missing\n".encode()
+        assert await commits.file_at(one, root / "p/a/none") is None
+        assert await commits.file_at(one, root / "p") is None
+        since = await commits.touching(
+            [root / "p/a"], since="v1", until="HEAD", without=[root / "p/a/sub"]
+        )
+        assert since == (Commit(three, "Three", "Releaser"),)
+        everything = await commits.touching([root], since="", until=three, without=[])
+        assert [each.subject for each in everything] == ["Three", "Below", "One: é"]
+        assert await commits.touching([root], since="", until="--all", without=[]) == ()
 
-    asked(root, questions)
+    asked(root, ask)

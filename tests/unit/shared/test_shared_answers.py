@@ -5,7 +5,6 @@ import pytest
 
 from releasekit.ecosystems.cargo.registry import ANSWERS as CARGO
 from releasekit.ecosystems.go.proxy import ANSWERS as GO
-from releasekit.git.remote import explain as explain_git
 from releasekit.ecosystems.maven.access import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.answers import ANSWERS as NPM
 from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
@@ -19,6 +18,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.git.remote import explain as explain_git
 from releasekit.http.client import check
 
 

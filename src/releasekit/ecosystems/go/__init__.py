@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config import tables
 from releasekit.config.declaration import Declaration
 from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable, string
@@ -19,6 +18,14 @@ def _file_name(key: str, value: object) -> str:
             'Write a name like "VERSION"; it is looked for beside each go.mod and above.'
         )
     return name
+
+
+def _remote(key: str, value: object) -> str:
+    remote = string(key, value)
+    # git would take it for an option, or for another repository than the one of its settings.
+    if remote.startswith("-") or any(character in remote for character in ":/ "):
+        raise ValueError("Write the name of a remote: `git remote`.")
+    return remote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +46,7 @@ class Options(OptionTable):
     versions: Mapping[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
-    remote: Annotated[str, tables.remote] = "origin"
+    remote: Annotated[str, _remote] = "origin"
     proxy: bool = True
 
 

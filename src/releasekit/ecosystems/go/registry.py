@@ -14,7 +14,8 @@ from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, PackageError
-from releasekit.git.objects import Bundle, write_loose
+from releasekit.git import objects
+from releasekit.git.objects import Bundle
 from releasekit.git.remote import HINT, Remote
 from releasekit.host import contents
 from releasekit.host.files import repository_of
@@ -69,14 +70,14 @@ class TagRegistry(Resource):
         return await self._look(package)
 
     async def _look(self, package: Package) -> Published | None:
-        there = (await self._remote.tags()).get(self.tag_of(package))
-        if there is None:
+        tag = (await self._remote.tags()).get(self._tag(package))
+        if tag is None:
             # Nothing is asked of a proxy that could remember the answer.
             return None
         names = filenames(package.version)
         if self._proxy is None:
-            return Published(files=dict.fromkeys(names, f"git:{there.object}"))
-        files = {names[0]: f"git:{there.object}"} | await self._proxy.digests_of(package)
+            return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
+        files = {names[0]: f"git:{tag.object}"} | await self._proxy.digests_of(package)
         return Published(files=files, complete=len(files) == len(names), url=self._page(package))
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
@@ -93,7 +94,9 @@ class TagRegistry(Resource):
         ]
         there = await self._remote.tags() if bundles else {}
         moved = [
-            tag.name for tag in bundles if tag.name in there and there[tag.name].object != tag.tag
+            bundle.name
+            for bundle in bundles
+            if bundle.name in there and there[bundle.name].object != bundle.tag
         ]
         if moved and len(release) > 1:
             raise TagRefused(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
@@ -113,8 +116,10 @@ class TagRegistry(Resource):
     async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
         """Raises Rejected for one that the go command would not find."""
         bundle = await asyncio.to_thread(_read, artifact, package)
-        if bundle.name != (tag := self.tag_of(package)):
-            raise TagRefused(f"{package}: its tag is to be {tag}, and was built as {bundle.name}")
+        if bundle.name != self._tag(package):
+            raise TagRefused(
+                f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}"
+            )
         if not paths.is_at(package.id.name, self._where(package)):
             raise TagRefused(
                 f"{package.id}: the go command would not look for it in {self._where(package)}",
@@ -126,12 +131,15 @@ class TagRegistry(Resource):
     async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
         async with artifacts.scratch(self._processes.environment) as scratch:
             for bundle in bundles:
-                await asyncio.to_thread(write_loose, bundle.objects, scratch)
+                await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
 
-    def tag_of(self, package: Package) -> str:
-        """The tag that publishes it, as the go command looks for it."""
+    def own_tag(self, package: Package) -> str:
+        """Empty for what is in no git repository, and so not published."""
+        return self._tag(package) if self._top is not None else ""
+
+    def _tag(self, package: Package) -> str:
         return tag_name(package.id.name, package.version, self._where(package))
 
     def _where(self, package: Package) -> PurePosixPath:

@@ -28,11 +28,10 @@ def target(
     if directory is not None:
         ecosystem = Go(config, options, services, directory.lookup)
         # The hash of a module covers the hashes of what it needs.
-        untagged = partial(Target, builds_on_published=True, own_tag=lambda _: "")
-        return Discovery.joining(ecosystem, directory, untagged)
+        return Discovery.joining(ecosystem, directory, partial(Target, builds_on_published=True))
     tags = TagRegistry(config, options, services)
     ecosystem = Go(config, options, services, tags.lookup)
     target = partial(
-        Target, deployment=tags, whole=False, builds_on_published=True, own_tag=tags.tag_of
+        Target, deployment=tags, whole=False, builds_on_published=True, own_tag=tags.own_tag
     )
     return Discovery.joining(ecosystem, tags, target)

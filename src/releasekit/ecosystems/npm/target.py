@@ -11,7 +11,7 @@ from releasekit.ecosystems.npm.attesting import NpmAttesting
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
-from releasekit.ecosystems.npm.past import version_at
+from releasekit.ecosystems.npm.history import version_at
 from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 from releasekit.ecosystems.npm.staging import NpmStaging

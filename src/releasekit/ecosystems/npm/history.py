@@ -1,10 +1,11 @@
-"""The version that a package.json has had."""
+"""The version that a package.json said at another time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.npm.manifest import parse_manifest
+from releasekit.ecosystems.shared.documents import text_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """Implements `Target.version_at`."""
+    """As `interface.Target` has it."""
+    data = read(package.manifest)
     try:
-        version = parse_manifest((read(package.manifest) or b"").decode()).get("version")
+        document = parse_manifest((data or b"").decode())
     except ValueError:
         return ""
-    return version if isinstance(version, str) else ""
+    is_this = text_in(document, "name") == package.id.name
+    return text_in(document, "version") if is_this else ""

@@ -1,0 +1,112 @@
+"""What the manifests of each ecosystem said of a version at another time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import package
+from releasekit.ecosystems.cargo.history import version_at as of_cargo
+from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.history import version_at as of_maven
+from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.ecosystems.maven.workspace import PomProject
+from releasekit.ecosystems.npm.history import version_at as of_npm
+from releasekit.ecosystems.pypi.history import version_at as of_pypi
+from releasekit.model import Package, PackageId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Read = Callable[[Path], bytes | None]
+
+ROOT = Path("/w")
+
+
+def at(ecosystem: str, name: str, manifest: str, *inherits: str) -> Package:
+    path = ROOT / manifest
+    return replace(
+        package(name),
+        id=PackageId(ecosystem, name),
+        directory=path.parent,
+        manifest=path,
+        inherits=tuple(ROOT / each for each in inherits),
+    )
+
+
+def reading(files: Mapping[Path, bytes]) -> Read:
+    def read(path: Path) -> bytes | None:
+        return files.get(path)
+
+    return read
+
+
+CRATE = '[package]\nname = "a"\n'
+SHARED = '[workspace.package]\nversion = "2.0.0"\n'
+SIMPLE = [
+    (of_pypi, "pypi", '[project]\nname = "A"\nversion = "1.0.0rc1"', "1.0.0rc1"),
+    (of_pypi, "pypi", '[project]\nname = "a"\nversion = "v1.0-rc.1"', "1.0rc1"),
+    (of_pypi, "pypi", '[project]\nname = "a"\ndynamic = ["version"]', ""),
+    (of_pypi, "pypi", '[project]\nname = "b"\nversion = "1.0"', ""),
+    (of_pypi, "pypi", '[project]\nname = "a"\nversion = "one"', ""),
+    (of_pypi, "pypi", "project = 1", ""),
+    (of_pypi, "pypi", "]", ""),
+    (of_npm, "npm", '{"name": "a", "version": "1.0.0"}', "1.0.0"),
+    (of_npm, "npm", '{"name": "b", "version": "1.0.0"}', ""),
+    (of_npm, "npm", '{"name": "a", "version": 1}', ""),
+    (of_npm, "npm", "[]", ""),
+    (of_cargo, "cargo", f'{CRATE}version = "1.0.0"', "1.0.0"),
+    (of_cargo, "cargo", f"{CRATE}version.workspace = true", "2.0.0"),
+    (of_cargo, "cargo", '[package]\nname = "b"\nversion = "1.0.0"', ""),
+    (of_cargo, "cargo", "]", ""),
+]
+
+
+@pytest.mark.parametrize(("version_at", "ecosystem", "text", "version"), SIMPLE)
+def test_what_a_manifest_said(
+    version_at: Callable[[Package, Read], str], ecosystem: str, text: str, version: str
+) -> None:
+    found = at(ecosystem, "a", "a/manifest", *(["Cargo.toml"] if ecosystem == "cargo" else []))
+    files = {ROOT / "a/manifest": text.encode(), ROOT / "Cargo.toml": SHARED.encode()}
+    assert version_at(found, reading(files)) == version
+    assert version_at(found, lambda _: None) == ""
+
+
+def test_the_root_of_a_cargo_workspace_may_be_a_crate() -> None:
+    text = f"{CRATE}version.workspace = true\n{SHARED}".encode()
+    assert of_cargo(at("cargo", "a", "Cargo.toml"), {ROOT / "Cargo.toml": text}.get) == "2.0.0"
+
+
+def pom(artifact: str, more: str) -> str:
+    return f"<project><groupId>g</groupId><artifactId>{artifact}</artifactId>{more}</project>"
+
+
+PARENT = "<parent><groupId>g</groupId><artifactId>up</artifactId><version>{}</version>{}</parent>"
+UP = pom("up", "<version>${revision}</version><properties><revision>3</revision></properties>")
+
+
+@pytest.mark.parametrize(
+    ("text", "up", "version"),
+    [
+        (pom("a", "<version>1</version>"), UP, "1"),
+        (pom("a", PARENT.format("2", "")), UP, "2"),
+        (pom("a", PARENT.format("${revision}", "")), UP, "3"),
+        (pom("a", PARENT.format("${revision}", "<relativePath>..</relativePath>")), UP, "3"),
+        (pom("a", PARENT.format("${revision}", "<relativePath/>")), UP, ""),
+        (pom("a", PARENT.format("${revision}", "")), pom("x", "<version>1</version>"), ""),
+        (pom("a", "<version>${changelist}</version>"), UP, ""),
+        (pom("b", "<version>1</version>"), UP, ""),
+        ("<project", UP, ""),
+    ],
+)
+def test_what_a_pom_said(text: str, up: str, version: str) -> None:
+    today = pom("a", "<version>9</version>")
+    parsed = parse_pom(parse_document(today.encode()), ROOT / "a/pom.xml")
+    projects = {"g:a": PomProject(pom=parsed, top=ROOT, overrides={"revision": "8"})}
+    files = {ROOT / "a/pom.xml": text.encode(), ROOT / "pom.xml": up.encode()}
+    found = at("maven", "g:a", "a/pom.xml")
+    assert of_maven(projects, found, reading(files)) == version
+    assert of_maven(projects, found, lambda _: None) == ""
