@@ -7,9 +7,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-import fakes
 import pytest
 
+import fakes
 from releasekit.announced import Status, Tag
 from releasekit.causes.refusals import SameTag, TagName
 from releasekit.config.after import TagOptions
@@ -129,9 +129,7 @@ def asked(
         )
         async with Processes(environment={"PATH": "/usr/bin:/bin"}) as processes:
             services = replace(fakes.services(config, processes), environment={})
-            there, tagging = await with_tags(made, config, TARGETS, services, repository=PAGE)
-            if tagging is None:
-                return there, {}
+            there, tagging = await with_tags(made, config, TARGETS, services, ONCE, repository=PAGE)
             if done is not None:
                 done(there, tagging)
             results = tuple(

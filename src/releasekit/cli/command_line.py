@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
 from releasekit.causes.refusals import CommandLineError, ExposedSecret, UnknownName
-from releasekit.config.declaration import COMMANDS, DECIDE, VERIFY, Command
+from releasekit.config.declaration import COMMANDS, DECIDE, NOTES, VERIFY, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from releasekit.config.declared import Declared
     from releasekit.config.inputs import Inputs
 
+_SEVERAL: Final = VERIFY | NOTES
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 _SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
@@ -86,7 +87,7 @@ def parse_command_line(
     command = _command(argv[0])
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
     # Of several files, some may stand behind a flag.
-    parse = parser.parse_known_intermixed_args if command in VERIFY else parser.parse_known_args
+    parse = parser.parse_known_intermixed_args if command in _SEVERAL else parser.parse_known_args
     found, unknown = parse(words)
     if unknown:
         raise _not_understood(unknown, command, declared, argv)
@@ -96,7 +97,7 @@ def parse_command_line(
         name, metavar, _ = _positional(command)
         if name in texts:
             raise CommandLineError(f"{metavar} and --{name} are the same input; write one of them")
-        texts[name] = "\n".join(found.place) if command in VERIFY else found.place
+        texts[name] = "\n".join(found.place) if command in _SEVERAL else found.place
         labels[name] = metavar
     inputs = declared.from_environment(environment)
     return replace(declared.adding(inputs, texts, labels), mode=command)
@@ -148,7 +149,7 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         allow_abbrev=False,
     )
     _, metavar, about = _positional(command)
-    several = "*" if command in VERIFY else "?"
+    several = "*" if command in _SEVERAL else "?"
     parser.add_argument("place", nargs=several, metavar=metavar, help=about)
     add: dict[str, Callable[..., object]] = {}
     for ecosystem in declared.ecosystems.values():
@@ -182,6 +183,8 @@ def _positional(command: Command) -> tuple[str, str, str]:
     if command in VERIFY:
         about = "files, directories with releases, and addresses of files on registries"
         return "files", "PATH|URL", about
+    if command in NOTES:
+        return "subject", "PACKAGE VERSION", "what to tell of: npm:@acme/core 1.2.0"
     return "working-directory", "ROOT", "the workspace; default: here"
 
 

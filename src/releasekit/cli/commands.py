@@ -64,6 +64,10 @@ async def run(config: Config, session: Session) -> int:
             from releasekit.cli.verify import verify  # noqa: PLC0415 - brings cryptography
 
             return await verify(config, session)
+        case "notes":
+            from releasekit.cli.notes import notes  # noqa: PLC0415 - what no other mode needs
+
+            return await notes(config, session)
         case "report":
             return await join(config, session)
         case "doctor":

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from releasekit.announced import Announcement, Status
 from releasekit.causes.failures import NotAnnounced, NotTagged
 from releasekit.config.inputs import FORGE_TOKEN
-from releasekit.errors import ConfigError, MissingCredentials
+from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.forge.announcing import announce, standing
 from releasekit.forge.github import GitHubReleases
-from releasekit.http.client import RetryPolicy
+from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
 from releasekit.notes.names import is_shared
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.forge.interface import Forge
     from releasekit.model import Plan, Result
     from releasekit.plan.tags import Tagging
-    from releasekit.release.announcing import Sayings
+    from releasekit.release.announcing import Sayings, Subject
 
 _GITHUB: Final = "https://github.com"
 _API: Final = "https://api.github.com"
@@ -92,8 +92,7 @@ async def with_following(
     Raises ConfigError and PlanError for what could never be, before anything is published, and
     PackageError where remote or forge do not answer.
     """
-    plan, tagging = await with_tags(plan, config, targets, services, repository=repository)
-    if tagging is None:
+    if not (config.tag or config.announce):
         return plan, None
     policy = RetryPolicy(
         config.max_retries,
@@ -102,10 +101,12 @@ async def with_following(
         patience=services.patience,
         redact=services.credentials.redact,
     )
+    plan, tagging = await with_tags(plan, config, targets, services, policy, repository=repository)
     forge: Forge | None = None
     if config.announce and config.announcing.releases != "none":
         _refuse_many(config)
         forge = await _forge(tagging, services, policy)
+    if forge is not None:
         plan = await _with_standing(plan, forge)
     return plan, Following(plan, tagging, forge, services, policy)
 
@@ -120,8 +121,8 @@ def _refuse_many(config: Config) -> None:
         )
 
 
-async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge:
-    """GitHub, where the job runs on it, or the remote is there."""
+async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge | None:
+    """GitHub, where the job runs on it, or the remote is there; None for a plan without a token."""
     environment = services.environment
     server = environment.get("GITHUB_SERVER_URL", _GITHUB)
     repository = environment.get("GITHUB_REPOSITORY", "")
@@ -135,6 +136,8 @@ async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> F
             "GitHub Enterprise GITHUB_SERVER_URL and GITHUB_API_URL, as its runners do.",
         )
     token = services.credentials.get(FORGE_TOKEN.variable)
+    if token is None and tagging.config.mode == "plan":
+        return None
     if token is None:
         raise MissingCredentials(
             "`announce` is true, and there is no token for GitHub",
@@ -224,10 +227,18 @@ class _Steps:
         told: dict[str, Announcement] = dict(settled)
         if wanted:
             self._say(f"announcing {len(wanted)} of {packages_text(len(self.results))}")
-            there = await tagging.remote.tags()
-            made = await drafts(plan, wanted, tagging, self._sayings(), there)
-            told |= await announce(made, following.forge, tell=self._say)
+            told |= await self._announced(wanted, following.forge)
         self.results = with_announcements(self.results, told)
+
+    async def _announced(self, wanted: Sequence[Subject], forge: Forge) -> dict[str, Announcement]:
+        plan, tagging = self._following.plan, self._following.tagging
+        try:
+            there = await retry(tagging.remote.tags, self._following.policy)
+        except PackageError as error:
+            tags = [each.tag.name for each in wanted]
+            return {tag: unsaid(Announcement(tag=tag, status=Status.OWED), error) for tag in tags}
+        made, silent = await drafts(plan, wanted, tagging, self._sayings(), there)
+        return silent | await announce(made, forge, tell=self._say)
 
     def settled(self) -> tuple[Result, ...]:
         """Where nothing is going to happen any more."""

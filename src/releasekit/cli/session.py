@@ -43,7 +43,7 @@ from releasekit.text.commands import spelled
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.cli.following import Following
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from releasekit.host.runner import Actions
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
-    from releasekit.model import Plan, Report
+    from releasekit.model import Package, Plan, Report
     from releasekit.state.history import History
     from releasekit.state.seals import Seal
 
@@ -191,6 +191,23 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
     plan = session.redacted.plan(plan)
     return Prepared(plan, config, targets, processes, patience, signing, following)
+
+
+async def explored(
+    group: Group, config: Config, session: Session
+) -> tuple[Sequence[Package], Processes]:
+    """All packages of the workspace, of which no registry is asked, and what starts children, for
+    as long as `group` is open.
+    """
+    processes = await _started(group, config, session, ())
+    config, _ = await _looked_around(config, session, processes)
+    http = await group.enter(http_client(pool_size=CONNECTIONS))
+    logs = _logs(config, session, "notes")
+    credentials = session.credentials
+    services = Services(credentials.environment, http, processes, credentials, logs)
+    discoveries = await _opened(group, config, session, services)
+    targets = await discover(config.root, discoveries)
+    return [each for one in targets.values() for each in one.workspace.packages], processes
 
 
 def _with_tools(plan: Plan, config: Config, targets: Mapping[str, Target]) -> Plan:

@@ -99,6 +99,7 @@ class Config:
     repository: str = ""
     workflow: str = ""
     bundle: Path | None = None
+    subject: tuple[str, ...] = ()
 
     def own(self, kind: type[Own]) -> Own:
         """The inputs of one ecosystem, by the class that declares them; defaults if there are none
@@ -222,6 +223,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         repository=inputs.repository,
         workflow=inputs.workflow,
         bundle=locations.path("bundle"),
+        subject=inputs.subject,
     )
 
 

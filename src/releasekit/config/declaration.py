@@ -32,7 +32,7 @@ Kind = Literal[
     "index",
     "secret",
 ]
-Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "doctor"]
+Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "notes", "doctor"]
 Place = Literal["action", "flag", "file"]
 
 COMMANDS: Final[Mapping[Command, str]] = {
@@ -42,10 +42,12 @@ COMMANDS: Final[Mapping[Command, str]] = {
     "reject": "Take back what a release has staged.",
     "report": "Join the results of several jobs into one summary.",
     "verify": "Check which workflow signed a release. Needs no workspace, and no credentials.",
+    "notes": "Print what is new in a version: its section of the CHANGELOG, or its commits.",
     "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
 }
 # Of whoever gets packages, and has no workspace to do anything in.
 VERIFY: Final = frozenset[Command]({"verify"})
+NOTES: Final = frozenset[Command]({"notes"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 PUBLISH: Final = frozenset[Command]({"publish"})
 # What a person does with what a run has left, on a machine of theirs.

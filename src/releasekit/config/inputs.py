@@ -14,6 +14,7 @@ from releasekit.config.declaration import (
     DECIDE,
     FLAG_ONLY,
     NOT_IN_FILE,
+    NOTES,
     PUBLISH,
     REPORTS,
     RUNS,
@@ -366,5 +367,14 @@ class Inputs(Selection, Verification):
         bool,
         Declaration("Decide without being asked.", "bool", commands=DECIDE, places=FLAG_ONLY),
     ] = False
+    subject: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "The package and the version to tell of, one per line.",
+            "lines",
+            commands=NOTES,
+            places=FLAG_ONLY,
+        ),
+    ] = ()
     own: Mapping[str, object] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)

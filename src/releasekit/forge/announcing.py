@@ -92,7 +92,7 @@ def _owed(draft: Draft, error: PackageError) -> Announcement:
         status=Status.OWED,
         note=str(error).rstrip("."),
         hint=error.hint,
-        problem=error.problem,
+        problem=Problem.NOT_ANNOUNCED,
     )
 
 

@@ -91,6 +91,13 @@ class Commits:
         """The commit that a tag here leads to; empty where there is no such tag."""
         return await self._peeled(f"refs/tags/{name}")
 
+    async def local_tags(self) -> dict[str, str]:
+        """All that are here, and the commit that each leads to."""
+        form = "%(refname:strip=2)%01%(objecttype)%01%(objectname)%01%(*objectname)"
+        listed = await self.git("for-each-ref", f"--format={form}", "refs/tags")
+        rows = (line.split("\x01") for line in listed.splitlines())
+        return {name: peeled or oid for name, _, oid, peeled in rows}
+
     async def _peeled(self, reference: str) -> str:
         try:
             told = await self.git("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")

@@ -1,13 +1,162 @@
-"""Placeholder until the part is joined."""
+"""The text of a release: its section of the change log, else its commits, else the version."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import quote
+
+from releasekit.notes.changelog import section
+from releasekit.text.escape import link, markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.git.commits import Commit
+    from releasekit.model import Package
+
+# A forge takes twice as much; nobody reads it. What marks a release as ours is behind it.
+MAX_CHARS: Final = 65_000
+_MAX_LOG_BYTES: Final = 4 * 1024 * 1024
+_MOST_COMMITS: Final = 200
+_STEMS: Final = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS", "RELEASES", "RELEASE_NOTES")
+_ENDS: Final = (".md", ".rst", ".markdown", ".txt", "")
+_NAMES: Final = (
+    tuple(f"{stem}{end}" for stem in _STEMS for end in _ENDS)
+    + tuple(f"{stem.lower()}{end}" for stem in _STEMS for end in _ENDS)
+    + ("Changelog.md", "Changes")
+)
 
 
-async def notes_of(package: Any, **_: Any) -> str:
-    return f"{package.id.name} {package.version}"
+class History(Protocol):
+    """What of `git.commits.Commits` is needed here."""
+
+    def object_name(self, commit: str, path: Path) -> str: ...
+
+    async def existing(self, ids: Iterable[str]) -> Collection[str]: ...
+
+    async def is_shallow(self) -> bool: ...
+
+    async def blobs(self, names: Iterable[str]) -> Mapping[str, bytes | None]: ...
+
+    async def touching(
+        self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
+    ) -> Sequence[Commit]: ...
 
 
-def joined(texts: Any, *, page: str) -> str:
-    return "\n\n".join(dict.fromkeys(texts.values()))
+async def before(commit: str, history: History) -> str | None:
+    """`previous` of `notes_of`, from the commit of the tag before, empty where there is none."""
+    if commit:
+        return commit if commit in await history.existing([commit]) else None
+    return None if await history.is_shallow() else ""
+
+
+async def notes_of(  # noqa: PLR0913 - by name
+    package: Package,
+    history: History,
+    *,
+    commit: str,
+    previous: str | None,
+    others: Iterable[Package],
+    beside: Sequence[Path] = (),
+    repository: str = "",
+) -> str:
+    """As Markdown; never empty. `commit` is what the version was made from, `previous` that of the
+    version before it, empty where there was none, and None where the history is not here. `others`
+    are packages whose directories are not its own, `beside` further directories whose change log
+    counts, and `repository` is the page of the sources, empty where there is none. Raises
+    CommandFailed.
+    """
+    directories = dict.fromkeys((package.directory, *beside))
+    places = {
+        history.object_name(commit, directory / name): directory / name
+        for directory in directories
+        for name in _NAMES
+    }
+    found = await history.blobs(places)
+    names = (package.id.name, package.id.name.rpartition("/")[2].rpartition(":")[2])
+    for place in places:
+        data = found.get(place)
+        if data is None or len(data) > _MAX_LOG_BYTES:
+            continue
+        if text := section(data.decode(errors="replace"), package.version, names).strip():
+            return shortened(text, _rest(repository, f"blob/{commit}/{place.partition(':')[2]}"))
+    inner = [
+        each.directory
+        for each in others
+        if each.directory != package.directory and each.directory.is_relative_to(package.directory)
+    ]
+    commits: Sequence[Commit] = ()
+    if previous is not None:
+        commits = await history.touching(
+            [package.directory], since=previous, until=commit, without=inner
+        )
+    if not commits:
+        return f"{markdown(package.id.name)} {markdown(package.version)}"
+    lines = [_line(each, repository) for each in commits[:_MOST_COMMITS]]
+    if len(commits) > _MOST_COMMITS:
+        lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
+    compared = f"compare/{previous}...{commit}" if previous else f"commits/{commit}"
+    return shortened("\n".join(lines), _rest(repository, compared))
+
+
+def _line(commit: Commit, repository: str) -> str:
+    """Its subject is text from outside, which names nobody and closes nothing."""
+    number = commit.id[:8]
+    page = f"{repository}/commit/{commit.id}" if repository else ""
+    return f"- {markdown(commit.subject)} ({link(number, page) if page else number})"
+
+
+def _rest(repository: str, path: str) -> str:
+    return (
+        f"The rest is {link('in the repository', f'{repository}/{quote(path)}')}."
+        if (repository)
+        else "The rest is in the repository."
+    )
+
+
+def shortened(text: str, rest: str, limit: int = MAX_CHARS) -> str:
+    """`text`, or what of its sections, paragraphs or lines fits, in this order, and then `rest`."""
+    if len(text) <= limit:
+        return text
+    room = limit - len(rest) - 2
+    ends: dict[str, int] = {}
+    fence, at = "", 0
+    for line in text.split("\n"):
+        stripped = line.strip()
+        if at > room:
+            break
+        if not fence:
+            if stripped.startswith("#"):
+                ends["section"] = at
+            ends["paragraph" if not stripped else "line"] = at
+        mark = next((each for each in ("```", "~~~") if stripped.startswith(each)), "")
+        if mark and fence in {"", mark}:
+            fence = "" if fence else mark
+        at += len(line) + 1
+    # Half of the room is rather used than none.
+    fitting = [ends[each] for each in ("section", "paragraph", "line") if each in ends]
+    end = next((each for each in fitting if each > room // 2), max(fitting, default=0))
+    return f"{text[:end].rstrip()}\n\n{rest}".lstrip()
+
+
+def joined(texts: Mapping[Package, str]) -> str:
+    """One text for packages that share a release, each under its name; the same text is there once,
+    without a name where it is that of all.
+    """
+    same: dict[str, list[Package]] = {}
+    for package, text in texts.items():
+        same.setdefault(text, []).append(package)
+    if len(same) == 1:
+        return next(iter(same))
+    parts = []
+    for text, packages in same.items():
+        heading = ", ".join(markdown(f"{each.id.name} {each.version}") for each in packages)
+        parts.append(f"## {heading}\n\n{text}")
+    kept: list[str] = []
+    for number, part in enumerate(parts):
+        if sum(map(len, kept)) + len(part) + 2 * number > MAX_CHARS - 40:
+            kept.append(f"And {len(parts) - number} more.")
+            break
+        kept.append(part)
+    return "\n\n".join(kept)

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from releasekit.announced import Status, Tag
 from releasekit.causes.failures import ForeignTag, NotTagged
@@ -17,6 +18,7 @@ from releasekit.git.commits import Commits
 from releasekit.git.remote import Remote
 from releasekit.git.versions import first_commits
 from releasekit.host.files import repository_of
+from releasekit.http.client import retry
 from releasekit.model import Action
 from releasekit.notes.names import is_shared, tag_name, trouble_with_name
 from releasekit.plan.decision import is_clean
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.errors import ReleasekitError
     from releasekit.git.remote import RemoteTag
+    from releasekit.http.client import RetryPolicy
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
 
 _APART: Final = "{ecosystem}/{name}-v{version}"
@@ -39,14 +42,14 @@ _DEEPER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tagging:
-    """What tags are looked up and pushed with. `pages` is the address below which the forge shows
-    tags, empty where nobody knows it.
+    """What tags are looked up and pushed with. `repository` is the page of the sources, empty where
+    nobody knows it.
     """
 
     remote: Remote
     commits: Commits
     config: Config
-    pages: str
+    repository: str
 
 
 async def with_tags(
@@ -54,17 +57,16 @@ async def with_tags(
     config: Config,
     targets: Mapping[str, Target],
     services: Services,
+    policy: RetryPolicy,
     *,
     repository: str,
-) -> tuple[Plan, Tagging | None]:
+) -> tuple[Plan, Tagging]:
     """`plan` with the tag of each package, and what makes those that are missing. `repository` is
     the page of the sources.
 
     Raises PlanError for names that cannot be, ConfigError where there is no repository to tag, and
     PackageError where the remote does not answer.
     """
-    if not (config.tag or config.announce):
-        return plan, None
     top = repository_of(config.root)
     if top is None:
         asked = "tag" if config.tag else "announce"
@@ -77,11 +79,11 @@ async def with_tags(
         Remote(config.tagging.remote, top, services.processes, services.environment),
         Commits(top, services.processes),
         config,
-        f"{repository}/releases/tag/" if repository else "",
+        repository,
     )
     named = _named(plan, config, targets)
     refuse_names(named, config.tagging.name)
-    there = await tagging.remote.tags()
+    there = await retry(tagging.remote.tags, policy)
     _refuse_nested(named, there)
     tags = await _standing(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)
@@ -176,15 +178,14 @@ async def _standing(
             found[package.id] = tag
             unknown.append(planned)
     found |= await _from_history(unknown, found, targets, tagging)
-    pages = tagging.pages
-    return {each: replace(tag, url=page(pages, tag.name)) for each, tag in found.items()}
+    return {
+        each: replace(tag, url=_page(tagging.repository, tag.name)) for each, tag in found.items()
+    }
 
 
-def page(pages: str, tag: str) -> str:
+def _page(repository: str, tag: str) -> str:
     """Where the forge shows it."""
-    from urllib.parse import quote  # noqa: PLC0415
-
-    return f"{pages}{quote(tag, safe='@')}" if pages else ""
+    return f"{repository}/releases/tag/{quote(tag, safe='@/')}" if repository else ""
 
 
 def commit_of_version(planned: PlannedPackage, head: str) -> str:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from releasekit.announced import Announcement, Status
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.causes.failures import NotAnnounced
+from releasekit.errors import CommandFailed, PackageError
 from releasekit.forge.interface import Draft, Upload
-from releasekit.notes.body import joined, notes_of
+from releasekit.notes.body import before, joined, notes_of
 from releasekit.notes.names import is_shared, previous_tag
 from releasekit.notes.versions import is_stable
 from releasekit.text.escape import visible
@@ -48,14 +49,14 @@ class Sayings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
+class Subject:
     """One tag that is on the remote, and what was published under it."""
 
     tag: Tag
     results: Sequence[Result]
 
 
-def subjects(results: Sequence[Result]) -> list[_Subject]:
+def subjects(results: Sequence[Result]) -> list[Subject]:
     """In publish order; only what has its tag."""
     found: dict[str, list[Result]] = {}
     tags: dict[str, Tag] = {}
@@ -63,28 +64,45 @@ def subjects(results: Sequence[Result]) -> list[_Subject]:
         if result.tag is not None and result.tag.status.done:
             found.setdefault(result.tag.name, []).append(result)
             tags[result.tag.name] = result.tag
-    return [_Subject(tags[name], each) for name, each in found.items()]
+    return [Subject(tags[name], each) for name, each in found.items()]
 
 
 async def drafts(
     plan: Plan,
-    wanted: Sequence[_Subject],
+    wanted: Sequence[Subject],
     tagging: Tagging,
     sayings: Sayings,
     remote_tags: Mapping[str, RemoteTag],
-) -> list[Draft]:
-    """One for each; may take a while, as git is asked for the history of each."""
-    return [await _draft(plan, each, tagging, sayings, remote_tags) for each in wanted]
+) -> tuple[list[Draft], dict[str, Announcement]]:
+    """One for each, and what is owed where nobody here knows what to say, by the tag; may take a
+    while, as git is asked for the history of each.
+    """
+    made: list[Draft] = []
+    silent: dict[str, Announcement] = {}
+    here = await tagging.commits.existing(each.tag.commit for each in wanted)
+    for each in wanted:
+        tag = each.tag
+        try:
+            if tag.commit not in here:
+                raise NotAnnounced(
+                    f"the commit {tag.commit} of the tag {tag.name} is not in this clone",
+                    hint="`fetch-depth: 0` at actions/checkout brings it.",
+                )
+            made.append(await _draft(plan, each, tagging, sayings, remote_tags))
+        except (PackageError, CommandFailed, OSError) as error:
+            told = error if isinstance(error, PackageError) else NotAnnounced(str(error))
+            silent[tag.name] = unsaid(Announcement(tag=tag.name, status=Status.OWED), told)
+    return made, silent
 
 
 async def _draft(
     plan: Plan,
-    subject: _Subject,
+    subject: Subject,
     tagging: Tagging,
     sayings: Sayings,
     remote_tags: Mapping[str, RemoteTag],
 ) -> Draft:
-    others = [each.package for each in plan.packages]
+    others, commits = [each.package for each in plan.packages], tagging.commits
     template = tagging.config.tagging.name
     texts = {}
     for result in subject.results:
@@ -92,18 +110,19 @@ async def _draft(
         previous = previous_tag(template, package, tagging.config.root, remote_tags)
         texts[package] = await notes_of(
             package,
+            commits,
             commit=subject.tag.commit,
-            previous=remote_tags[previous].commit if previous else "",
-            commits=tagging.commits,
+            previous=await before(remote_tags[previous].commit if previous else "", commits),
             others=others,
-            page=subject.tag.url,
+            beside=[tagging.config.root] if is_shared(template) else [],
+            repository=tagging.repository,
         )
     package = subject.results[0].package
     shared = is_shared(template)
     return Draft(
         tag=subject.tag.name,
         title=subject.tag.name if shared else f"{package.id.name} {package.version}",
-        body=joined(texts, page=subject.tag.url),
+        body=joined(texts),
         prerelease=not is_stable(package.version),
         version=package.version,
         object=subject.tag.object,
@@ -111,7 +130,7 @@ async def _draft(
     )
 
 
-def _assets(subject: _Subject, tagging: Tagging, sayings: Sayings) -> tuple[Upload, ...]:
+def _assets(subject: Subject, tagging: Tagging, sayings: Sayings) -> tuple[Upload, ...]:
     """Those that are asked for and at hand; blocks."""
     wanted = tagging.config.announcing.assets
     found: list[Upload] = []
@@ -165,14 +184,14 @@ def untagged(tag: Tag) -> Announcement:
     return unsaid(Announcement(tag=tag.name, status=Status.OWED), error)
 
 
-def unsaid(announcement: Announcement, error: NotAnnounced) -> Announcement:
+def unsaid(announcement: Announcement, error: PackageError) -> Announcement:
     """It is owed, and why."""
     return replace(
         announcement,
         status=Status.OWED,
         note=str(error),
         hint=error.hint,
-        problem=error.problem,
+        problem=NotAnnounced.problem,
     )
 
 

@@ -1,0 +1,106 @@
+"""`releasekit notes`: the text of one release, for other uses than ours."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from releasekit.aio import Group
+from releasekit.causes.refusals import CommandLineError
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.session import explored, refuse_elsewhere
+from releasekit.errors import CommandFailed, ConfigError, did_you_mean
+from releasekit.git.commits import Commits
+from releasekit.host.files import repository_of
+from releasekit.notes.body import before, notes_of
+from releasekit.notes.names import is_shared, previous_tag, tag_name
+from releasekit.text.escape import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.model import Package
+
+_SHALLOW = (
+    "warning: this clone is shallow, and commits that it lacks are not told of: "
+    "`git fetch --unshallow`, or `fetch-depth: 0` at actions/checkout"
+)
+
+
+async def notes(config: Config, session: Session) -> int:
+    """Print what a release of a version says; nothing is asked of any server."""
+    if len(config.subject) != 2:
+        raise CommandLineError(
+            "releasekit notes takes a package and a version",
+            hint="Write them as releasekit notes npm:@acme/core 1.2.0.",
+        )
+    name, version = config.subject
+    await asyncio.to_thread(refuse_elsewhere, config, session)
+    with Interruption("cancelled"):
+        async with Group() as group:
+            packages, processes = await explored(group, config, session)
+            package = replace(_named(name, packages), version=version)
+            top = repository_of(config.root)
+            if top is None:
+                raise ConfigError(
+                    f"{config.root} is in no git repository, and notes are made of what is "
+                    "committed",
+                    hint="Run it in a clone of the repository.",
+                )
+            try:
+                text = await _text(package, packages, Commits(top, processes), config, session)
+            except CommandFailed as error:
+                raise ConfigError(f"the history cannot be read: {error}") from error
+    print(text, file=session.out)
+    return 0
+
+
+async def _text(
+    package: Package,
+    packages: Sequence[Package],
+    commits: Commits,
+    config: Config,
+    session: Session,
+) -> str:
+    template = config.tagging.name
+    tags = await commits.local_tags()
+    own = tag_name(template, package, config.root)
+    previous = previous_tag(template, package, config.root, tags)
+    commit = tags.get(own) or await commits.head()
+    if not commit:
+        raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
+    if await commits.is_shallow():
+        print(_SHALLOW, file=sys.stderr)  # noqa: T201 (beside the text)
+    return await notes_of(
+        package,
+        commits,
+        commit=commit,
+        previous=await before(tags.get(previous, ""), commits),
+        others=packages,
+        beside=[config.root] if is_shared(template) else [],
+        repository=session.origin(config).repository,
+    )
+
+
+def _named(name: str, packages: Sequence[Package]) -> Package:
+    """By the whole id, or by a name that one package alone has. Raises ConfigError."""
+    ids = {str(each.id): each for each in packages}
+    if name in ids:
+        return ids[name]
+    found = [each for each in packages if each.id.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(
+            f"{visible(name)} is a package of several ecosystems",
+            hint=f"Write one of {', '.join(str(each.id) for each in found)}.",
+        )
+    near = did_you_mean(name, [*ids, *(each.id.name for each in packages)])
+    raise ConfigError(
+        f"there is no package {visible(name)!r} here{near}",
+        hint="releasekit plan lists them all.",
+    )
