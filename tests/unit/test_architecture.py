@@ -128,6 +128,7 @@ HOUSE = (
         *("credentials", "identity", "github"),
     ),
     ("git", "objects", "remote", "commits", "versions"),
+    ("notes", "versions", "names", "changelog", "body"),
     ("state", *STATE),
     ("config", *CONFIG),
     (
@@ -148,7 +149,7 @@ HOUSE = (
         *FOLDERS,
     ),
     (
-        *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
+        *("plan", "source", "above", "below", "decision", "tags", "order", "access", "staged"),
         *("make", "file", "shards"),
         *("changes", "warnings", "tools", "provenance"),
     ),
@@ -156,18 +157,19 @@ HOUSE = (
         *("release", "life", "delivery", "sources", "timesheet", "waits", "events", "lag"),
         "polling",
         *("batches", "others", "foreign", "phases", "replay", "advice", "spending"),
-        *("attesting", "tasks", "release"),
+        *("attesting", "tasks", "tagging", "announcing", "release"),
     ),
     ("approval", "workflow_run", "held", "compare", "review", "codes", "decide"),
     (
-        *("cli", "command_line", "interruption", "signing", "session", "recorded", "left_behind"),
-        *("terminal", "telling", "publishing", "approve", "verify", "commands"),
+        *("cli", "command_line", "interruption", "signing", "following", "session", "recorded"),
+        *("left_behind", "terminal", "telling", "publishing", "approve", "verify", "notes"),
+        "commands",
     ),
     ("__main__",),
     ("start",),
 )
 ORDER = {group: number for number, (group, *_) in enumerate(HOUSE)}
-MOST_AT_THE_TOP = 12
+MOST_AT_THE_TOP = 13
 
 
 def imports(tree: ast.Module) -> set[str]:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from releasekit.announced import Announcement, Status
 from releasekit.causes.failures import NotAnnounced, NotTagged
@@ -15,6 +14,7 @@ from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.forge.announcing import announce, standing
 from releasekit.forge.github import GitHubReleases
+from releasekit.git.remote import GITHUB, repository_at
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from releasekit.plan.tags import Tagging
     from releasekit.release.announcing import Sayings, Subject
 
-_GITHUB: Final = "https://github.com"
 _API: Final = "https://api.github.com"
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _STOPPED: Final = "the run was stopped before its turn"
@@ -124,7 +123,7 @@ def _refuse_many(config: Config) -> None:
 async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge | None:
     """GitHub, where the job runs on it, or the remote is there; None for a plan without a token."""
     environment = services.environment
-    server = environment.get("GITHUB_SERVER_URL", _GITHUB)
+    server = environment.get("GITHUB_SERVER_URL", GITHUB)
     repository = environment.get("GITHUB_REPOSITORY", "")
     if not _REPOSITORY.fullmatch(repository):
         repository = repository_at(await tagging.remote.url(), server)
@@ -150,18 +149,6 @@ async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> F
         redact=services.credentials.redact,
     )
     return GitHubReleases(github, repository, policy)
-
-
-def repository_at(url: str, server: str) -> str:
-    """OWNER/NAME of a remote's URL on that server; empty for any other.
-
-    https://docs.github.com/en/get-started/git-basics/about-remote-repositories
-    """
-    host = urlsplit(server).hostname or ""
-    scp = re.fullmatch(r"(?:[^@/]+@)?([^:/]+):(?!//)(.+)", url)
-    where, path = (scp[1], scp[2]) if scp else (urlsplit(url).hostname, urlsplit(url).path)
-    found = path.strip("/").removesuffix(".git")
-    return found if where == host and _REPOSITORY.fullmatch(found) else ""
 
 
 async def _with_standing(plan: Plan, forge: Forge) -> Plan:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from releasekit.causes.failures import TagRefused
 from releasekit.errors import CommandFailed, Denied, PackageError, Transient
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from releasekit.host.process import Processes
 
+GITHUB: Final = "https://github.com"
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build
 # gets it.
@@ -250,3 +253,15 @@ def _telling(log: Sequence[str]) -> list[str]:
     """The lines that give the reason, each once, the server's own words first."""
     found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
     return list(dict.fromkeys(found))[:3] or [*log[-2:]]
+
+
+def repository_at(url: str, server: str) -> str:
+    """OWNER/NAME of a remote's URL on that server; empty for any other.
+
+    https://docs.github.com/en/get-started/git-basics/about-remote-repositories
+    """
+    host = urlsplit(server).hostname or ""
+    scp = re.fullmatch(r"(?:[^@/]+@)?([^:/]+):(?!//)(.+)", url)
+    where, path = (scp[1], scp[2]) if scp else (urlsplit(url).hostname, urlsplit(url).path)
+    found = path.strip("/").removesuffix(".git")
+    return found if where == host and _REPOSITORY.fullmatch(found) else ""

@@ -15,7 +15,7 @@ from releasekit.causes.failures import ForeignTag, NotTagged
 from releasekit.causes.refusals import SameTag, TagName
 from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits
-from releasekit.git.remote import Remote
+from releasekit.git.remote import GITHUB, Remote, repository_at
 from releasekit.git.versions import first_commits
 from releasekit.host.files import repository_of
 from releasekit.http.client import retry
@@ -52,7 +52,7 @@ class Tagging:
     repository: str
 
 
-async def with_tags(
+async def with_tags(  # noqa: PLR0913 - what it is found out with
     plan: Plan,
     config: Config,
     targets: Mapping[str, Target],
@@ -62,7 +62,7 @@ async def with_tags(
     repository: str,
 ) -> tuple[Plan, Tagging]:
     """`plan` with the tag of each package, and what makes those that are missing. `repository` is
-    the page of the sources.
+    the page of the sources; where it is empty, that of the remote, if that is on GitHub.
 
     Raises PlanError for names that cannot be, ConfigError where there is no repository to tag, and
     PackageError where the remote does not answer.
@@ -75,12 +75,12 @@ async def with_tags(
             hint="Tags are made in a git repository, and pushed to a remote of it: run `git init` "
             f"there, or leave `{asked}` out.",
         )
-    tagging = Tagging(
-        Remote(config.tagging.remote, top, services.processes, services.environment),
-        Commits(top, services.processes),
-        config,
-        repository,
-    )
+    remote = Remote(config.tagging.remote, top, services.processes, services.environment)
+    if not repository:
+        server = services.environment.get("GITHUB_SERVER_URL", GITHUB).rstrip("/")
+        found = repository_at(await remote.url(), server)
+        repository = f"{server}/{found}" if found else ""
+    tagging = Tagging(remote, Commits(top, services.processes), config, repository)
     named = _named(plan, config, targets)
     refuse_names(named, config.tagging.name)
     there = await retry(tagging.remote.tags, policy)

@@ -79,6 +79,8 @@ async def drafts(
     """
     made: list[Draft] = []
     silent: dict[str, Announcement] = {}
+    # It is one page for all of them, and made on the loop, whose time it tells.
+    page = sayings.page() if "report" in tagging.config.announcing.assets else b""
     here = await tagging.commits.existing(each.tag.commit for each in wanted)
     for each in wanted:
         tag = each.tag
@@ -88,19 +90,20 @@ async def drafts(
                     f"the commit {tag.commit} of the tag {tag.name} is not in this clone",
                     hint="`fetch-depth: 0` at actions/checkout brings it.",
                 )
-            made.append(await _draft(plan, each, tagging, sayings, remote_tags))
+            made.append(await _draft(plan, each, tagging, sayings, remote_tags, page))
         except (PackageError, CommandFailed, OSError) as error:
             told = error if isinstance(error, PackageError) else NotAnnounced(str(error))
             silent[tag.name] = unsaid(Announcement(tag=tag.name, status=Status.OWED), told)
     return made, silent
 
 
-async def _draft(
+async def _draft(  # noqa: PLR0913 - all that a release tells
     plan: Plan,
     subject: Subject,
     tagging: Tagging,
     sayings: Sayings,
     remote_tags: Mapping[str, RemoteTag],
+    page: bytes,
 ) -> Draft:
     others, commits = [each.package for each in plan.packages], tagging.commits
     template = tagging.config.tagging.name
@@ -126,11 +129,13 @@ async def _draft(
         prerelease=not is_stable(package.version),
         version=package.version,
         object=subject.tag.object,
-        assets=await asyncio.to_thread(_assets, subject, tagging, sayings),
+        assets=await asyncio.to_thread(_assets, subject, tagging, sayings, page),
     )
 
 
-def _assets(subject: Subject, tagging: Tagging, sayings: Sayings) -> tuple[Upload, ...]:
+def _assets(
+    subject: Subject, tagging: Tagging, sayings: Sayings, page: bytes
+) -> tuple[Upload, ...]:
     """Those that are asked for and at hand; blocks."""
     wanted = tagging.config.announcing.assets
     found: list[Upload] = []
@@ -151,8 +156,8 @@ def _assets(subject: Subject, tagging: Tagging, sayings: Sayings) -> tuple[Uploa
     statement = sayings.directory / RELEASE_STATEMENT
     if "provenance" in wanted and statement.is_file():
         found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
-    if "report" in wanted:
-        found.append(_upload(_PAGE, sayings.page(), by_name=True))
+    if page:
+        found.append(_upload(_PAGE, page, by_name=True))
     return tuple({each.name: each for each in found}.values())
 
 
