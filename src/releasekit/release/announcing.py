@@ -14,8 +14,10 @@ from releasekit.causes.failures import NotAnnounced
 from releasekit.errors import CommandFailed, PackageError
 from releasekit.forge.interface import Draft, Upload
 from releasekit.notes.body import before, joined, notes_of
-from releasekit.notes.names import is_shared, previous_tag
+from releasekit.notes.names import is_shared, previous_tag, tag_name
 from releasekit.notes.versions import is_stable
+from releasekit.plan.decision import is_clean
+from releasekit.plan.tags import commit_of_version
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from releasekit.announced import Tag
     from releasekit.git.remote import RemoteTag
-    from releasekit.model import PackageId, Plan, Published, Result
+    from releasekit.model import Package, PackageId, Plan, Published, Result
     from releasekit.plan.tags import Tagging
 
 _CHECKSUMS: Final = "checksums.txt"
@@ -81,56 +83,74 @@ async def drafts(
     silent: dict[str, Announcement] = {}
     # It is one page for all of them, and made on the loop, whose time it tells.
     page = sayings.page() if "report" in tagging.config.announcing.assets else b""
-    here = await tagging.commits.existing(each.tag.commit for each in wanted)
+    telling = _Telling(plan, tagging, sayings, remote_tags, page)
     for each in wanted:
-        tag = each.tag
         try:
-            if tag.commit not in here:
-                raise NotAnnounced(
-                    f"the commit {tag.commit} of the tag {tag.name} is not in this clone",
-                    hint="`fetch-depth: 0` at actions/checkout brings it.",
-                )
-            made.append(await _draft(plan, each, tagging, sayings, remote_tags, page))
+            made.append(await telling.draft(each))
         except (PackageError, CommandFailed, OSError) as error:
             told = error if isinstance(error, PackageError) else NotAnnounced(str(error))
-            silent[tag.name] = unsaid(Announcement(tag=tag.name, status=Status.OWED), told)
+            tag = each.tag.name
+            silent[tag] = unsaid(Announcement(tag=tag, status=Status.OWED), told)
     return made, silent
 
 
-async def _draft(  # noqa: PLR0913 - all that a release tells
-    plan: Plan,
-    subject: Subject,
-    tagging: Tagging,
-    sayings: Sayings,
-    remote_tags: Mapping[str, RemoteTag],
-    page: bytes,
-) -> Draft:
-    others, commits = [each.package for each in plan.packages], tagging.commits
-    template = tagging.config.tagging.name
-    texts = {}
-    for result in subject.results:
-        package = result.package
-        previous = previous_tag(template, package, tagging.config.root, remote_tags)
-        texts[package] = await notes_of(
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """What all drafts are made of."""
+
+    plan: Plan
+    tagging: Tagging
+    sayings: Sayings
+    remote_tags: Mapping[str, RemoteTag]
+    page: bytes
+
+    async def draft(self, subject: Subject) -> Draft:
+        """Raises NotAnnounced where the clone does not hold what there is to tell of."""
+        tag = subject.tag
+        shared = is_shared(self.tagging.config.tagging.name)
+        commit = await self._commit(subject)
+        packages = [each.package for each in subject.results]
+        texts = {each: await self._notes(each, tag, commit) for each in packages}
+        return Draft(
+            tag=tag.name,
+            title=tag.name if shared else f"{packages[0].id.name} {packages[0].version}",
+            body=joined(texts),
+            prerelease=not is_stable(packages[0].version),
+            version=packages[0].version,
+            object=tag.object,
+            assets=await asyncio.to_thread(_assets, subject, self.tagging, self.sayings, self.page),
+        )
+
+    async def _commit(self, subject: Subject) -> str:
+        """The one of the tag, or, where a registry has made that of its own, the one below it."""
+        package = subject.results[0].package.id
+        planned = next(each for each in self.plan.packages if each.package.id == package)
+        built = commit_of_version(planned, self.plan.commit)
+        asked = [subject.tag.commit, built]
+        here = await self.tagging.commits.existing(filter(is_clean, asked))
+        for commit in asked:
+            if commit in here:
+                return commit
+        raise NotAnnounced(
+            f"the commit {subject.tag.commit} of the tag {subject.tag.name} is not in this clone",
+            hint="`fetch-depth: 0` at actions/checkout brings it.",
+        )
+
+    async def _notes(self, package: Package, tag: Tag, commit: str) -> str:
+        config, commits = self.tagging.config, self.tagging.commits
+        template = config.tagging.name
+        if tag.name != tag_name(template, package, config.root):
+            template = tag.name.replace(package.version, "{version}")
+        previous = previous_tag(template, package, config.root, self.remote_tags)
+        return await notes_of(
             package,
             commits,
-            commit=subject.tag.commit,
-            previous=await before(remote_tags[previous].commit if previous else "", commits),
-            others=others,
-            beside=[tagging.config.root] if is_shared(template) else [],
-            repository=tagging.repository,
+            commit=commit,
+            previous=await before(self.remote_tags[previous].commit if previous else "", commits),
+            others=[each.package for each in self.plan.packages],
+            beside=[config.root] if is_shared(config.tagging.name) else [],
+            repository=self.tagging.repository,
         )
-    package = subject.results[0].package
-    shared = is_shared(template)
-    return Draft(
-        tag=subject.tag.name,
-        title=subject.tag.name if shared else f"{package.id.name} {package.version}",
-        body=joined(texts),
-        prerelease=not is_stable(package.version),
-        version=package.version,
-        object=subject.tag.object,
-        assets=await asyncio.to_thread(_assets, subject, tagging, sayings, page),
-    )
 
 
 def _assets(

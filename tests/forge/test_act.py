@@ -1,0 +1,75 @@
+"""Publish, tag and announce through the real action, from a repository without tags, and again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from action.runner import Repository
+from forge.world import TOKEN, serving_all
+from workspaces import git, uv_workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PACKAGES: dict[str, tuple[str, ...]] = {"acme-core": (), "acme-cli": ("acme-core",)}
+TAGS = ["acme-core-v1.0.0", "acme-cli-v1.0.0"]
+
+
+def test_it_is_published_tagged_and_announced_and_then_only_read(tmp_path: Path) -> None:
+    """R1, R4, R15: the second run asks for nothing but what is there."""
+    repository = Repository(uv_workspace(tmp_path / "user repo", PACKAGES), tmp_path)
+    with serving_all(tmp_path) as world:
+        git(repository.root, "remote", "add", "origin", world.url)
+        repository.workflow(
+            f"""
+on: push
+permissions:
+  contents: write
+jobs:
+  publish:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v7
+      - id: release
+        uses: org/releasekit-action@v1
+        with:
+          mode: publish
+          tag: true
+          announce: true
+          forge-token: ${{{{ secrets.FORGE_TOKEN }}}}
+          pypi-registry: "dir:{tmp_path / "registry"}"
+"""
+        )
+        git(repository.root, "add", "--all")
+        git(repository.root, "commit", "--quiet", "--message", "Release from here")
+        git(repository.root, "push", "--quiet", "origin", "HEAD:main")
+        given = {**world.environment}
+        del given["RELEASEKIT_FORGE_TOKEN"]
+        environment = [
+            word for name, value in given.items() for word in ("--env", f"{name}={value}")
+        ]
+        arguments = ["push", *environment, "-s", f"FORGE_TOKEN={TOKEN}"]
+        first = repository.run(*arguments, commit=False)
+        assert first.job("publish") == "success", first.log("publish")
+        told = first.outputs("publish", "release")
+        assert told["result"] == "success"
+        assert [each["tag"] for each in json.loads(told["tags"])] == TAGS
+        releases = json.loads(told["releases"])
+        assert [each["tag"] for each in releases] == TAGS
+        summary = first.summary("publish", "release")
+        assert all(each["url"] in summary for each in releases)
+        assert sorted(world.tags) == sorted(TAGS)
+        assert not any(each["draft"] for each in world.releases)
+        assert world.defects == []
+
+        world.asked.clear()
+        second = repository.run(*arguments, commit=False)
+        assert second.job("publish") == "success", second.log("publish")
+        told = second.outputs("publish", "release")
+        assert (told["result"], told["tags"], told["releases"]) == ("noop", "[]", "[]")
+        assert world.asked
+        assert world.writes == []
+        for run in (first, second):
+            shown = [event for event in run.events if event.get("command") != "add-mask"]
+            assert TOKEN not in json.dumps(shown)
