@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
 from releasekit.notes.changelog import section
-from releasekit.text.escape import link, markdown
+from releasekit.text.escape import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -103,16 +103,15 @@ async def notes_of(  # noqa: PLR0913 - by name
 def _line(commit: Commit, repository: str) -> str:
     """Its subject is text from outside, which names nobody and closes nothing."""
     number = commit.id[:8]
-    page = f"{repository}/commit/{commit.id}" if repository else ""
-    return f"- {markdown(commit.subject)} ({link(number, page) if page else number})"
+    page = f"({repository}/commit/{commit.id})" if repository else ""
+    return f"- {markdown(commit.subject)} ({f'[{number}]{page}' if page else number})"
 
 
 def _rest(repository: str, path: str) -> str:
-    return (
-        f"The rest is {link('in the repository', f'{repository}/{quote(path)}')}."
-        if (repository)
-        else "The rest is in the repository."
+    where = (
+        f"[in the repository]({repository}/{quote(path)})" if repository else "in the repository"
     )
+    return f"The rest is {where}."
 
 
 def shortened(text: str, rest: str, limit: int = MAX_CHARS) -> str:

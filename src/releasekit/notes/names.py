@@ -1,11 +1,13 @@
-"""What the tag of a version is called, and which of the tags that are there came before it."""
+"""What the tag of a version is called, and which of the tags that are there came before it.
+
+Templates are as `config.after` lets them through.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError, did_you_mean
 from releasekit.notes.versions import is_stable, order
 
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 
     from releasekit.model import Package
 
-FIELDS: Final = ("name", "version", "ecosystem", "directory")
 _FIELD: Final = re.compile(r"\{([^{}]*)\}")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _VERSION: Final = r"v?[0-9][0-9A-Za-z.!+_-]*"
@@ -26,31 +27,13 @@ _MAX_ELEMENT_BYTES: Final = 250
 _MAX_BYTES: Final = 255
 
 
-def fields_of(template: str) -> frozenset[str]:
-    """The fields that it has. Raises ConfigError for an unknown one, or without `{version}`."""
-    found = frozenset(_FIELD.findall(template))
-    for each in sorted(found.difference(FIELDS)):
-        near = did_you_mean(each, FIELDS)
-        raise ConfigError(
-            f"[tag] name = {template!r} has an unknown field {{{each}}}{near}",
-            hint=f"A tag is named with {', '.join(f'{{{field}}}' for field in FIELDS)}.",
-        )
-    if "version" not in found:
-        raise ConfigError(
-            f"[tag] name = {template!r} has no {{version}}, so that all versions had one tag",
-            hint='Write one like "{name}-v{version}", or "v{version}" where all have one version.',
-        )
-    return found
-
-
 def is_shared(template: str) -> bool:
     """Whether packages that have the same version have one tag for all of them."""
-    return not fields_of(template) & {"name", "directory"}
+    return not {"name", "directory"} & {*_FIELD.findall(template)}
 
 
 def tag_name(template: str, package: Package, root: Path) -> str:
     """Its tag, by `template`; at the root, `{directory}/` is nothing at all."""
-    fields_of(template)
     return _filled(template, {**_values(package, root), "version": package.version})
 
 
@@ -133,7 +116,6 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
 
 def _pattern(template: str, package: Package, root: Path) -> re.Pattern[str]:
     """What matches the tags of all versions of `package`."""
-    fields_of(template)
     values = _values(package, root)
     # No other field holds a NUL, for it is in no manifest and no path.
     text = _filled(template, {**values, "version": "\0"})

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from releasekit.errors import ConfigError
 from releasekit.model import Package, PackageId
 from releasekit.notes.names import (
     is_shared,
@@ -44,19 +43,6 @@ def package(name: str, version: str = "1.2.3", where: str = "packages/core") -> 
 )
 def test_a_tag_is_named_after_its_package(template: str, id_: str, where: str, name: str) -> None:
     assert tag_name(template, package(id_, where=where), ROOT) == name
-
-
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
-        ("{nam}-v{version}", r"unknown field \{nam\}, did you mean 'name'\?"),
-        ("{name}", r"has no \{version\}"),
-        ("{}{version}", r"unknown field \{\}"),
-    ],
-)
-def test_a_template_that_names_no_tag_is_refused(template: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        tag_name(template, package("npm:core"), ROOT)
 
 
 def test_a_name_without_the_package_is_shared() -> None:

@@ -1,0 +1,158 @@
+"""What the release of a version says."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.git.commits import Commit
+from releasekit.model import Package, PackageId
+from releasekit.notes.body import MAX_CHARS, before, joined, notes_of, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = Path("/work")
+PAGE = "https://github.com/acme/mono"
+LOG = "# Changes\n\n## 1.1.0\n\n- New.\n\n## 1.0.0\n\n- Old.\n"
+
+
+class Past:
+    """`files` by their path; `changes` are what touched something."""
+
+    def __init__(self, files: dict[str, str] | None = None, changes: Iterable[str] = ()) -> None:
+        self.files = files or {}
+        self.changes = [Commit(f"{number:040x}", text, "A") for number, text in enumerate(changes)]
+        self.asked: tuple[object, ...] = ()
+        self.shallow = False
+
+    def object_name(self, commit: str, path: Path) -> str:
+        return f"{commit}:{path.relative_to(ROOT).as_posix()}"
+
+    async def blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
+        found = {name: self.files.get(name.partition(":")[2]) for name in names}
+        return {name: None if text is None else text.encode() for name, text in found.items()}
+
+    async def touching(
+        self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
+    ) -> list[Commit]:
+        self.asked = ([*paths], since, until, [*without])
+        return self.changes
+
+    async def existing(self, ids: Iterable[str]) -> list[str]:
+        return [each for each in ids if each == "here"]
+
+    async def is_shallow(self) -> bool:
+        return self.shallow
+
+
+def package(where: str = "core", name: str = "core") -> Package:
+    directory = ROOT / where
+    return Package(
+        id=PackageId("npm", name),
+        version="1.1.0",
+        directory=directory,
+        manifest=directory / "package.json",
+    )
+
+
+def told(past: Past, **more: object) -> str:
+    given: dict[str, object] = {"commit": "c", "previous": "b", "others": [], **more}
+    return asyncio.run(notes_of(package(), past, **given))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "changelog.md", "HISTORY.md", "CHANGES"])
+def test_the_section_of_its_change_log(name: str) -> None:
+    assert told(Past({f"core/{name}": LOG}, ["Work"])) == "- New."
+
+
+def test_that_of_a_directory_beside_it_counts_where_that_is_said() -> None:
+    past = Past({"CHANGELOG.md": LOG}, ["Work"])
+    assert told(past, beside=[ROOT]) == "- New."
+    assert told(past).startswith("- Work (")
+
+
+def test_an_empty_log_beside_a_full_one_does_not_count() -> None:
+    assert told(Past({"core/CHANGELOG.md": "# Changes\n", "core/NEWS.md": LOG})) == "- New."
+
+
+def test_without_a_section_the_commits_that_touch_it_and_nothing_inside() -> None:
+    inner, other = package("core/inner", "inner"), package("cli", "cli")
+    past = Past(changes=["Fix @somebody <!-- x --> #12", "Add"])
+    text = told(past, others=[package(), inner, other], repository=PAGE)
+    assert past.asked == ([ROOT / "core"], "b", "c", [ROOT / "core/inner"])
+    first, second = text.splitlines()
+    assert "@somebody" not in first
+    assert "<!--" not in first
+    assert second == f"- Add ([00000000]({PAGE}/commit/{1:040x}))"
+
+
+def test_without_either_its_name_and_version() -> None:
+    assert told(Past()) == "core 1.1.0"
+    assert told(Past(changes=["Work"]), previous=None) == "core 1.1.0"
+
+
+def test_many_commits_are_counted() -> None:
+    lines = told(Past(changes=map(str, range(250)))).splitlines()
+    assert (len(lines), lines[-1]) == (201, "- and 50 more")
+
+
+@pytest.mark.parametrize(
+    ("commit", "shallow", "expected"),
+    [("here", True, "here"), ("gone", True, None), ("", True, None), ("", False, "")],
+)
+def test_what_came_before_is_known_or_not(
+    commit: str,
+    shallow: bool,
+    expected: str | None,
+) -> None:
+    past = Past()
+    past.shallow = shallow
+    assert asyncio.run(before(commit, past)) == expected
+
+
+def test_what_is_too_long_ends_with_a_whole_section() -> None:
+    parts = [f"## Part {number}\n\n" + "- Line.\n" * 40 for number in range(10)]
+    text = shortened("\n".join(parts), "REST", 2_000)
+    assert len(text) <= 2_000
+    assert text.endswith("- Line.\n\nREST")
+    assert text.count("## Part") == text.count("- Line.") // 40
+
+
+def test_no_code_is_left_open() -> None:
+    text = "Before.\n\n```text\n" + "x\n\n" * 3_000 + "```\n"
+    assert shortened(text, "REST", 2_000) == "Before.\n\nREST"
+
+
+def test_one_line_that_is_too_long_is_left_out() -> None:
+    assert shortened("x" * 5_000, "REST", 2_000) == "REST"
+
+
+def test_a_long_section_has_a_link_to_the_rest() -> None:
+    long = f"## 1.1.0\n\n{'- A line of it.' * 5_000}\n"
+    text = told(Past({"core/CHANGELOG.md": long}), repository=PAGE)
+    assert len(text) <= MAX_CHARS
+    assert text == f"The rest is [in the repository]({PAGE}/blob/c/core/CHANGELOG.md)."
+
+
+def test_packages_that_share_a_release_are_told_apart() -> None:
+    one, two = package(), package("cli", "@acme/cli")
+    assert joined({one: "Same.", two: "Same."}) == "Same."
+    text = joined({one: "One.", two: "Two.", replace(one, version="2.0.0"): "Two."})
+    assert [line for line in text.splitlines() if line] == [
+        "## core 1.1.0",
+        "One.",
+        "## &#64;&#8203;acme/cli 1.1.0, core 2.0.0",
+        "Two.",
+    ]
+
+
+def test_so_many_packages_that_no_release_holds_them_are_counted() -> None:
+    texts = {package(f"p{number}", f"p{number}"): f"{number}" * 900 for number in range(80)}
+    text = joined(texts)
+    assert len(text) <= MAX_CHARS
+    assert text.splitlines()[-1].startswith("And ")
