@@ -228,4 +228,4 @@ def test_the_text_alone(place: Place) -> None:
     assert "did you mean 'acme-core'" in missing.err
     alone = place.program.run("notes", "acme-core", f"--working-directory={place.root}")
     assert alone.code == 2
-    assert "takes a package and a version" in alone.err
+    assert "notes takes a package and a version" in alone.err

@@ -366,7 +366,9 @@ def test_two_packages_share_a_tag_only_where_that_is_meant(
 
 def test_names_that_git_cannot_keep_are_refused_before_anything_else(place: Place) -> None:
     made = plan(place, planned(place.package("core", "1.0.0 beta")))
-    with pytest.raises(TagName, match=r"npm:core 1\.0\.0 beta: its tag would be 'core-v1.0.0 beta'"):
+    with pytest.raises(
+        TagName, match=r"npm:core 1\.0\.0 beta: its tag would be 'core-v1.0.0 beta'"
+    ):
         asked(place, made)
 
 

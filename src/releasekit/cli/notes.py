@@ -35,8 +35,8 @@ async def notes(config: Config, session: Session) -> int:
     """Print what a release of a version says; nothing is asked of any server."""
     if len(config.subject) != 2:
         raise CommandLineError(
-            "releasekit notes takes a package and a version",
-            hint="Write them as releasekit notes npm:@acme/core 1.2.0.",
+            "notes takes a package and a version",
+            hint="Write `releasekit notes npm:@acme/core 1.2.0`.",
         )
     name, version = config.subject
     await asyncio.to_thread(refuse_elsewhere, config, session)
@@ -102,5 +102,5 @@ def _named(name: str, packages: Sequence[Package]) -> Package:
     near = did_you_mean(name, [*ids, *(each.id.name for each in packages)])
     raise ConfigError(
         f"there is no package {visible(name)!r} here{near}",
-        hint="releasekit plan lists them all.",
+        hint="`releasekit plan` lists them all.",
     )

@@ -1,0 +1,117 @@
+"""What follows what is published, where the run ends before it or does not know whom to ask."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+import fakes
+from releasekit.announced import Announcement, Status, Tag
+from releasekit.cli.following import Following
+from releasekit.git.remote import repository_at
+from releasekit.http.client import RetryPolicy
+from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
+from releasekit.plan.tags import Tagging
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.forge.interface import Forge
+    from releasekit.git.commits import Commits
+    from releasekit.git.remote import Remote, RemoteTag
+    from releasekit.release.announcing import Sayings
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://github.com/acme/mono.git", "acme/mono"),
+        ("https://github.com/acme/mono", "acme/mono"),
+        ("https://x-access-token@github.com/acme/mono.git", "acme/mono"),
+        ("git@github.com:acme/mono.git", "acme/mono"),
+        ("github.com:acme/mono", "acme/mono"),
+        ("ssh://git@github.com/acme/mono.git", "acme/mono"),
+        ("https://gitlab.com/acme/mono.git", ""),
+        ("git@gitlab.com:acme/mono.git", ""),
+        ("https://github.com/acme", ""),
+        ("https://github.com/acme/mono/more", ""),
+        ("/srv/mono.git", ""),
+        ("", ""),
+    ],
+)
+def test_the_repository_of_a_remote(url: str, expected: str) -> None:
+    assert repository_at(url, "https://github.com") == expected
+
+
+class Slow:
+    """A remote that nobody hears from."""
+
+    def __init__(self, stopped: asyncio.Event) -> None:
+        self.stopped = stopped
+        self.asked = 0
+
+    async def tags(self) -> Mapping[str, RemoteTag]:
+        self.asked += 1
+        self.stopped.set()
+        await asyncio.Event().wait()
+        return {}
+
+
+def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tuple[Slow, Result]:
+    """One package, in a run that is stopped before its tags are pushed, or meanwhile."""
+
+    async def main() -> tuple[Slow, Result]:
+        stopped = asyncio.Event()
+        remote = Slow(stopped)
+        if before:
+            stopped.set()
+        package = fakes.package("core")
+        planned = PlannedPackage(
+            package=package,
+            action=Action.PUBLISH,
+            reason="",
+            tag=Tag(name="core-v1", status=Status.WANTED),
+            announcement=Announcement(tag="core-v1", status=Status.WANTED),
+        )
+        plan = Plan(packages=(planned,), private=(), commit="c", digest="")
+        config = fakes.config(root, tag=True, announce=True, dry_run=dry_run)
+        following = Following(
+            plan,
+            Tagging(cast("Remote", remote), cast("Commits", None), config, ""),
+            cast("Forge", None),
+            fakes.services(config, None),
+            RetryPolicy(max_retries=0),
+        )
+        outcome = Outcome.WOULD_PUBLISH if dry_run else Outcome.PUBLISHED
+        (result,) = await following.follow(
+            [Result(package=package, outcome=outcome, reason="")],
+            lambda: cast("Sayings", None),
+            stopped=stopped,
+            say=lambda _: None,
+        )
+        return remote, result
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_run_that_is_stopped_owes_the_rest_and_waits_for_nobody(
+    tmp_path: Path,
+    before: bool,
+) -> None:
+    remote, result = followed(tmp_path, before=before)
+    assert remote.asked == (not before)
+    for each in (result.tag, result.announcement):
+        assert each is not None
+        assert each.status is Status.OWED
+        assert each.note == "the run was stopped before its turn"
+
+
+def test_a_dry_run_only_says_what_would_follow(tmp_path: Path) -> None:
+    remote, result = followed(tmp_path, dry_run=True)
+    assert remote.asked == 0
+    assert result.tag is not None
+    assert result.tag.status is Status.WANTED
