@@ -7,14 +7,16 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from forge.world import NOT_ALLOWED, REPOSITORY, TOKEN, World, serving_all
 from integration.http_server import HangUp
 from releasekit.announced import Announcement, Status
+from releasekit.errors import PackageError
 from releasekit.forge.announcing import announce, marked
 from releasekit.forge.github import GitHubReleases
-from releasekit.forge.interface import Draft, Upload
+from releasekit.forge.interface import Draft, ForgeRelease, Upload
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Secret
 from releasekit.http.github import GitHub
@@ -186,6 +188,18 @@ def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
         assert "`permissions: contents: write`" in each.hint
 
 
+def test_a_limit_that_lasts_too_long_ends_it_for_all(world: World) -> None:
+    limit = (403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "7200"})
+    world.failing = [limit] * 9
+    said = run(world, draft(), draft("b", "2.0.0"))
+    assert [each.status for each in said.values()] == [Status.OWED, Status.OWED]
+    assert all("too many requests" in each.note for each in said.values())
+    assert len(world.writes) == 1
+    world.failing.clear()
+    said = run(world, draft(), draft("b", "2.0.0"))
+    assert [each.status for each in said.values()] == [Status.MADE, Status.MADE]
+
+
 def test_a_token_of_nobody_is_owed(world: World) -> None:
     (said,) = run(world, draft(), token="other").values()
     assert said.status is Status.OWED
@@ -204,6 +218,80 @@ def test_the_token_goes_to_no_other_origin(world: World) -> None:
     assert said.status is Status.OWED
     assert "upload_url" in said.note
     assert not any("/api/uploads/" in each for each in world.asked)
+
+
+@pytest.mark.parametrize(
+    ("api", "uploads", "goes_there"),
+    [
+        ("https://api.github.com", "https://uploads.github.com/repos/a/b/releases/1/assets", True),
+        (
+            "https://api.acme.ghe.com",
+            "https://uploads.acme.ghe.com/repos/a/b/releases/1/assets",
+            True,
+        ),
+        ("https://ghes.acme.example/api/v3", "https://ghes.acme.example/api/uploads/x", True),
+        ("https://api.github.com", "https://uploads.github.com.evil.example/x", False),
+        ("https://api.github.com", "https://uploads.ghe.com/x", False),
+        ("https://api.github.com", "http://uploads.github.com/x", False),
+        ("https://api.github.com", "https://uploads.github.com:444/x", False),
+        ("https://api.github.com", "https://me@uploads.github.com/x", False),
+        ("https://ghes.acme.example/api/v3", "https://uploads.ghes.acme.example/x", False),
+        ("https://api.github.com", "", False),
+    ],
+)
+def test_assets_go_to_the_forge_alone(
+    api: str,
+    uploads: str,
+    goes_there: bool,
+) -> None:
+    """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        name = request.url.params["name"]
+        asset = {"name": name, "id": 1, "size": 5, "state": "uploaded", "digest": None}
+        return httpx.Response(201, json=asset)
+
+    async def main() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+            github = GitHub(http=http, api=api, token=Secret(TOKEN))
+            forge = GitHubReleases(github, "a/b", POLICY)
+            release = ForgeRelease(
+                tag="v1",
+                id=1,
+                draft=True,
+                prerelease=False,
+                body="",
+                url="",
+                uploads=f"{uploads}{{?name,label}}",
+            )
+            await forge.upload(release, upload("a b.txt", b"bytes"))
+
+    if not goes_there:
+        with pytest.raises(PackageError):
+            asyncio.run(main())
+        assert asked == []
+        return
+    asyncio.run(main())
+    (request,) = asked
+    assert str(request.url) == f"{uploads}?name=a+b.txt"
+    assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert request.headers["Content-Length"] == "5"
+
+
+def test_all_pages_are_read(world: World) -> None:
+    for number in range(250):
+        world.add(f"old-v{number}.0.0", body="Old.")
+    ours = marked(draft())
+    world.releases.append(world.releases.pop(0))
+    world.add("a-v1.0.0", body=ours.body)
+    world.releases.append(world.releases.pop(0))
+    assert only(world).status is Status.THERE
+    assert [each for each in world.asked if "page=" in each] == [
+        f"GET /api/v3/repos/{REPOSITORY}/releases?per_page=100&page={page}" for page in (1, 2, 3)
+    ]
+    assert world.writes == []
 
 
 @pytest.mark.parametrize(

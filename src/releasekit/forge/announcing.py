@@ -70,7 +70,7 @@ async def announce(
         announcing = _Announcing(forge, await forge.releases(), await _highest(drafts, forge))
     except PackageError as error:
         return {each.tag: _owed(each, error) for each in drafts}
-    denied: Denied | None = None
+    denied: PackageError | None = None
     for draft in drafts:
         if denied is not None:
             done[draft.tag] = _owed(draft, denied)
@@ -79,7 +79,9 @@ async def announce(
             attempt = partial(announcing.finish, marked(draft))
             done[draft.tag] = await retry(attempt, forge.policy)
         except PackageError as error:
-            denied = error if isinstance(error, Denied) else None
+            # Nor is a limit there for one release alone: it is asked for no other meanwhile.
+            limited = isinstance(error, Transient) and error.limited
+            denied = error if limited or isinstance(error, Denied) else None
             done[draft.tag] = _owed(draft, error)
         status = done[draft.tag].status
         tell(f"{'announced' if status.done else status.value} {draft.tag}")
@@ -122,7 +124,7 @@ class _Announcing:
             return await self._finish(draft)
         except Transient as error:
             # Whoever asked has tried it again for as long as it is worth.
-            if isinstance(error, LookAgain):
+            if isinstance(error, LookAgain) or error.limited:
                 raise
             return _owed(draft, error)
 

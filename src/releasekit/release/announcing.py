@@ -164,7 +164,7 @@ def _assets(
     if "files" in wanted:
         found += [
             Upload(
-                name=_UNSAFE.sub(".", file.filename),
+                name=_UNSAFE.sub(".", file.filename).strip("."),
                 content=file.path,
                 sha256=file.sha256,
                 size=file.size,
