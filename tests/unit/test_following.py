@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from releasekit.forge.interface import Forge
     from releasekit.git.commits import Commits
     from releasekit.git.remote import Remote, RemoteTag
-    from releasekit.release.announcing import Sayings
+    from releasekit.release.announcing import Material
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tupl
         outcome = Outcome.WOULD_PUBLISH if dry_run else Outcome.PUBLISHED
         (result,) = await following.follow(
             [Result(package=package, outcome=outcome, reason="")],
-            lambda: cast("Sayings", None),
+            lambda: cast("Material", None),
             stopped=stopped,
             say=lambda _: None,
         )

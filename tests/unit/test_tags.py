@@ -18,7 +18,17 @@ from releasekit.ecosystems.npm.history import version_at
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy
-from releasekit.model import Action, Outcome, Package, PackageId, Plan, PlannedPackage, Result
+from releasekit.model import (
+    Action,
+    Artifact,
+    Outcome,
+    Package,
+    PackageId,
+    Plan,
+    PlannedPackage,
+    Published,
+    Result,
+)
 from releasekit.plan.tags import with_tags
 from releasekit.release.tagging import push_tags
 from workspaces import git
@@ -157,7 +167,12 @@ def test_what_is_published_gets_an_annotated_tag_on_the_commit_it_was_built_from
     before = place.head
     place.commit("2.0.0", "core")
     core = planned(place.package("core", "2.0.0"))
-    cli = planned(place.package("cli"), Action.KEEP, built_from=before)
+    digests = {"sha256": "0" * 64}
+    file = Artifact(path=place.root / "cli.tgz", size=1, digests=digests)
+    theirs = Published(files={"cli.tgz": f"sha256:{'0' * 64}"})
+    cli = planned(
+        place.package("cli"), Action.KEEP, built_from=before, artifacts=(file,), published=theirs
+    )
     there, tags = asked(place, plan(place, core, cli))
     assert there.announcing == "2 to tag"
     assert place.tags() == {"core-v2.0.0": place.head, "cli-v1.0.0": before}
@@ -200,6 +215,36 @@ def test_what_nobody_knows_is_owed_with_what_to_do(place: Place) -> None:
     assert (owed.status, owed.problem) == (Status.OWED, "RK-133")
     assert "fetch-depth: 0" in owed.hint
     assert place.tags() == {}
+
+
+def test_what_an_earlier_run_built_and_somebody_else_published_says_nothing(place: Place) -> None:
+    bump = place.head
+    later = place.commit("1.0.0", "other")
+    digests = {"sha256": "0" * 64}
+    file = Artifact(path=place.root / "core.tgz", size=1, digests=digests)
+    theirs = Published(files={"core.tgz": f"sha256:{'1' * 64}"})
+    core = planned(
+        place.package("core"), Action.KEEP, built_from=later, artifacts=(file,), published=theirs
+    )
+    asked(place, plan(place, core))
+    assert place.tags() == {"core-v1.0.0": bump}
+
+
+def test_a_tag_on_another_version_is_foreign_without_any_state(place: Place) -> None:
+    first = place.head
+    place.commit("1.1.0", "core")
+    git(place.root, "tag", "core-v1.1.0", first)
+    git(place.root, "tag", "cli-v1.0.0", place.head)
+    git(place.root, "push", "--quiet", "origin", "core-v1.1.0", "cli-v1.0.0")
+    core = planned(place.package("core", "1.1.0"), Action.KEEP)
+    cli = planned(place.package("cli"), Action.KEEP)
+    _, tags = asked(place, plan(place, core, cli))
+    foreign = tags["core"]
+    assert foreign is not None
+    assert foreign.status is Status.FOREIGN
+    assert f"on {first}, where the version is 1.0.0" in foreign.note
+    assert tags["cli"] is not None
+    assert tags["cli"].status is Status.THERE
 
 
 def test_sources_that_no_commit_has_are_tagged_by_nobody(place: Place) -> None:
@@ -268,7 +313,7 @@ def test_a_shared_tag_waits_for_all_that_share_it(place: Place) -> None:
 def test_a_shared_tag_has_one_commit(place: Place) -> None:
     first = place.head
     place.commit("1.0.0", "other")
-    core = planned(place.package("core"), Action.KEEP, built_from=first)
+    core = planned(place.package("core"), Action.KEEP)
     _, tags = asked(
         place, plan(place, core, planned(place.package("cli"))), options={"name": "v{version}"}
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.forge.interface import Forge
     from releasekit.model import Plan, Result
     from releasekit.plan.tags import Tagging
-    from releasekit.release.announcing import Sayings, Subject
+    from releasekit.release.announcing import Material, Subject
 
 _API: Final = "https://api.github.com"
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
@@ -53,16 +53,16 @@ class Following:
     async def follow(
         self,
         results: Sequence[Result],
-        sayings: Callable[[], Sayings],
+        material: Callable[[], Material],
         *,
         stopped: asyncio.Event,
         say: Callable[[str], None],
     ) -> tuple[Result, ...]:
         """`results` with the tag and the announcement of each package that is published; those that
         could not be made are owed, and nothing is raised for them. Whoever stops the run does not
-        wait. `sayings` is asked for once the tags are there.
+        wait. `material` is asked for once the tags are there.
         """
-        steps = _Steps(self, tuple(results), sayings, say)
+        steps = _Steps(self, tuple(results), material, say)
         if self.tagging.config.dry_run or stopped.is_set():
             return steps.settled()
         following = asyncio.ensure_future(steps.take())
@@ -179,11 +179,11 @@ class _Steps:
         self,
         following: Following,
         results: tuple[Result, ...],
-        sayings: Callable[[], Sayings],
+        material: Callable[[], Material],
         say: Callable[[str], None],
     ) -> None:
         self._following = following
-        self._sayings = sayings
+        self._material = material
         self._say = say
         planned = {each.package.id: each for each in following.plan.packages}
         self.results = tuple(
@@ -224,7 +224,7 @@ class _Steps:
         except PackageError as error:
             tags = [each.tag.name for each in wanted]
             return {tag: unsaid(Announcement(tag=tag, status=Status.OWED), error) for tag in tags}
-        made, silent = await drafts(plan, wanted, tagging, self._sayings(), there)
+        made, silent = await drafts(plan, wanted, tagging, self._material(), there)
         return silent | await announce(made, forge, tell=self._say)
 
     def settled(self) -> tuple[Result, ...]:

@@ -17,7 +17,7 @@ from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.model import Report
-from releasekit.release.announcing import Sayings
+from releasekit.release.announcing import Material
 from releasekit.release.release import ReleaseRun
 from releasekit.report.progress import choose_progress
 from releasekit.scheduler.controls import keys_are_read, listening
@@ -146,7 +146,7 @@ class Publishing:
             progress.close()  # nothing is in flight any more
         return await self.following.follow(
             release.results(),
-            lambda: Sayings(
+            lambda: Material(
                 release.published(), self._results_file.parent, lambda: page_of(told())
             ),
             stopped=release.stopped,

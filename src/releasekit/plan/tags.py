@@ -6,34 +6,32 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from releasekit.announced import Status, Tag
 from releasekit.causes.failures import ForeignTag, NotTagged
-from releasekit.causes.refusals import SameTag, TagName
 from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits
 from releasekit.git.remote import GITHUB, Remote, repository_at
-from releasekit.git.versions import first_commits
+from releasekit.git.versions import first_commits, versions_at
 from releasekit.host.files import repository_of
 from releasekit.http.client import retry
 from releasekit.model import Action
-from releasekit.notes.names import is_shared, tag_name, trouble_with_name
-from releasekit.plan.decision import is_clean
+from releasekit.plan.decision import compare, is_clean
+from releasekit.plan.tag_names import named_tags, refuse_names, refuse_nested
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.errors import ReleasekitError
     from releasekit.git.remote import RemoteTag
     from releasekit.http.client import RetryPolicy
-    from releasekit.model import Package, PackageId, Plan, PlannedPackage
+    from releasekit.model import PackageId, Plan, PlannedPackage
+    from releasekit.plan.tag_names import Named
 
-_APART: Final = "{ecosystem}/{name}-v{version}"
 _DEEPER: Final = (
     "`fetch-depth: 0` at actions/checkout brings the history; or run again where the state of the "
     "run is that published it, or tag it by hand."
@@ -81,73 +79,18 @@ async def with_tags(  # noqa: PLR0913 - what it is found out with
         found = repository_at(await remote.url(), server)
         repository = f"{server}/{found}" if found else ""
     tagging = Tagging(remote, Commits(top, services.processes), config, repository)
-    named = _named(plan, config, targets)
+    named = named_tags(plan, config, targets)
     refuse_names(named, config.tagging.name)
     there = await retry(tagging.remote.tags, policy)
-    _refuse_nested(named, there)
+    refuse_nested(named, there)
     tags = await _standing(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)
     return replace(plan, packages=packages, announcing=_words(tags.values())), tagging
 
 
-def _named(
-    plan: Plan, config: Config, targets: Mapping[str, Target]
-) -> dict[PackageId, tuple[Package, str, bool]]:
-    """Of each package that is published, its tag, and whether its registry pushes it."""
-    found = {}
-    for planned in plan.packages:
-        package = planned.package
-        own = targets[package.id.ecosystem].own_tag
-        name = own(package) if own else tag_name(config.tagging.name, package, config.root)
-        if name:
-            found[package.id] = (package, name, own is not None)
-    return found
-
-
-def refuse_names(named: Mapping[PackageId, tuple[Package, str, bool]], template: str) -> None:
-    """Raises TagName and SameTag: no remote has to be asked for that."""
-    holders: dict[str, Package] = {}
-    for package, name, own in named.values():
-        if trouble := trouble_with_name(name):
-            raise TagName(
-                f"{package}: its tag would be {name!r}, which {trouble}",
-                hint=f'Write another `[tag] name` in releasekit.toml; it is "{template}".',
-            )
-        holder = holders.setdefault(name, package)
-        if holder is not package and (own or named[holder.id][2] or not is_shared(template)):
-            raise SameTag(
-                f"{holder.id} and {package.id} would both have the tag {name!r}",
-                hint=f'Tell them apart: [tag] name = "{_APART}" in releasekit.toml.',
-            )
-
-
-def _refuse_nested(
-    named: Mapping[PackageId, tuple[Package, str, bool]], there: Collection[str]
-) -> None:
-    """Git keeps refs as files and directories: none is both.
-
-    https://git-scm.com/docs/git-check-ref-format
-    """
-    ours = {name for _, name, _ in named.values()}
-    everything = ours.union(there)
-    above = {str(each): name for name in everything for each in PurePosixPath(name).parents}
-    for package, name, _ in named.values():
-        if name in above and above[name] != name:
-            raise SameTag(
-                f"{package}: git can keep no tag {name!r} beside the tag {above[name]!r}",
-                hint="Write another `[tag] name` in releasekit.toml.",
-            )
-        for each in PurePosixPath(name).parents:
-            if str(each) in everything:
-                raise SameTag(
-                    f"{package}: git can keep no tag {name!r} beside the tag {str(each)!r}",
-                    hint="Write another `[tag] name` in releasekit.toml.",
-                )
-
-
 async def _standing(
     plan: Plan,
-    named: Mapping[PackageId, tuple[Package, str, bool]],
+    named: Mapping[PackageId, Named],
     there: Mapping[str, RemoteTag],
     targets: Mapping[str, Target],
     tagging: Tagging,
@@ -159,7 +102,7 @@ async def _standing(
         package = planned.package
         if planned.action is Action.REFUSE or package.id not in named:
             continue
-        name, own = named[package.id][1:]
+        name, own = named[package.id].tag, named[package.id].own
         commit = commit_of_version(planned, plan.commit)
         # What a registry tags by itself may be a commit of its own.
         known = commit if is_clean(commit) and not own else ""
@@ -177,6 +120,7 @@ async def _standing(
         else:
             found[package.id] = tag
             unknown.append(planned)
+    found |= await _of_another_version(plan, found, targets, tagging)
     found |= await _from_history(unknown, found, targets, tagging)
     return {
         each: replace(tag, url=_page(tagging.repository, tag.name)) for each, tag in found.items()
@@ -190,9 +134,14 @@ def _page(repository: str, tag: str) -> str:
 
 def commit_of_version(planned: PlannedPackage, head: str) -> str:
     """What its files were built from, or will be, with `+dirty…` where that is no commit; empty
-    where nothing here tells.
+    where nothing here tells: what an earlier run has built may not be what is published.
     """
-    return head if planned.action is Action.PUBLISH else planned.built_from
+    if planned.action is Action.PUBLISH:
+        return head
+    ours = compare(planned.artifacts, planned.published)
+    if planned.action is Action.KEEP and (not planned.artifacts or ours.missing or ours.differing):
+        return ""
+    return planned.built_from
 
 
 def held_by(held: RemoteTag, tag: Tag, *, own: bool = False) -> Tag:
@@ -229,6 +178,36 @@ def _dirty(planned: PlannedPackage) -> NotTagged:
         hint="Commit them, and publish from there; a version that is published already is tagged "
         "by hand: `git tag`.",
     )
+
+
+async def _of_another_version(
+    plan: Plan,
+    tags: Mapping[PackageId, Tag],
+    targets: Mapping[str, Target],
+    tagging: Tagging,
+) -> dict[PackageId, Tag]:
+    """Tags that are there on a commit of another version, where no journal knows a better one."""
+    asked = {}
+    for planned in plan.packages:
+        package, target = planned.package, targets[planned.package.id.ecosystem]
+        tag = tags.get(package.id)
+        if tag is None or tag.status is not Status.THERE or target.version_at is None:
+            continue
+        if not is_clean(commit_of_version(planned, plan.commit)):
+            asked[package] = (target.version_at, tag.commit)
+    here = await tagging.commits.existing(commit for _, commit in asked.values())
+    asked = {package: each for package, each in asked.items() if each[1] in here}
+    versions = await versions_at(asked, tagging.commits) if asked else {}
+    found = {}
+    for package, (_, commit) in asked.items():
+        version, tag = versions[package.id], tags[package.id]
+        if version and version != package.version:
+            error = ForeignTag(
+                f"the remote has the tag {tag.name} ({tag.object}) on {commit}, where the version "
+                f"is {version}: nothing was moved"
+            )
+            found[package.id] = _with(replace(tag, status=Status.FOREIGN), error)
+    return found
 
 
 async def _from_history(

@@ -40,7 +40,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Sayings:
+class Material:
     """What a release may tell of, besides its notes: what the registries show, the directory that
     the release statement is in, and the page of the run, if that is wanted.
     """
@@ -73,7 +73,7 @@ async def drafts(
     plan: Plan,
     wanted: Sequence[Subject],
     tagging: Tagging,
-    sayings: Sayings,
+    material: Material,
     remote_tags: Mapping[str, RemoteTag],
 ) -> tuple[list[Draft], dict[str, Announcement]]:
     """One for each, and what is owed where nobody here knows what to say, by the tag; may take a
@@ -82,8 +82,8 @@ async def drafts(
     made: list[Draft] = []
     silent: dict[str, Announcement] = {}
     # It is one page for all of them, and made on the loop, whose time it tells.
-    page = sayings.page() if "report" in tagging.config.announcing.assets else b""
-    telling = _Telling(plan, tagging, sayings, remote_tags, page)
+    page = material.page() if "report" in tagging.config.announcing.assets else b""
+    telling = _Telling(plan, tagging, material, remote_tags, page)
     for each in wanted:
         try:
             made.append(await telling.draft(each))
@@ -100,7 +100,7 @@ class _Telling:
 
     plan: Plan
     tagging: Tagging
-    sayings: Sayings
+    material: Material
     remote_tags: Mapping[str, RemoteTag]
     page: bytes
 
@@ -118,7 +118,7 @@ class _Telling:
             prerelease=not is_stable(packages[0].version),
             version=packages[0].version,
             object=tag.object,
-            assets=await asyncio.to_thread(_assets, subject, self.tagging, self.sayings, self.page),
+            assets=await asyncio.to_thread(self._assets, subject),
         )
 
     async def _commit(self, subject: Subject) -> str:
@@ -152,33 +152,30 @@ class _Telling:
             repository=self.tagging.repository,
         )
 
-
-def _assets(
-    subject: Subject, tagging: Tagging, sayings: Sayings, page: bytes
-) -> tuple[Upload, ...]:
-    """Those that are asked for and at hand; blocks."""
-    wanted = tagging.config.announcing.assets
-    found: list[Upload] = []
-    if "checksums" in wanted and (text := checksums(subject.results, sayings.published)):
-        found.append(_upload(_CHECKSUMS, text.encode()))
-    if "files" in wanted:
-        found += [
-            Upload(
-                name=_UNSAFE.sub(".", file.filename).strip("."),
-                content=file.path,
-                sha256=file.sha256,
-                size=file.size,
-            )
-            for result in subject.results
-            for file in result.artifacts
-            if file.path.is_file()
-        ]
-    statement = sayings.directory / RELEASE_STATEMENT
-    if "provenance" in wanted and statement.is_file():
-        found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
-    if page:
-        found.append(_upload(_PAGE, page, by_name=True))
-    return tuple({each.name: each for each in found}.values())
+    def _assets(self, subject: Subject) -> tuple[Upload, ...]:
+        """Those that are asked for and at hand; blocks."""
+        wanted, material = self.tagging.config.announcing.assets, self.material
+        found: list[Upload] = []
+        if "checksums" in wanted and (text := checksums(subject.results, material.published)):
+            found.append(_upload(_CHECKSUMS, text.encode()))
+        if "files" in wanted:
+            found += [
+                Upload(
+                    name=_UNSAFE.sub(".", file.filename).strip("."),
+                    content=file.path,
+                    sha256=file.sha256,
+                    size=file.size,
+                )
+                for result in subject.results
+                for file in result.artifacts
+                if file.path.is_file()
+            ]
+        statement = material.directory / RELEASE_STATEMENT
+        if "provenance" in wanted and statement.is_file():
+            found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
+        if self.page:
+            found.append(_upload(_PAGE, self.page, by_name=True))
+        return tuple({each.name: each for each in found}.values())
 
 
 def _upload(name: str, content: bytes, *, by_name: bool = False) -> Upload:
