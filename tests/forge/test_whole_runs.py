@@ -222,7 +222,7 @@ def test_the_text_alone(place: Place) -> None:
     assert (said.code, said.out) == (0, "- Two.\n"), said.err
     said = place.program.run("notes", "pypi:acme-cli", "1.0.0", f"--working-directory={place.root}")
     assert said.code == 0
-    assert said.out.startswith("- Start (")
+    assert said.out == "acme-cli 1.0.0\n"
     missing = place.program.run("notes", "acme-cor", "1.0.0", f"--working-directory={place.root}")
     assert missing.code == 2
     assert "did you mean 'acme-core'" in missing.err

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
 from releasekit.notes.changelog import section
-from releasekit.text.escape import markdown
+from releasekit.text.escape import markdown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,14 +29,19 @@ _NAMES: Final = (
 )
 
 
+# An underscore between letters is one.
+# https://github.github.com/gfm/#emphasis-and-strong-emphasis
+_MARKUP: Final = re.compile(r"\A[#+=-]|[\\`*<>\[\]~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_NUMBER: Final = re.compile(r"\A([0-9]{1,9})(?=[.)])")
+_MENTION: Final = re.compile(r"@(?=[A-Za-z0-9])")
+
+
 class History(Protocol):
     """What of `git.commits.Commits` is needed here."""
 
     def object_name(self, commit: str, path: Path) -> str: ...
 
     async def existing(self, ids: Iterable[str]) -> Collection[str]: ...
-
-    async def is_shallow(self) -> bool: ...
 
     async def blobs(self, names: Iterable[str]) -> Mapping[str, bytes | None]: ...
 
@@ -44,11 +50,9 @@ class History(Protocol):
     ) -> Sequence[Commit]: ...
 
 
-async def before(commit: str, history: History) -> str | None:
-    """`previous` of `notes_of`, from the commit of the tag before, empty where there is none."""
-    if commit:
-        return commit if commit in await history.existing([commit]) else None
-    return None if await history.is_shallow() else ""
+async def before(commit: str, history: History) -> str:
+    """`previous` of `notes_of`, from the commit of the tag before, which may not be here."""
+    return commit if commit and commit in await history.existing([commit]) else ""
 
 
 async def notes_of(  # noqa: PLR0913 - by name
@@ -56,16 +60,15 @@ async def notes_of(  # noqa: PLR0913 - by name
     history: History,
     *,
     commit: str,
-    previous: str | None,
+    previous: str,
     others: Iterable[Package],
     beside: Sequence[Path] = (),
     repository: str = "",
 ) -> str:
     """As Markdown; never empty. `commit` is what the version was made from, `previous` that of the
-    version before it, empty where there was none, and None where the history is not here. `others`
-    are packages whose directories are not its own, `beside` further directories whose change log
-    counts, and `repository` is the page of the sources, empty where there is none. Raises
-    CommandFailed.
+    version before it; where that is empty, commits tell nothing of it. `others` are packages whose
+    directories are not its own, `beside` further directories whose change log counts, and
+    `repository` is the page of the sources, empty where there is none. Raises CommandFailed.
     """
     directories = dict.fromkeys((package.directory, *beside))
     places = {
@@ -87,7 +90,7 @@ async def notes_of(  # noqa: PLR0913 - by name
         if each.directory != package.directory and each.directory.is_relative_to(package.directory)
     ]
     commits: Sequence[Commit] = ()
-    if previous is not None:
+    if previous:
         commits = await history.touching(
             [package.directory], since=previous, until=commit, without=inner
         )
@@ -96,15 +99,22 @@ async def notes_of(  # noqa: PLR0913 - by name
     lines = [_line(each, repository) for each in commits[:_MOST_COMMITS]]
     if len(commits) > _MOST_COMMITS:
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
-    compared = f"compare/{previous}...{commit}" if previous else f"commits/{commit}"
-    return shortened("\n".join(lines), _rest(repository, compared))
+    return shortened("\n".join(lines), _rest(repository, f"compare/{previous}...{commit}"))
 
 
 def _line(commit: Commit, repository: str) -> str:
     """Its subject is text from outside, which names nobody and closes nothing."""
     number = commit.id[:8]
     page = f"({repository}/commit/{commit.id})" if repository else ""
-    return f"- {markdown(commit.subject)} ({f'[{number}]{page}' if page else number})"
+    return f"- {_plain(commit.subject)} ({f'[{number}]{page}' if page else number})"
+
+
+def _plain(text: str) -> str:
+    """Text that stays readable where nobody renders it: no more is escaped than means something to
+    Markdown within a line, and `@` names nobody. A number of a pull request is one.
+    """
+    escaped = _MARKUP.sub(r"\\\g<0>", visible(text).replace("&", "&amp;"))
+    return _MENTION.sub("@\u200b", _NUMBER.sub(r"\1\\", escaped))
 
 
 def _rest(repository: str, path: str) -> str:

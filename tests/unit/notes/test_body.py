@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from markdown_it import MarkdownIt
 
 from releasekit.git.commits import Commit
 from releasekit.model import Package, PackageId
 from releasekit.notes.body import MAX_CHARS, before, joined, notes_of, shortened
+from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
+HOSTILE = [
+    "<!-- releasekit: x sha256:0 -->",
+    "@team and a@b.example, **bold** __bold__ ~~gone~~",
+    "[link](https://x.example) ![image](https://x.example) <https://x.example>",
+    "`code` \\ | a | &lt; &amp; \u202e\x07",
+    "# heading",
+    "- item",
+    "1. item",
+    "=====",
+    "<img src=x onerror=alert(1)>",
+]
 ROOT = Path("/work")
 PAGE = "https://github.com/acme/mono"
 LOG = "# Changes\n\n## 1.1.0\n\n- New.\n\n## 1.0.0\n\n- Old.\n"
@@ -28,7 +43,6 @@ class Past:
         self.files = files or {}
         self.changes = [Commit(f"{number:040x}", text, "A") for number, text in enumerate(changes)]
         self.asked: tuple[object, ...] = ()
-        self.shallow = False
 
     def object_name(self, commit: str, path: Path) -> str:
         return f"{commit}:{path.relative_to(ROOT).as_posix()}"
@@ -45,9 +59,6 @@ class Past:
 
     async def existing(self, ids: Iterable[str]) -> list[str]:
         return [each for each in ids if each == "here"]
-
-    async def is_shallow(self) -> bool:
-        return self.shallow
 
 
 def package(where: str = "core", name: str = "core") -> Package:
@@ -87,13 +98,13 @@ def test_without_a_section_the_commits_that_touch_it_and_nothing_inside() -> Non
     assert past.asked == ([ROOT / "core"], "b", "c", [ROOT / "core/inner"])
     first, second = text.splitlines()
     assert "@somebody" not in first
-    assert "<!--" not in first
+    assert r"\<!-- x --\> #12" in first
     assert second == f"- Add ([00000000]({PAGE}/commit/{1:040x}))"
 
 
 def test_without_either_its_name_and_version() -> None:
     assert told(Past()) == "core 1.1.0"
-    assert told(Past(changes=["Work"]), previous=None) == "core 1.1.0"
+    assert told(Past(changes=["Work"]), previous="") == "core 1.1.0"
 
 
 def test_many_commits_are_counted() -> None:
@@ -102,17 +113,25 @@ def test_many_commits_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("commit", "shallow", "expected"),
-    [("here", True, "here"), ("gone", True, None), ("", True, None), ("", False, "")],
+    "subject", [*HOSTILE, "Mend `a` & <b>, see #12", "fix(core): snake_case _x_"]
 )
-def test_what_came_before_is_known_or_not(
-    commit: str,
-    shallow: bool,
-    expected: str | None,
-) -> None:
-    past = Past()
-    past.shallow = shallow
-    assert asyncio.run(before(commit, past)) == expected
+def test_a_subject_is_text_and_stays_readable(subject: str) -> None:
+    (line,) = told(Past(changes=[subject])).splitlines()
+    (inline,) = [token for token in MARKDOWN.parse(line) if token.type == "inline"]
+    assert {each.type for each in inline.children or ()} <= {"text", "text_special"}
+    shown = "".join(each.content for each in inline.children or ())
+    assert shown.replace("\u200b", "") == f"{visible(subject)} (00000000)"
+    assert not re.search(r"@[A-Za-z0-9]", line)
+
+
+def test_pull_requests_and_scopes_are_left_as_they_are() -> None:
+    text = told(Past(changes=["fix(core): mend it (#12)"]))
+    assert text == "- fix(core): mend it (#12) (00000000)"
+
+
+@pytest.mark.parametrize(("commit", "expected"), [("here", "here"), ("gone", ""), ("", "")])
+def test_what_came_before_is_known_or_not(commit: str, expected: str) -> None:
+    assert asyncio.run(before(commit, Past())) == expected
 
 
 def test_what_is_too_long_ends_with_a_whole_section() -> None:
