@@ -247,6 +247,22 @@ def test_a_tag_on_another_version_is_foreign_without_any_state(place: Place) -> 
     assert tags["cli"].status is Status.THERE
 
 
+@pytest.mark.parametrize(
+    ("others", "template"),
+    [(["core@1.0.0"], "{name}@{version}"), (["v1.0.0", "v0.9.0"], "v{version}")],
+)
+def test_tags_of_another_tool_are_found_and_their_name_is_told(
+    place: Place, others: list[str], template: str
+) -> None:
+    for other in others:
+        git(place.root, "tag", other)
+        git(place.root, "push", "--quiet", "origin", other)
+    there, _ = asked(place, plan(place, planned(place.package("core"))))
+    assert f'write [tag] name = "{template}"' in there.notes[-1]
+    there, _ = asked(place, plan(place, planned(place.package("core"))), options={"name": template})
+    assert there.notes == ()
+
+
 def test_sources_that_no_commit_has_are_tagged_by_nobody(place: Place) -> None:
     dirty = f"{place.head}+dirty.0123"
     _, tags = asked(place, plan(place, planned(place.package("core")), commit=dirty))

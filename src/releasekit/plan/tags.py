@@ -18,11 +18,14 @@ from releasekit.git.versions import first_commits, versions_at
 from releasekit.host.files import repository_of
 from releasekit.http.client import retry
 from releasekit.model import Action
+from releasekit.plan.changes import tag_of
 from releasekit.plan.decision import compare, is_clean
 from releasekit.plan.tag_names import named_tags, refuse_names, refuse_nested
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
@@ -85,7 +88,32 @@ async def with_tags(  # noqa: PLR0913 - what it is found out with
     refuse_nested(named, there)
     tags = await _standing(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)
-    return replace(plan, packages=packages, announcing=_words(tags.values())), tagging
+    notes = (*plan.notes, *_named_otherwise(packages, config.root, there))
+    words = _words(tags.values())
+    return replace(plan, packages=packages, announcing=words, notes=notes), tagging
+
+
+def _named_otherwise(
+    packages: Iterable[PlannedPackage], root: Path, there: Collection[str]
+) -> list[str]:
+    """Whoever comes from another tool would get a second tag for each version."""
+    found = {
+        each.package: other.shown.removeprefix("tag ")
+        for each in packages
+        if each.tag is not None and each.tag.status is Status.WANTED
+        if (other := tag_of(each.package, root, there)) is not None
+    }
+    if not found:
+        return []
+    package, tag = next(iter(found.items()))
+    name = tag.replace(package.version.removeprefix("v"), "{version}")
+    name = name.replace(package.id.name, "{name}")
+    others = few([*found.values()], 3)
+    note = (
+        f"the remote has tags of these versions by other names ({others}): to go on with those, "
+        f'write [tag] name = "{name}" in releasekit.toml'
+    )
+    return [note]
 
 
 async def _standing(
