@@ -149,20 +149,9 @@ HOUSE = (
         *FOLDERS,
     ),
     (
-        *(
-            "plan",
-            "source",
-            "above",
-            "below",
-            "decision",
-            "tag_names",
-            "tags",
-            "order",
-            "access",
-            "staged",
-        ),
-        *("make", "file", "shards"),
-        *("changes", "warnings", "tools", "provenance"),
+        *("plan", "source", "above", "below", "decision", "order", "access", "staged"),
+        *("make", "file", "shards", "changes", "tag_names", "tags"),
+        *("warnings", "tools", "provenance"),
     ),
     (
         *("release", "life", "delivery", "sources", "timesheet", "waits", "events", "lag"),
