@@ -87,7 +87,7 @@ class World:
     def tags(self) -> dict[str, str]:
         """The object of each."""
         said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/tags")
-        return dict(line.split(" ") for line in said.splitlines())
+        return dict(line.split(" ") for line in said.split("\n") if line)
 
     @property
     def writes(self) -> list[str]:

@@ -95,7 +95,7 @@ class Commits:
         """All that are here, and the commit that each leads to."""
         form = "%(refname:strip=2)%01%(objecttype)%01%(objectname)%01%(*objectname)"
         listed = await self.git("for-each-ref", f"--format={form}", "refs/tags")
-        rows = (line.split("\x01") for line in listed.splitlines())
+        rows = (line.split("\x01") for line in listed.split("\n") if line)
         return {name: peeled or oid for name, _, oid, peeled in rows}
 
     async def _peeled(self, reference: str) -> str:

@@ -1,0 +1,20 @@
+"""Remotes and histories that stand in the way of tags and releases, or pretend to."""
+
+from __future__ import annotations
+
+from forge.test_whole_runs import TAGS, Place, place
+from workspaces import git
+
+__all__ = ["place"]
+
+
+def test_a_tag_with_a_line_separator_in_its_name_is_no_other_tag(place: Place) -> None:
+    for end in ("\u2028x", "\x85x"):
+        git(place.root, "tag", f"acme-core-v1.0.0{end}")
+        git(place.root, "push", "--quiet", "origin", f"acme-core-v1.0.0{end}")
+    ended = place.run()
+    assert ended.code == 0, ended.err
+    assert ended.row("acme-core")["tag"]["status"] == "made"
+    assert set(place.world.tags) > TAGS
+    said = place.program.run("notes", "acme-core", "1.0.0", f"--working-directory={place.root}")
+    assert said.code == 0, said.err
