@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forge.test_whole_runs import TAGS, Place, place
+from forge.test_whole_runs import TAGS, Place, place, statuses
 from workspaces import git
 
 __all__ = ["place"]
@@ -18,3 +18,14 @@ def test_a_tag_with_a_line_separator_in_its_name_is_no_other_tag(place: Place) -
     assert set(place.world.tags) > TAGS
     said = place.program.run("notes", "acme-core", "1.0.0", f"--working-directory={place.root}")
     assert said.code == 0, said.err
+
+
+def test_a_shared_tag_on_another_commit_is_foreign_to_who_was_not_built_there(place: Place) -> None:
+    place.toml('[tag]\nname = "v{version}"\n')
+    assert place.run("--tag", "--announce", "--packages=acme-core").code == 0
+    place.commit("Go on")
+    for _ in range(2):
+        ended = place.run()
+        assert statuses(ended, "tag") == {"acme-core": "there", "acme-cli": "foreign"}
+        assert statuses(ended, "announcement") == {"acme-core": "there", "acme-cli": "owed"}
+        assert (ended.code, ended.results["result"]) == (1, "partial")

@@ -209,6 +209,8 @@ def with_announcements(
         if result.tag is None:
             found.append(result)
             continue
-        said = told.get(result.tag.name) or untagged(result.tag)
+        said = told.get(result.tag.name)
+        if said is None or (result.tag.status is Status.FOREIGN and said.status.done):
+            said = untagged(result.tag)
         found.append(replace(result, announcement=said))
     return tuple(found)
