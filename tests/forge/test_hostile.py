@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from forge.test_whole_runs import TAGS, Place, place, statuses
+from typing import TYPE_CHECKING
+
+import pytest
+
+from forge.test_whole_runs import PACKAGES, TAGS, Place, place, statuses
 from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["place"]
 
@@ -29,3 +36,19 @@ def test_a_shared_tag_on_another_commit_is_foreign_to_who_was_not_built_there(pl
         assert statuses(ended, "tag") == {"acme-core": "there", "acme-cli": "foreign"}
         assert statuses(ended, "announcement") == {"acme-core": "there", "acme-cli": "owed"}
         assert (ended.code, ended.results["result"]) == (1, "partial")
+
+
+@pytest.mark.parametrize("another", ["remote", "URL for pushes"])
+def test_github_is_never_made_to_make_a_tag(place: Place, tmp_path: Path, another: str) -> None:
+    """Where tags are pushed elsewhere, it would make them, of the tip of its default branch."""
+    git(tmp_path, "init", "--bare", "--quiet", "mirror.git")
+    if another == "remote":
+        git(place.root, "remote", "add", "mirror", str(tmp_path / "mirror.git"))
+        place.toml('[tag]\nremote = "mirror"\n')
+    else:
+        git(place.root, "remote", "set-url", "--push", "origin", str(tmp_path / "mirror.git"))
+    ended = place.run()
+    assert statuses(ended, "tag") == dict.fromkeys(PACKAGES, "made")
+    assert statuses(ended, "announcement") == dict.fromkeys(PACKAGES, "owed")
+    assert "GitHub has no tag" in ended.row("acme-cli")["announcement"]["note"]
+    assert (ended.code, place.world.tags, place.world.releases) == (1, {}, [])
