@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,3 +53,22 @@ def test_github_is_never_made_to_make_a_tag(place: Place, tmp_path: Path, anothe
     assert statuses(ended, "announcement") == dict.fromkeys(PACKAGES, "owed")
     assert "GitHub has no tag" in ended.row("acme-cli")["announcement"]["note"]
     assert (ended.code, place.world.tags, place.world.releases) == (1, {}, [])
+
+
+@pytest.mark.parametrize(
+    "who", ["a\x01b <e@example.com> 1700000000 +0000", " <> -5 +0000"], ids=["control", "date"]
+)
+def test_whoever_has_committed_there_are_tags(place: Place, who: str) -> None:
+    raw = git(place.root, "cat-file", "commit", "HEAD")
+    lines = [f"committer {who}" if each[:10] == "committer " else each for each in raw.split("\n")]
+    oid = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
+        cwd=place.root,
+        input="\n".join(lines).encode(),
+        capture_output=True,
+        check=True,
+    ).stdout
+    git(place.root, "reset", "--quiet", "--hard", oid.decode().strip())
+    git(place.root, "push", "--quiet", "--force", "origin", "HEAD:main")
+    ended = place.run()
+    assert (ended.code, set(place.world.tags)) == (0, TAGS), ended.out

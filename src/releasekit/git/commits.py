@@ -74,13 +74,17 @@ class Commits:
         wanted = list(dict.fromkeys(ids))
         asked = [each for each in wanted if each not in self._committers]
         if asked:
-            form = "--format=%H%x01%cn%x01%ce%x01%ct"
+            # Names may hold any character but NUL, and dates may be none.
+            form = "--format=%H%x00%ct%x00%cn%x00%ce"
             told = await self.git(
                 *_LOG, "--no-walk", form, "--stdin", stdin="".join(f"{each}\n" for each in asked)
             )
-            for line in filter(None, told.split("\0")):
-                name_of, name, email, time_s = line.strip("\n").split("\x01")
-                self._committers[name_of] = Signature(name, email, int(time_s))
+            fields = told.split("\0")
+            for start in range(0, len(fields) - 3, 4):
+                name_of, time_s, name, email = fields[start : start + 4]
+                known = time_s.isascii() and time_s.isdigit()
+                signature = Signature(name, email, int(time_s) if known else 0)
+                self._committers[name_of.strip("\n")] = signature
         return {each: self._committers[each] for each in wanted}
 
     async def head(self) -> str:
