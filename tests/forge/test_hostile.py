@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
 
 from forge.test_whole_runs import PACKAGES, TAGS, Place, place, statuses
+from releasekit.forge.interface import Upload
+from releasekit.release.announcing import told_apart
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -72,3 +75,12 @@ def test_whoever_has_committed_there_are_tags(place: Place, who: str) -> None:
     git(place.root, "push", "--quiet", "--force", "origin", "HEAD:main")
     ended = place.run()
     assert (ended.code, set(place.world.tags)) == (0, TAGS), ended.out
+
+
+def test_files_of_one_name_in_one_release_are_all_there() -> None:
+    one, two, three = (
+        Upload(name=name, content=content, sha256=sha256(content).hexdigest(), size=1)
+        for name, content in (("core.jar", b"1"), ("core.jar", b"2"), ("other.jar", b"3"))
+    )
+    names = [each.name for each in told_apart([one, two, three, three])]
+    assert names == [f"{one.sha256[:8]}-core.jar", f"{two.sha256[:8]}-core.jar", "other.jar"]

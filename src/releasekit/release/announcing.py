@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -158,7 +159,19 @@ def _assets(
         found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
     if page:
         found.append(_upload(_PAGE, page, by_name=True))
-    return tuple({each.name: each for each in found}.values())
+    return told_apart(found)
+
+
+def told_apart(uploads: Sequence[Upload]) -> tuple[Upload, ...]:
+    """Two packages of one release may have files of one name: none takes the place of another."""
+    names = Counter(
+        each.name for each in {(each.name, each.sha256): each for each in uploads}.values()
+    )
+    told = (
+        each if names[each.name] == 1 else replace(each, name=f"{each.sha256[:8]}-{each.name}")
+        for each in uploads
+    )
+    return tuple({each.name: each for each in told}.values())
 
 
 def _upload(name: str, content: bytes, *, by_name: bool = False) -> Upload:
