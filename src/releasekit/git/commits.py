@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
 from releasekit.git.objects import Signature
+from releasekit.host.streams import MAX_OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -163,10 +164,27 @@ class Commits:
         except CommandFailed:
             if len(names) == 1:
                 return {names[0]: None}  # larger than any manifest
+            small = [
+                name for name, size in (await self._sizes(names)).items() if size <= MAX_OUTPUT
+            ]
+            if len(small) < len(names):
+                return dict.fromkeys(names) | (await self._blobs(small) if small else {})
             half = len(names) // 2
             return await self._blobs(names[:half]) | await self._blobs(names[half:])
         parts = told.split(f"{mark} missing\n")[:-1]
         return {name: _content(part, mark) for name, part in zip(names, parts, strict=True)}
+
+    async def _sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """Of what is here."""
+        told = await self.git(
+            *("cat-file", "--batch-check=%(objectsize)"),
+            stdin="".join(f"{each}\n" for each in names),
+        )
+        lines = told.split("\n")
+        return {
+            name: int(line) if line.isascii() and line.isdigit() else 0
+            for name, line in zip(names, lines, strict=False)
+        }
 
     async def touching(
         self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
