@@ -184,7 +184,8 @@ class GitHubReleases:
         lost: list[Transient] = []
 
         async def attempt() -> httpx.Response | None:
-            body = content if isinstance(content, bytes) else _pieces(content)
+            size = int((headers or {}).get("Content-Length", 0))
+            body = content if isinstance(content, bytes) else _pieces(content, size)
             try:
                 return await ask(
                     self.github, method, url, content=body, headers=headers, missing=missing
@@ -219,10 +220,17 @@ def _explained(error: Rejected) -> Rejected | LookAgain:
     return kind(str(error), hint=_CURES.get(status, error.hint))
 
 
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
+async def _pieces(path: Path, size: int) -> AsyncIterator[bytes]:
+    """Raises Rejected where the file is longer or shorter by now: HTTP was told how long it is."""
+    changed = Rejected(f"{path.name} has changed since it was published")
     with await asyncio.to_thread(path.open, "rb") as file:
         while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            size -= len(piece)
+            if size < 0:
+                raise changed
             yield piece
+    if size:
+        raise changed
 
 
 def _json(document: Mapping[str, object]) -> bytes:
