@@ -138,6 +138,7 @@ def config(root: Path, **changes: object) -> Config:
         "attestations": "auto",
         "trust_config": None,
         "tag": False,
+        "is_part": False,
         "announce": False,
         "tagging": TagOptions(),
         "announcing": AnnounceOptions(),

@@ -314,3 +314,18 @@ def test_answers_that_nobody_gives_are_owed(world: World, strange: bytes) -> Non
     said = only(world)
     assert said.status is Status.OWED
     assert len(said.note) < 600
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_file_that_has_another_size_by_now_is_owed(
+    world: World, tmp_path: Path, size: int
+) -> None:
+    path = tmp_path / "a-1.0.0.tgz"
+    path.write_bytes(b"abc")
+    changed = Upload(name=path.name, content=path, sha256="0" * 64, size=size)
+    owed = only(world, draft(assets=(changed,)))
+    assert (owed.status, owed.note) == (
+        Status.OWED,
+        "a-1.0.0.tgz has changed since it was published",
+    )
+    assert all(each["draft"] and not each["assets"] for each in world.releases)

@@ -14,7 +14,7 @@ import subprocess
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from integration.http_server import Handler, HangUp, serving
 
@@ -87,7 +87,7 @@ class World:
     def tags(self) -> dict[str, str]:
         """The object of each."""
         said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/tags")
-        return dict(line.split(" ") for line in said.splitlines())
+        return dict(line.split(" ") for line in said.split("\n") if line)
 
     @property
     def writes(self) -> list[str]:
@@ -157,6 +157,9 @@ class World:
             rf"/api/uploads/repos/{REPOSITORY}/releases/(\d+)/assets", url.path
         ):
             return self._upload(int(found[1]), query["name"], body)
+        tags = f"/api/v3/repos/{REPOSITORY}/git/ref/tags/"
+        if method == "GET" and url.path.startswith(tags):
+            return self._tag(unquote(url.path.removeprefix(tags)))
         if not url.path.startswith(place):
             return 404, {"message": "Not Found"}
         rest = url.path.removeprefix(place)
@@ -173,6 +176,12 @@ class World:
         if method == "DELETE" and rest.startswith("/assets/"):
             return self._drop(int(rest.removeprefix("/assets/")))
         return 404, {"message": "Not Found"}
+
+    def _tag(self, name: str) -> Answer:
+        """https://docs.github.com/en/rest/git/refs#get-a-reference"""
+        if name not in self.tags:
+            return 404, {"message": "Not Found"}
+        return 200, {"ref": f"refs/tags/{name}", "object": {"sha": self.tags[name]}}
 
     def _latest(self) -> Answer:
         for each in self.releases:

@@ -100,6 +100,7 @@ async def with_following(
         patience=services.patience,
         redact=services.credentials.redact,
     )
+    _refuse_part(config)
     plan, tagging = await with_tags(plan, config, targets, services, policy, repository=repository)
     forge: Forge | None = None
     if config.announce and config.announcing.releases != "none":
@@ -108,6 +109,18 @@ async def with_following(
     if forge is not None:
         plan = await _with_standing(plan, forge)
     return plan, Following(plan, tagging, forge, services, policy)
+
+
+def _refuse_part(config: Config) -> None:
+    """No job of a matrix knows what the others publish under a tag that they share."""
+    if config.is_part and is_shared(config.tagging.name):
+        asked = "tag" if config.tag else "announce"
+        raise ConfigError(
+            f"`{asked}` is true for a part of the workspace, and all of it shares the tag "
+            f'[tag] name = "{config.tagging.name}"',
+            hint="Give `tag` and `announce` to one job that sees the whole workspace: after the "
+            "others it publishes nothing, and tags and announces.",
+        )
 
 
 def _refuse_many(config: Config) -> None:
@@ -124,9 +137,10 @@ async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> F
     """GitHub, where the job runs on it, or the remote is there; None for a plan without a token."""
     environment = services.environment
     server = environment.get("GITHUB_SERVER_URL", GITHUB)
-    repository = environment.get("GITHUB_REPOSITORY", "")
-    if not _REPOSITORY.fullmatch(repository):
-        repository = repository_at(await tagging.remote.url(), server)
+    # Where tags go, another repository may have been checked out.
+    repository = repository_at(await tagging.remote.url(), server)
+    if not repository and _REPOSITORY.fullmatch(environment.get("GITHUB_REPOSITORY", "")):
+        repository = environment["GITHUB_REPOSITORY"]
     if not repository:
         name = tagging.config.tagging.remote
         raise ConfigError(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from releasekit.host.sandbox import Wanted
 
 Own = TypeVar("Own")
+_PARTS = ("ecosystem", "packages", "exclude_packages", "shard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Config:
     """Paths are absolute and resolved. `registries` holds only what is not an ecosystem's own
     default. `ecosystems` is empty for all that are found, `known_ecosystems` are all there are.
 
+    It `is_part` where this run, and not releasekit.toml, leaves a part of the workspace to others.
     `ecosystem_inputs` are the inputs that each of them declares, `ecosystem_tables` its `[pypi]`…
     table as written, for its own `Options`; `extra_dependencies` is the `[dependencies]` table,
     "ecosystem:name" to the same.
@@ -74,6 +76,7 @@ class Config:
     trust_config: Path | None
     tag: bool
     announce: bool
+    is_part: bool
     tagging: TagOptions
     announcing: AnnounceOptions
     registries: Mapping[str, Directory | Url | Name]
@@ -137,7 +140,8 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         root=root,
         cwd=cwd,
     )
-    return _config(joined, locations, file)
+    is_part = any(getattr(inputs, each) for each in _PARTS)
+    return replace(_config(joined, locations, file), is_part=is_part)
 
 
 def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
@@ -198,6 +202,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         trust_config=locations.path("trust_config"),
         tag=inputs.tag,
         announce=inputs.announce,
+        is_part=False,
         tagging=file.tagging,
         announcing=file.announcing,
         registries=locations.registries(),

@@ -139,6 +139,7 @@ class _Announcing:
         return found
 
     async def _make(self, draft: Draft, release: ForgeRelease | None) -> Announcement:
+        await self.forge.require_tag(draft)
         if release is None:
             release = await self.forge.create(draft)
         there = {each.name: each for each in release.assets}

@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import httpx
 
@@ -73,6 +74,27 @@ class GitHubReleases:
         response = await self._ask("GET", self._at("/latest"), missing=True)
         return "" if response.status_code == 404 else _release(_document(response)).tag
 
+    async def require_tag(self, draft: Draft) -> None:
+        """GitHub makes a tag that is missing, of whatever its default branch has by then.
+
+        https://docs.github.com/en/rest/git/refs#get-a-reference
+        """
+        response = await self._ask("GET", self._of_tag(draft.tag), missing=True)
+        if response.status_code == 404:
+            # One that was pushed a moment ago may take another.
+            raise LookAgain(
+                f"GitHub has no tag {draft.tag} in {self.repository}",
+                hint=f"Releases are made where tags are: check that {self.repository} is what the "
+                "git remote pushes to.",
+            )
+        oid = _object(_document(response))
+        if draft.object and oid != draft.object:
+            raise Rejected(
+                f"the tag {draft.tag} of {self.repository} is {oid}, and that of the git remote "
+                f"{draft.object}",
+                hint="Nothing was moved. Delete the one that is wrong.",
+            )
+
     async def create(self, draft: Draft) -> ForgeRelease:
         """Without `target_commitish`: the tag is there, and GitHub is to make none.
 
@@ -118,7 +140,13 @@ class GitHubReleases:
         return published
 
     def _at(self, path: str) -> httpx.URL:
-        place = f"{self.github.api.rstrip('/')}/repos/{self.repository}/releases{path}"
+        return self._in_repository(f"releases{path}")
+
+    def _of_tag(self, tag: str) -> httpx.URL:
+        return self._in_repository(f"git/ref/tags/{quote(tag)}")
+
+    def _in_repository(self, path: str) -> httpx.URL:
+        place = f"{self.github.api.rstrip('/')}/repos/{self.repository}/{path}"
         return require_safe(place, name=_API)
 
     def _uploads(self, release: ForgeRelease) -> httpx.URL:
@@ -156,7 +184,8 @@ class GitHubReleases:
         lost: list[Transient] = []
 
         async def attempt() -> httpx.Response | None:
-            body = content if isinstance(content, bytes) else _pieces(content)
+            size = int((headers or {}).get("Content-Length", 0))
+            body = content if isinstance(content, bytes) else _pieces(content, size)
             try:
                 return await ask(
                     self.github, method, url, content=body, headers=headers, missing=missing
@@ -191,10 +220,17 @@ def _explained(error: Rejected) -> Rejected | LookAgain:
     return kind(str(error), hint=_CURES.get(status, error.hint))
 
 
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
+async def _pieces(path: Path, size: int) -> AsyncIterator[bytes]:
+    """Raises Rejected where the file is longer or shorter by now: HTTP was told how long it is."""
+    changed = Rejected(f"{path.name} has changed since it was published")
     with await asyncio.to_thread(path.open, "rb") as file:
         while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            size -= len(piece)
+            if size < 0:
+                raise changed
             yield piece
+    if size:
+        raise changed
 
 
 def _json(document: Mapping[str, object]) -> bytes:
@@ -207,6 +243,14 @@ def _document(response: httpx.Response) -> Any:
         return parse_json(response.content, max_bytes=4 * 1024 * 1024)
     except ValueError as error:
         raise StrangeAnswer(f"GitHub's answer is no JSON: {error}") from error
+
+
+def _object(document: object) -> str:
+    match document:
+        case {"object": {"sha": str(oid)}}:
+            return oid
+        case _:
+            raise StrangeAnswer("GitHub answers with a tag as none is")
 
 
 def _page(content: bytes) -> list[ForgeRelease]:

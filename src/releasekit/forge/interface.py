@@ -83,6 +83,11 @@ class Forge(Protocol):
     async def latest(self) -> str:
         """The tag of the release that is shown first; empty without one."""
 
+    async def require_tag(self, draft: Draft) -> None:
+        """Raises where the forge does not have the tag, or another one of that name: it would make
+        one of its own, or tell of something else.
+        """
+
     async def create(self, draft: Draft) -> ForgeRelease:
         """As a draft, which nobody sees."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
 from releasekit.git.objects import Signature
+from releasekit.host.streams import MAX_OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -74,13 +75,17 @@ class Commits:
         wanted = list(dict.fromkeys(ids))
         asked = [each for each in wanted if each not in self._committers]
         if asked:
-            form = "--format=%H%x01%cn%x01%ce%x01%ct"
+            # Names may hold any character but NUL, and dates may be none.
+            form = "--format=%H%x00%ct%x00%cn%x00%ce"
             told = await self.git(
                 *_LOG, "--no-walk", form, "--stdin", stdin="".join(f"{each}\n" for each in asked)
             )
-            for line in filter(None, told.split("\0")):
-                name_of, name, email, time_s = line.strip("\n").split("\x01")
-                self._committers[name_of] = Signature(name, email, int(time_s))
+            fields = told.split("\0")
+            for start in range(0, len(fields) - 3, 4):
+                name_of, time_s, name, email = fields[start : start + 4]
+                known = time_s.isascii() and time_s.isdigit()
+                signature = Signature(name, email, int(time_s) if known else 0)
+                self._committers[name_of.strip("\n")] = signature
         return {each: self._committers[each] for each in wanted}
 
     async def head(self) -> str:
@@ -95,7 +100,7 @@ class Commits:
         """All that are here, and the commit that each leads to."""
         form = "%(refname:strip=2)%01%(objecttype)%01%(objectname)%01%(*objectname)"
         listed = await self.git("for-each-ref", f"--format={form}", "refs/tags")
-        rows = (line.split("\x01") for line in listed.splitlines())
+        rows = (line.split("\x01") for line in listed.split("\n") if line)
         return {name: peeled or oid for name, _, oid, peeled in rows}
 
     async def _peeled(self, reference: str) -> str:
@@ -159,10 +164,27 @@ class Commits:
         except CommandFailed:
             if len(names) == 1:
                 return {names[0]: None}  # larger than any manifest
+            small = [
+                name for name, size in (await self._sizes(names)).items() if size <= MAX_OUTPUT
+            ]
+            if len(small) < len(names):
+                return dict.fromkeys(names) | (await self._blobs(small) if small else {})
             half = len(names) // 2
             return await self._blobs(names[:half]) | await self._blobs(names[half:])
         parts = told.split(f"{mark} missing\n")[:-1]
         return {name: _content(part, mark) for name, part in zip(names, parts, strict=True)}
+
+    async def _sizes(self, names: Sequence[str]) -> dict[str, int]:
+        """Of what is here."""
+        told = await self.git(
+            *("cat-file", "--batch-check=%(objectsize)"),
+            stdin="".join(f"{each}\n" for each in names),
+        )
+        lines = told.split("\n")
+        return {
+            name: int(line) if line.isascii() and line.isdigit() else 0
+            for name, line in zip(names, lines, strict=False)
+        }
 
     async def touching(
         self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]

@@ -205,9 +205,11 @@ def _resolved(place: Path | None) -> Path | None:
 def parse_tags(listed: str) -> dict[str, RemoteTag]:
     """Of what `git ls-remote --tags` prints, in which `v1^{}` is what the tag object v1 leads to.
 
+    Names may hold what else ends a line, such as U+2028.
+
     https://git-scm.com/docs/git-ls-remote
     """
-    pairs = (line.split("\t", 1) for line in listed.splitlines() if "\trefs/tags/" in line)
+    pairs = (line.split("\t", 1) for line in listed.split("\n") if "\trefs/tags/" in line)
     objects = {ref.removeprefix("refs/tags/"): oid for oid, ref in pairs}
     return {
         name: RemoteTag(oid, objects.get(f"{name}^{{}}", oid))

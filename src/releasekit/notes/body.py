@@ -161,7 +161,10 @@ def joined(texts: Mapping[Package, str]) -> str:
     parts = []
     for text, packages in same.items():
         heading = ", ".join(markdown(f"{each.id.name} {each.version}") for each in packages)
-        parts.append(f"## {heading}\n\n{text}")
+        # One of them alone may be as long as all of them together may.
+        room = MAX_CHARS - 100 - len(heading)
+        rest = "The rest is in the repository."
+        parts.append(f"## {heading}\n\n{shortened(text, rest, max(room, MAX_CHARS // 2))}")
     kept: list[str] = []
     for number, part in enumerate(parts):
         if sum(map(len, kept)) + len(part) + 2 * number > MAX_CHARS - 40:

@@ -19,7 +19,7 @@ _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}[ \t]*")
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})([^`]*)")
 _DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:[ \t]*\S.*")
-_TARGET: Final = re.compile(r"\]\([^)\n]*\)|\]\[[^\]\n]*\]|<[^>\n]*>`?_*|[a-z]+://\S+")
+_TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>`?_*|(?<![a-z])[a-z]+://\S+")
 _DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
 _VERSION: Final = re.compile(
     r"(?<![0-9A-Za-z.])[vV]?([0-9]+(?:!|(?=[.0-9-]))[0-9A-Za-z.!+_-]*[0-9A-Za-z]|[0-9])"
@@ -28,9 +28,12 @@ _NOISE: Final = re.compile(r"\b(?:version|release|released|v)\b|[^\w@/]+", re.IG
 _IN_BRACKETS: Final = re.compile(
     r"\([^()]*\)|\b(?:[A-Z][a-z]{2,8}|yanked|YANKED|[0-9]+(?:st|nd|rd|th))\b"
 )
-_TRAILING: Final = re.compile(r"[ \t]*(?:<a [^>]*>(?:</a>)?|-{3,}|\*{3,}|_{3,})?[ \t]*")
-_RST_LINK: Final = re.compile(r"`([^`<\n]+?)\s*<([^>`\s]+)>`__?")
-_RST_ROLE: Final = re.compile(r":[a-z][a-z:+-]*:(`[^`\n]+`)")
+_TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|-{3,}|\*{3,}|_{3,})?")
+# Whoever writes longer ones wants to keep us busy: expressions take the square of it at worst.
+_MAX_HEADING: Final = 500
+_MAX_LINKED: Final = 2_000
+_RST_LINK: Final = re.compile(r"`([^`<\n]+)<([^>`\s]+)>`__?")
+_RST_ROLE: Final = re.compile(r"(?<![a-z:+-]):[a-z][a-z:+-]*:(`[^`\n]+`)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +86,17 @@ def _without_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
 
 
 def _uncommented(line: str, *, hidden: bool) -> tuple[str, bool]:
-    shown = ""
-    while line:
-        before, mark, line = line.partition("-->" if hidden else "<!--")
-        shown += "" if hidden else before
-        hidden = hidden != bool(mark)
-    return shown, hidden
+    shown: list[str] = []
+    at = 0
+    while at < len(line):
+        mark = "-->" if hidden else "<!--"
+        found = line.find(mark, at)
+        end = len(line) if found < 0 else found
+        if not hidden:
+            shown.append(line[at:end])
+        hidden = hidden != (found >= 0)
+        at = end + len(mark)
+    return "".join(shown), hidden
 
 
 def _headings(lines: Sequence[str], prose: Sequence[bool]) -> tuple[list[_Heading], bool]:
@@ -98,7 +106,7 @@ def _headings(lines: Sequence[str], prose: Sequence[bool]) -> tuple[list[_Headin
     atx = [
         (at, match)
         for at, line in enumerate(lines)
-        if prose[at] and (match := _ATX.fullmatch(line))
+        if prose[at] and len(line) <= _MAX_HEADING and (match := _ATX.fullmatch(line))
     ]
     # Levels are those of CommonMark, or given by the order in which the file begins to use them.
     styles = ["=", "-"] if atx else list(dict.fromkeys(style for style, *_ in underlined))
@@ -118,6 +126,8 @@ def _underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tuple[s
     for at in range(len(lines) - 1):
         title, below = lines[at].rstrip(), _UNDERLINE.fullmatch(lines[at + 1])
         if not (title and below and prose[at] and prose[at + 1]) or _UNDERLINE.fullmatch(title):
+            continue
+        if len(title) > _MAX_HEADING:
             continue
         style, above = below[1], lines[at - 1].rstrip() if at else ""
         if above == below[0].rstrip():
@@ -172,13 +182,14 @@ def _heading_of(headings: Sequence[_Heading], version: str, names: Collection[st
     prefixes = {each.before for each in said if each is not None and "." in each.version}
     found: list[tuple[tuple[int, int, int, int], int]] = []
     wanted = version.lower().removeprefix("v")
+    below = _below_names(headings, names)
     for at, each in enumerate(said):
         if each is None:
             continue
         exact = each.version.lower() == wanted
         if not exact and ("+" in version + each.version or order(each.version) != order(version)):
             continue
-        ours = each.ours or _below_name(headings, at, names)
+        ours = each.ours or below[at]
         if not ours and each.before and (several or len(prefixes) > 1):
             continue
         if not (exact or ours or _is_release(headings[at], names)):
@@ -188,14 +199,17 @@ def _heading_of(headings: Sequence[_Heading], version: str, names: Collection[st
     return min(found)[1] if found else None
 
 
-def _below_name(headings: Sequence[_Heading], at: int, names: Collection[str]) -> bool:
-    level = headings[at].level
-    for each in reversed(headings[:at]):
-        if each.level < level:
-            if each.text.strip("`[] ") in names:
-                return True
-            level = each.level
-    return False
+def _below_names(headings: Sequence[_Heading], names: Collection[str]) -> list[bool]:
+    """Whether each is in the part of the file whose heading is one of these names."""
+    found: list[bool] = []
+    above: list[tuple[int, bool]] = []  # levels that rise, and whether one up to there is a name
+    for each in headings:
+        while above and above[-1][0] >= each.level:
+            above.pop()
+        inside = bool(above) and above[-1][1]
+        found.append(inside)
+        above.append((each.level, inside or each.text.strip("`[] ") in names))
+    return found
 
 
 def _end(headings: Sequence[_Heading], at: int, names: Collection[str], lines: int) -> int:
@@ -225,7 +239,7 @@ def _cleaned(
             skip = heading.body
         if at >= skip and not (prose[at] and _DEFINITION.fullmatch(lines[at])):
             kept.append(_markdown(lines[at]) if headings is not None and prose[at] else lines[at])
-    while kept and _TRAILING.fullmatch(kept[-1]):
+    while kept and _TRAILING.fullmatch(kept[-1].strip(" \t")):
         kept.pop()
     text = "\n".join(kept).strip("\n")
     if _is_open(kept):
@@ -237,7 +251,11 @@ def _cleaned(
 
 def _markdown(line: str) -> str:
     """A line of reStructuredText, its links and roles as Markdown has them."""
-    return _RST_ROLE.sub(r"\1", _RST_LINK.sub(r"[\1](\2)", line))
+    if len(line) > _MAX_LINKED:
+        return line
+    return _RST_ROLE.sub(
+        r"\1", _RST_LINK.sub(lambda link: f"[{link[1].rstrip()}]({link[2]})", line)
+    )
 
 
 def _is_open(lines: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -175,7 +176,19 @@ class _Telling:
             found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
         if self.page:
             found.append(_upload(_PAGE, self.page, by_name=True))
-        return tuple({each.name: each for each in found}.values())
+        return told_apart(found)
+
+
+def told_apart(uploads: Sequence[Upload]) -> tuple[Upload, ...]:
+    """Two packages of one release may have files of one name: none takes the place of another."""
+    names = Counter(
+        each.name for each in {(each.name, each.sha256): each for each in uploads}.values()
+    )
+    told = (
+        each if names[each.name] == 1 else replace(each, name=f"{each.sha256[:8]}-{each.name}")
+        for each in uploads
+    )
+    return tuple({each.name: each for each in told}.values())
 
 
 def _upload(name: str, content: bytes, *, by_name: bool = False) -> Upload:
@@ -226,6 +239,8 @@ def with_announcements(
         if result.tag is None:
             found.append(result)
             continue
-        said = told.get(result.tag.name) or untagged(result.tag)
+        said = told.get(result.tag.name)
+        if said is None or (result.tag.status is Status.FOREIGN and said.status.done):
+            said = untagged(result.tag)
         found.append(replace(result, announcement=said))
     return tuple(found)

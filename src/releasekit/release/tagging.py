@@ -73,7 +73,9 @@ async def push_tags(
         wanted = planned[result.package.id].tag
         if wanted is None or not result.outcome.done:
             return result
-        return replace(result, tag=tags[wanted.name])
+        # A tag that several share may be that of some of them, and foreign to the rest.
+        kept = wanted.status in {Status.THERE, Status.FOREIGN}
+        return replace(result, tag=wanted if kept else tags[wanted.name])
 
     return tuple(map(with_tag, results))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from releasekit.notes.changelog import section
@@ -148,3 +150,31 @@ def test_code_that_is_not_ended_is_ended() -> None:
 def test_a_section_without_text_is_none() -> None:
     assert not section("## 1.2.3\n\n---\n\n## 1.2.2\n\n- old\n", "1.2.3")
     assert not section("", "1.2.3")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "## " + "](" * 200_000,
+        "## " + "a" * 400_000,
+        "## " + "<" * 400_000,
+        " " * 400_000 + "x",
+        "<!---->" * 400_000,
+        "# 1.2.3\n" * 20_000,
+        "# " * 2 + ("[" * 1_000 + "\n# ") * 400,
+    ],
+)
+def test_nobody_keeps_it_busy(hostile: str) -> None:
+    """Each took minutes, or hours."""
+    began = time.process_time()
+    section(f"## 1.2.3\n\n- three\n\n{hostile}\n", "1.2.3", ("core",))
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    "hostile", ["`" + " " * 400_000, ":a" * 400_000, (":a" * 900 + "\n") * 400]
+)
+def test_nobody_keeps_it_busy_with_restructured_text(hostile: str) -> None:
+    began = time.process_time()
+    section(f"1.2.3\n=====\n\n.. x\n\n{hostile}\nx\n", "1.2.3")
+    assert time.process_time() - began < 10

@@ -1,0 +1,101 @@
+"""Remotes and histories that stand in the way of tags and releases, or pretend to."""
+
+from __future__ import annotations
+
+import subprocess
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+
+from forge.test_whole_runs import PACKAGES, TAGS, Place, place, statuses
+from releasekit.forge.interface import Upload
+from releasekit.release.announcing import told_apart
+from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["place"]
+
+
+def test_a_tag_with_a_line_separator_in_its_name_is_no_other_tag(place: Place) -> None:
+    for end in ("\u2028x", "\x85x"):
+        git(place.root, "tag", f"acme-core-v1.0.0{end}")
+        git(place.root, "push", "--quiet", "origin", f"acme-core-v1.0.0{end}")
+    ended = place.run()
+    assert ended.code == 0, ended.err
+    assert ended.row("acme-core")["tag"]["status"] == "made"
+    assert set(place.world.tags) > TAGS
+    said = place.program.run("notes", "acme-core", "1.0.0", f"--working-directory={place.root}")
+    assert said.code == 0, said.err
+
+
+def test_a_shared_tag_on_another_commit_is_foreign_to_who_was_not_built_there(place: Place) -> None:
+    place.toml('[tag]\nname = "v{version}"\n')
+    assert place.run("--packages=acme-core").code == 0
+    git(place.root, "tag", "v1.0.0")
+    git(place.root, "push", "--quiet", "origin", "v1.0.0")
+    place.commit("Go on")
+    for expected in ("made", "there"):
+        ended = place.run()
+        assert statuses(ended, "tag") == {"acme-core": "there", "acme-cli": "foreign"}
+        assert statuses(ended, "announcement") == {"acme-core": expected, "acme-cli": "owed"}
+        assert (ended.code, ended.results["result"]) == (1, "partial")
+
+
+@pytest.mark.parametrize("another", ["remote", "URL for pushes"])
+def test_github_is_never_made_to_make_a_tag(place: Place, tmp_path: Path, another: str) -> None:
+    """Where tags are pushed elsewhere, it would make them, of the tip of its default branch."""
+    git(tmp_path, "init", "--bare", "--quiet", "mirror.git")
+    if another == "remote":
+        git(place.root, "remote", "add", "mirror", str(tmp_path / "mirror.git"))
+        place.toml('[tag]\nremote = "mirror"\n')
+    else:
+        git(place.root, "remote", "set-url", "--push", "origin", str(tmp_path / "mirror.git"))
+    ended = place.run()
+    assert statuses(ended, "tag") == dict.fromkeys(PACKAGES, "made")
+    assert statuses(ended, "announcement") == dict.fromkeys(PACKAGES, "owed")
+    assert "GitHub has no tag" in ended.row("acme-cli")["announcement"]["note"]
+    assert (ended.code, place.world.tags, place.world.releases) == (1, {}, [])
+
+
+@pytest.mark.parametrize(
+    "who", ["a\x01b <e@example.com> 1700000000 +0000", " <> -5 +0000"], ids=["control", "date"]
+)
+def test_whoever_has_committed_there_are_tags(place: Place, who: str) -> None:
+    raw = git(place.root, "cat-file", "commit", "HEAD")
+    lines = [f"committer {who}" if each[:10] == "committer " else each for each in raw.split("\n")]
+    oid = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"],
+        cwd=place.root,
+        input="\n".join(lines).encode(),
+        capture_output=True,
+        check=True,
+    ).stdout
+    git(place.root, "reset", "--quiet", "--hard", oid.decode().strip())
+    git(place.root, "push", "--quiet", "--force", "origin", "HEAD:main")
+    ended = place.run()
+    assert (ended.code, set(place.world.tags)) == (0, TAGS), ended.out
+
+
+def test_files_of_one_name_in_one_release_are_all_there() -> None:
+    one, two, three = (
+        Upload(name=name, content=content, sha256=sha256(content).hexdigest(), size=1)
+        for name, content in (("core.jar", b"1"), ("core.jar", b"2"), ("other.jar", b"3"))
+    )
+    names = [each.name for each in told_apart([one, two, three, three])]
+    assert names == [f"{one.sha256[:8]}-core.jar", f"{two.sha256[:8]}-core.jar", "other.jar"]
+
+
+@pytest.mark.parametrize("part", ["--packages=acme-core", "--ecosystem=pypi"])
+def test_a_job_for_a_part_does_not_release_what_others_share(place: Place, part: str) -> None:
+    """As jobs of a matrix do, each with packages of its own."""
+    place.toml('[tag]\nname = "v{version}"\n')
+    ended = place.run("--tag", "--announce", part)
+    assert ended.code == 2
+    assert "one job that sees the whole workspace" in ended.err
+    assert (place.world.tags, place.world.releases) == ({}, [])
+    place.toml('ecosystem = ["pypi"]\n[tag]\nname = "v{version}"\n')
+    assert place.run("--tag", "--announce").code == 0
+    assert set(place.world.tags) == {"v1.0.0"}
