@@ -8,7 +8,6 @@ import base64
 import contextlib
 import hashlib
 import json
-import os
 import re
 import subprocess
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from integration.git_server import http_backend
 from integration.http_server import Handler, HangUp, serving
 
 if TYPE_CHECKING:
@@ -289,37 +289,14 @@ class _GitHub(Handler):
     def _git(
         self, headers: dict[str, str], body: bytes
     ) -> tuple[int, list[tuple[str, str]], bytes]:
-        """https://git-scm.com/docs/git-http-backend"""
         account = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
         if headers.get("authorization") != f"Basic {account}":
             return 401, [("WWW-Authenticate", 'Basic realm="GitHub"')], b""
-        path, _, query = self.path.partition("?")
         if self.world.read_only and "receive-pack" in self.path:
             said = f"Permission to {REPOSITORY}.git denied to github-actions[bot]."
             return 403, [("Content-Type", "text/plain")], said.encode()
-        done = subprocess.run(
-            ["git", "http-backend"],
-            input=body,
-            capture_output=True,
-            check=True,
-            env={
-                "PATH": os.environ["PATH"],
-                "GIT_PROJECT_ROOT": str(self.world.bare.parents[1]),
-                "GIT_HTTP_EXPORT_ALL": "1",
-                "GIT_PROTOCOL": headers.get("git-protocol", ""),
-                "REMOTE_USER": "x-access-token",
-                "REQUEST_METHOD": self.command,
-                "PATH_INFO": path,
-                "QUERY_STRING": query,
-                "CONTENT_TYPE": headers.get("content-type", ""),
-                "CONTENT_LENGTH": str(len(body)),
-                "HTTP_CONTENT_ENCODING": headers.get("content-encoding", ""),
-            },
-        )
-        head, _, content = done.stdout.partition(b"\r\n\r\n")
-        lines = [line.split(": ", 1) for line in head.decode().split("\r\n")]
-        status = next((value[:3] for name, value in lines if name == "Status"), "200")
-        return int(status), [(name, value) for name, value in lines if name != "Status"], content
+        root = self.world.bare.parents[1]
+        return http_backend(root, self.command, self.path, headers, body, "x-access-token")
 
     def _send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.send_response(status)

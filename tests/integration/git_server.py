@@ -16,10 +16,40 @@ from integration.http_server import serving
 from integration.servers import PASSWORD, USERNAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _ACCOUNT = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+
+
+def http_backend(
+    root: Path, method: str, target: str, headers: Mapping[str, str], body: bytes, user: str
+) -> tuple[int, list[tuple[str, str]], bytes]:
+    """What git answers to `user`, of the repositories in `root`; headers have lower-case names."""
+    path, _, query = target.partition("?")
+    done = subprocess.run(
+        ["git", "http-backend"],
+        input=body,
+        capture_output=True,
+        check=True,
+        env={
+            "PATH": os.environ["PATH"],
+            "GIT_PROJECT_ROOT": str(root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROTOCOL": headers.get("git-protocol", ""),
+            "REMOTE_USER": user,
+            "REQUEST_METHOD": method,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "CONTENT_TYPE": headers.get("content-type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": headers.get("content-encoding", ""),
+        },
+    )
+    head, _, content = done.stdout.partition(b"\r\n\r\n")
+    lines = [line.split(": ", 1) for line in head.decode().split("\r\n")]
+    status = next((value[:3] for name, value in lines if name == "Status"), "200")
+    return int(status), [(name, value) for name, value in lines if name != "Status"], content
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -31,31 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Authorization") != f"Basic {_ACCOUNT}":
             self._answer(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
             return
-        path, _, query = self.path.partition("?")
-        done = subprocess.run(
-            ["git", "http-backend"],
-            input=body,
-            capture_output=True,
-            check=True,
-            env={
-                "PATH": os.environ["PATH"],
-                "GIT_PROJECT_ROOT": str(self.root),
-                "GIT_HTTP_EXPORT_ALL": "1",
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-                "REMOTE_USER": USERNAME,
-                "REQUEST_METHOD": self.command,
-                "PATH_INFO": path,
-                "QUERY_STRING": query,
-                "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-                "CONTENT_LENGTH": str(len(body)),
-                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            },
-        )
-        head, _, content = done.stdout.partition(b"\r\n\r\n")
-        headers = [line.split(": ", 1) for line in head.decode().split("\r\n")]
-        status = next((value[:3] for name, value in headers if name == "Status"), "200")
-        kept = [(name, value) for name, value in headers if name != "Status"]
-        self._answer(int(status), kept, content)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self._answer(*http_backend(self.root, self.command, self.path, headers, body, USERNAME))
 
     do_POST = do_GET  # noqa: N815
 
