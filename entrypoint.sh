@@ -4,6 +4,11 @@
 set -euo pipefail
 unset CDPATH
 
+# The system's own programs before those of PATH, which may lead to where builds write. ReleaseKit is
+# started with PATH as it was.
+readonly given_path=$PATH
+PATH=/usr/bin:/bin:$PATH
+
 readonly python_wanted='3.11 or later'
 
 # A text from elsewhere on one line, and no command to the terminal or the runner in it: the latter
@@ -47,8 +52,22 @@ own_directory() {
     pwd -P
 }
 
-# Where environments are kept: for the length of the job on a runner, else in the user's cache.
-cache_directory() {
+# Where no build can write and no CI carries a cache to, beside the key of state/seals.py. A cache can
+# come from another job, and may lie in the workspace. Prints nothing where there is none.
+state_directory() {
+    # A relative one is to be ignored: https://specifications.freedesktop.org/basedir-spec/latest/
+    case ${XDG_STATE_HOME:-} in
+    /*) printf '%s/releasekit' "$XDG_STATE_HOME" ;;
+    *)
+        if [[ -n "${HOME:-}" ]]; then
+            printf '%s/.local/state/releasekit' "$HOME"
+        fi
+        ;;
+    esac
+}
+
+# Where environments are kept: for the length of the job on a runner, else in the user's state.
+environments_directory() {
     if [[ "${GITHUB_ACTIONS:-}" == true ]] && [[ -n "${RUNNER_TEMP:-}" ]]; then
         # On Windows it is written D:\a\_temp.
         if command -v cygpath >/dev/null 2>&1; then
@@ -56,27 +75,20 @@ cache_directory() {
         else
             printf '%s/releasekit' "$RUNNER_TEMP"
         fi
-        return
+    elif [[ -n "$state" ]]; then
+        printf '%s' "$state"
+    else
+        fail 'HOME is not set, so there is no place for an environment.' 'Set HOME or XDG_STATE_HOME.'
     fi
-    # A relative one is to be ignored: https://specifications.freedesktop.org/basedir-spec/latest/
-    case ${XDG_CACHE_HOME:-} in
-    /*) printf '%s/releasekit' "$XDG_CACHE_HOME" ;;
-    *)
-        [[ -n "${HOME:-}" ]] || fail 'HOME is not set, so there is no place for an environment.' \
-            'Set HOME or XDG_CACHE_HOME.'
-        printf '%s/.cache/releasekit' "$HOME"
-        ;;
-    esac
 }
 
-lock_digest() {
-    local digest
+# Of the standard input, in hex, and a dash.
+sha256() {
     if command -v sha256sum >/dev/null 2>&1; then
-        digest=$(sha256sum <"$lock") || return
+        sha256sum
     else
-        digest=$(shasum -a 256 <"$lock") || return
+        shasum -a 256
     fi
-    printf '%s' "${digest:0:16}"
 }
 
 # Sets `interpreter` to that of an environment; fails when it is not there, or its base is gone.
@@ -89,62 +101,185 @@ has_interpreter() { # environment
     return 1
 }
 
+# Of the names and properties of all that is in an environment. The time of each file's last change
+# is among them, which a user cannot set, so what was added, changed, replaced or removed since
+# shows; to read all of the contents would take 0.2 s. The directory itself may be renamed.
+fingerprint() { # environment
+    export LC_ALL=C
+    cd -P -- "$1" && {
+        printf '%s\n' "$digest"
+        case $OSTYPE in
+        darwin* | *bsd*) find . ! -name . -exec stat -f '%i %Fc %p %u %z %N %Y' {} + ;;
+        *) find . ! -name . -printf '%i %C@ %m %U %s %p %l\n' ;;
+        esac
+    } | sort | sha256
+}
+
+# Whether it is there, no link, and of this user, which Git for Windows cannot tell.
+is_ours() { # path
+    [[ -e "$1" && ! -L "$1" ]] && [[ -O "$1" || "$OSTYPE" == msys ]]
+}
+
+# Whether an environment is what some start has made, and sets `interpreter`.
+is_as_made() { # environment
+    local made
+    has_interpreter "$1" && is_ours "$1" && is_ours "$state" &&
+        made=$(fingerprint "$1" 2>/dev/null) && is_ours "$state/made.${made%% *}"
+}
+
+# The names of these files say it all: two who start at once do not overwrite each other's. A build
+# can set a file's times even where it cannot write, so nothing is read from those.
+vouch_for() { # environment
+    local made
+    made=$(fingerprint "$1") && (umask 077 && mkdir -p -- "$state" && is_ours "$state" &&
+        : >"$state/made.${made%% *}") &&
+        find "$state" -maxdepth 1 -name 'made.*' -mtime +90 -exec rm -f {} +
+} 2>/dev/null
+
+# Sets `open_places`: where builds may write (docs/sandbox.md), each without a link in its path.
+find_open_places() { # arguments of the command line, of which some may name the workspace
+    local place physical
+    open_places=()
+    while IFS= read -r place; do
+        case $place in
+        '') continue ;;
+        [~]/*) place=${HOME:-}${place#?} ;;
+        *) ;;
+        esac
+        # Were it the root, there would be no other place.
+        if physical=$(cd -P -- "$place/" && pwd -P) && [[ "$physical" != / ]]; then
+            open_places+=("$physical")
+        fi
+    done < <(
+        printf '%s\n' . /tmp "${GITHUB_WORKSPACE:-}" "${RELEASEKIT_WORKING_DIRECTORY:-}" \
+            "${TMPDIR:-}" "${TEMP:-}" "${TMP:-}" "${XDG_CACHE_HOME:-}" "${UV_CACHE_DIR:-}" \
+            "${HOME:+$HOME/.cache}" "${RELEASEKIT_BUILD_SANDBOX_PATHS:-}"
+        for place; do
+            printf '%s\n' "$place" "${place#*=}"
+        done
+    )
+} 2>/dev/null
+
+# Whether no build can decide what is there: neither it nor any link on the way is in an open place.
+is_closed() { # absolute path
+    local rest=$1 at='' links=0 name link place
+    while [[ -n "$rest" ]]; do
+        name=${rest%%/*}
+        rest=${rest#"$name"}
+        rest=${rest#/}
+        case $name in
+        '' | .) continue ;;
+        ..)
+            at=${at%/*}
+            continue
+            ;;
+        *) at=$at/$name ;;
+        esac
+        for place in ${open_places[@]+"${open_places[@]}"}; do
+            case $at/ in
+            "$place"/*) return 1 ;;
+            *) ;;
+            esac
+        done
+        if [[ -L "$at" ]]; then
+            # A system ends at 32 or 40.
+            [[ $((links += 1)) -le 40 ]] && link=$(readlink -- "$at") || return 1
+            case $link in
+            /*) at='' ;;
+            *) at=${at%/*} ;;
+            esac
+            rest=$link/$rest
+        fi
+    done
+}
+
+# Sets `closed_path`: of PATH, what is closed to builds. What is started here runs outside of their
+# sandbox and can read the variables of this process, secrets included.
+find_closed_path() {
+    local directory
+    closed_path=
+    while IFS= read -r -d : directory; do
+        if [[ "$directory" == /* ]] && is_closed "$directory"; then
+            closed_path+=${closed_path:+:}$directory
+        fi
+    done < <(printf '%s:' "$given_path")
+    # An empty one would be the current directory.
+    closed_path=${closed_path:-/usr/bin:/bin}
+}
+
+# Prints each program of that name on `closed_path`, NUL-terminated.
+list_programs() { # name
+    local directory
+    while IFS= read -r -d : directory; do
+        if [[ -x "$directory/$1" && ! -d "$directory/$1" ]] && is_closed "$directory/$1"; then
+            printf '%s\0' "$directory/$1"
+        fi
+    done < <(printf '%s:' "$closed_path")
+}
+
 # "3.12.4 /the/real/interpreter", or nothing when it is too old or does not run: version managers
 # put shims on PATH for versions that are not there.
 probe() { # python
+    forget_secrets
     "$1" -I -S -c 'import sys
 if sys.version_info >= (3, 11):
     print("%d.%d.%d" % sys.version_info[:3], sys.executable)' </dev/null 2>/dev/null || true
 }
 
 find_python() {
-    local candidate found
+    local name candidate found
     if [[ -n "${RELEASEKIT_PYTHON_PATH:-}" ]]; then
-        found=$(probe "$RELEASEKIT_PYTHON_PATH")
+        found=$(PATH=$given_path && probe "$RELEASEKIT_PYTHON_PATH")
         [[ -n "$found" ]] ||
             fail "input python-path: $RELEASEKIT_PYTHON_PATH is no Python $python_wanted." \
                 'Write the path of such an executable.'
         printf '%s' "$found"
         return
     fi
-    for candidate in python3 python3.14 python3.13 python3.12 python3.11 python; do
-        if command -v "$candidate" >/dev/null 2>&1; then
-            found=$(probe "$candidate")
+    for name in python3 python3.14 python3.13 python3.12 python3.11 python; do
+        while IFS= read -r -d '' candidate; do
+            found=$(PATH=$closed_path && probe "$candidate")
             if [[ -n "$found" ]]; then
                 printf '%s' "$found"
                 return
             fi
-        fi
+        done < <(list_programs "$name")
     done
 }
 
 fetch_python() { # uv, version
     forget_settings
     forget_secrets
-    export UV_PYTHON_INSTALL_DIR=$cache/python
+    export UV_PYTHON_INSTALL_DIR=$place/python
     "$1" python install --quiet --no-config "$2" >&2 &&
         "$1" python find --no-config --no-project --managed-python "$2"
 }
 
 find_uv() {
+    local uv=''
     if [[ -n "${RELEASEKIT_UV_PATH:-}" ]]; then
-        command -v "$RELEASEKIT_UV_PATH" ||
+        (PATH=$given_path && command -v "$RELEASEKIT_UV_PATH") ||
             fail "input uv-path: $RELEASEKIT_UV_PATH cannot be run." \
                 'Write the path of a uv executable.'
     else
-        command -v uv || true
+        IFS= read -r -d '' uv < <(list_programs uv) || true
+        printf '%s' "$uv"
     fi
 }
 
 # Indexes, proxies and certificates of the caller stay; what would change where packages go, or
 # which ones, does not.
 forget_settings() {
+    PATH=$closed_path
     unset PYTHONHOME PYTHONPATH VIRTUAL_ENV
     unset PIP_CONSTRAINT PIP_DRY_RUN PIP_NO_BINARY PIP_NO_DEPS PIP_PREFIX PIP_PYTHON PIP_REPORT \
         PIP_REQUIREMENT PIP_REQUIRE_VIRTUALENV PIP_ROOT PIP_TARGET PIP_USER
     unset UV_BUILD_CONSTRAINT UV_CONFIG_FILE UV_CONSTRAINT UV_EXCLUDE UV_EXCLUDE_NEWER \
         UV_NO_BINARY UV_OVERRIDE UV_PROJECT UV_PYTHON UV_REQUIRE_HASHES UV_SYSTEM_PYTHON \
-        UV_VENV_SEED UV_WORKING_DIRECTORY
+        UV_PYTHON_CACHE_DIR UV_VENV_SEED UV_WORKING_DIRECTORY
+    # Builds may write to the user's caches and to /tmp. What a cache has unpacked is not compared
+    # with the digests of the lock file again.
+    export UV_CACHE_DIR=$building/uv PIP_NO_CACHE_DIR=1 TMPDIR=$building
     # By variable: an address does not belong into a list of processes.
     if [[ -n "${RELEASEKIT_INDEX_URL:-}" ]]; then
         export PIP_INDEX_URL=$RELEASEKIT_INDEX_URL UV_DEFAULT_INDEX=$RELEASEKIT_INDEX_URL
@@ -179,15 +314,16 @@ set_find_links() {
     done <<<"${RELEASEKIT_FIND_LINKS:-}"
 }
 
-# Copied: what is linked could be changed by a build, which may write to uv's cache.
+# Both ways compile everything, so that no start writes into an environment.
 install_with_uv() { # uv, python, environment
     "$1" venv --quiet --no-config --no-project --python "$2" "$3" &&
-        "$1" pip sync --quiet --no-config --link-mode copy --require-hashes --only-binary :all: \
-            ${find_links[@]+"${find_links[@]}"} --python "$3" "$lock"
+        "$1" pip sync --quiet --no-config --link-mode hardlink --compile-bytecode \
+            --require-hashes --only-binary :all: ${find_links[@]+"${find_links[@]}"} \
+            --python "$3" "$lock"
 } >&2
 
 # With the pip that is there: one inside each environment takes `venv` three seconds, and nothing
-# uses it. Bytecode is written by the first start, of what it imports.
+# uses it.
 install_with_pip() { # python, environment
     local site
     export PIP_ROOT_USER_ACTION=ignore
@@ -205,20 +341,29 @@ pip_install() { # python, options
     local python=$1
     shift
     "$python" -I -m pip --disable-pip-version-check --no-input --quiet install \
-        --require-hashes --only-binary :all: --no-deps --no-user --no-compile "$@" \
+        --require-hashes --only-binary :all: --no-deps --no-user --compile "$@" \
         ${find_links[@]+"${find_links[@]}"} -r "$lock"
 }
 
-# Made beside its place and renamed into it: whoever is killed leaves nothing half made there, and
-# of two who start at once the second finds the first one's and drops its own.
-make_environment() { # uv, python, environment
-    printf 'ReleaseKit: making its environment, %s\n' "$(harmless "$3")" >&2
-    mkdir -p -- "$cache"
-    find "$cache" -maxdepth 1 -name 'building.*' -mmin +60 -exec rm -rf {} + || true
-    building=$(mktemp -d "$cache/building.XXXXXXXX")
+# Whoever is killed leaves only this behind, and nothing half made.
+begin_building() {
+    (umask 077 && mkdir -p -- "$place")
+    find "$place" -maxdepth 1 -name 'building.*' -mmin +60 -exec rm -rf {} + || true
+    building=$(mktemp -d "$place/building.XXXXXXXX")
     trap 'rm -rf -- "$building"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
+}
+
+# Made beside its place and renamed into it: of two who start at once the second finds the first
+# one's and drops its own.
+make_environment() { # uv, python, environment
+    local what='making its environment,'
+    if [[ -e "$3" || -L "$3" ]]; then
+        what='its environment is not as it was made; making it again,'
+        mv -- "$3" "$building/replaced" || true
+    fi
+    printf 'ReleaseKit: %s %s\n' "$what" "$(harmless "$3")" >&2
     (
         forget_settings
         set_find_links
@@ -229,14 +374,14 @@ make_environment() { # uv, python, environment
         fi
     ) || fail 'the environment for ReleaseKit could not be made; the reason stands above.' \
         'It needs uv, or Python with venv (Debian: python3-venv), and a package index it can reach.'
-    if [[ -e "$3" ]] && ! has_interpreter "$3"; then
-        mv -- "$3" "$building/broken"
-    fi
+    # Its files would not be what they were when uv's, linked to them, are removed later.
+    rm -rf -- "$building/uv"
+    vouch_for "$building/environment" ||
+        printf 'ReleaseKit: no record of it can be kept in %s; the next start makes it again\n' \
+            "$(harmless "${state:-HOME, which is not set}")" >&2
     "$2" -I -S -c 'import os, sys; os.rename(sys.argv[1], sys.argv[2])' \
-        "$building/environment" "$3" 2>/dev/null || [[ -e "$3" ]] ||
+        "$building/environment" "$3" 2>/dev/null || is_as_made "$3" ||
         fail "the environment for ReleaseKit could not be moved to $3." 'Is the disk full?'
-    rm -rf -- "$building"
-    trap - EXIT INT TERM
 }
 
 # Any environment made from this very lock file will do, unless a certain Python is asked for.
@@ -246,41 +391,51 @@ find_environment() {
     if [[ -n "${RELEASEKIT_PYTHON_PATH:-}" ]]; then
         return 1
     fi
-    for candidate in "$cache/$digest"-*; do
-        if has_interpreter "$candidate"; then
+    for candidate in "$place/$digest"-*; do
+        if is_as_made "$candidate"; then
             return
         fi
     done
     return 1
 }
 
-find_or_make_environment() {
+find_or_make_environment() { # arguments of the command line
     local found uv version python
+    local advice='One in the workspace, in /tmp or in a cache is not taken: builds may write there. '
+    advice+='Install one elsewhere, or write its path as the input python-path.'
+    find_open_places "$@"
+    find_closed_path
     found=$(find_python)
     uv=$(find_uv)
     version=${found%% *}
     python=${found#* }
+    begin_building
     if [[ -z "$found" ]]; then
         [[ -n "$uv" ]] || fail "there is no Python $python_wanted on PATH, and no uv to fetch one." \
-            'Install one, or write its path as the input python-path.'
+            "$advice"
         version=3.13
         python=$(fetch_python "$uv" "$version") ||
             fail "there is no Python $python_wanted on PATH, and uv could not fetch one." \
-                'Install one, or write its path as the input python-path.'
+                "$advice"
     fi
-    if ! has_interpreter "$cache/$digest-$version"; then
-        make_environment "$uv" "$python" "$cache/$digest-$version"
-        has_interpreter "$cache/$digest-$version"
+    if ! is_as_made "$place/$digest-$version"; then
+        make_environment "$uv" "$python" "$place/$digest-$version"
+        has_interpreter "$place/$digest-$version"
     fi
+    rm -rf -- "$building"
+    trap - EXIT INT TERM
 }
 
 here=$(own_directory)
 lock=$here/requirements.lock
-cache=$(cache_directory)
-digest=$(lock_digest) || fail "$lock cannot be read." 'Check out the action again.'
+state=$(state_directory)
+place=$(environments_directory)
+digest=$(sha256 <"$lock") || fail "$lock cannot be read." 'Check out the action again.'
+digest=${digest:0:16}
 if ! find_environment; then
-    find_or_make_environment
+    find_or_make_environment "$@"
 fi
 # exec: the runner signals only the process it started, and that has to be Python.
 # -I and -X utf8: nothing in the caller's directory or environment may change how it starts.
+PATH=$given_path
 exec "$interpreter" -I -u -X utf8 "$here/src/__main__.py" "$@"

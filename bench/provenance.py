@@ -101,7 +101,7 @@ def released(packages: int, environment: dict[str, str], *, build_s: float, sign
                 **{name: os.environ[name] for name in _KEPT if name in os.environ},
                 **environment,
                 "HOME": directory,
-                "XDG_CACHE_HOME": CACHE,  # our own environment is made once
+                "XDG_STATE_HOME": CACHE,  # our own environment is made once
                 "NPM_CONFIG_CACHE": str(place / "npm-cache"),
                 "RELEASEKIT_NPM_ACCESS": "public",
                 "RELEASEKIT_ATTESTATIONS": "required" if signed else "off",

@@ -65,7 +65,7 @@ def cold(uv: str, rounds: int) -> dict[str, list[float]]:
                     **{k: v for k, v in os.environ.items() if k == "PIP_CERT"},
                     "PATH": ":".join([str(path), *kept]),
                     "HOME": scratch,
-                    "XDG_CACHE_HOME": str(Path(scratch, "cache")),
+                    "XDG_STATE_HOME": str(Path(scratch, "state")),
                 }
                 times.append(seconds([entry, "--version"], environment))
     return took
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--uv", default=uv, metavar="PATH")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        environment = {**os.environ, "XDG_CACHE_HOME": scratch}
+        environment = {**os.environ, "XDG_STATE_HOME": scratch}
         environment["RELEASEKIT_UV_PATH"] = chosen.uv
         environment["UV_PROJECT_ENVIRONMENT"] = str(Path(scratch, "environment"))
         compared = ways(chosen.uv)

@@ -111,8 +111,8 @@ class Program:
 
     @property
     def full_environment(self) -> dict[str, str]:
-        """PATH, a home without configuration, a cache that all tests share, and Rust's toolchain,
-        which rustup looks for in the home.
+        """PATH, a home without configuration, a cache and a state that all tests share, outside of
+        where builds write, and Rust's toolchain, which rustup looks for in the home.
         """
         kept = {
             name: value
@@ -124,6 +124,7 @@ class Program:
         places = {
             "HOME": str(self.home),
             "XDG_CACHE_HOME": cache,
+            "XDG_STATE_HOME": str(Path(cache, "releasekit-tests", "state")),
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
         }
         return {**kept, **places, **self.environment}

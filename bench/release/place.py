@@ -40,6 +40,7 @@ class Place:
             "PATH": self.peers.path,
             "HOME": home,
             "XDG_CACHE_HOME": CACHE,
+            "XDG_STATE_HOME": CACHE,  # our own environment is made once
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
             "RUSTUP_TOOLCHAIN": os.environ.get("RUSTUP_TOOLCHAIN", ""),
             "UV_OFFLINE": str(int(self.offline)),

@@ -67,6 +67,15 @@ def review() -> Review:
     return Review(
         run_id="run",
         commit="5d41402abc4b2a76b9719d911017c592ae1f3c07",
+        run={
+            "repository": "acme/monorepo",
+            "workflow": ".github/workflows/release.yml",
+            "event": "push",
+            "ref": "main",
+            "commit": "5d41402abc4b2a76b9719d911017c592ae1f3c07",
+            "started by": "octocat",
+            "title": "Release 2.4.0",
+        },
         places=("https://registry.npmjs.org/",),
         changes=tuple(_change(level, name) for level, name in names),
         settled={},

@@ -266,7 +266,7 @@ class StateError(ReleasekitError):
 
 
 class StateUnwritable(StateError):
-    """The disk is full: nothing is wrong with what is on it."""
+    """The disk is full or read-only: nothing is wrong with what is on it."""
 
     exit_code = 1
     problem = Problem.DISK

@@ -170,6 +170,7 @@ class WarningName(StrEnum):
     NEW_NAME = "new-name"
     OLDER_SIBLING = "older-sibling"
     PLATFORM_TAG = "platform-tag"
+    UNSANDBOXED = "unsandboxed"
 
     @property
     def problem(self) -> Problem:
@@ -205,9 +206,8 @@ class PlannedPackage:
     them; `begun` says that it may have sent some. `published` is what the registry showed while
     planning. `fingerprint` is the sha256 (hex) of everything that makes this package what it is:
     version, dependencies, manifest, registry. `staged` is where an earlier run has left it, to be
-    approved. `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`; empty
-    where that is not split. Where it is to `attest`, no file of it is sent without an attestation.
-    It has a `tag` and an `announcement` where this run looks after such.
+    approved. `shard` is the part of its ecosystem that one of several jobs publishes, `2/4`. Where
+    it is to `attest`, no file is sent without one. This run makes its `tag` and `announcement`.
     """
 
     package: Package

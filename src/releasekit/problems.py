@@ -111,6 +111,7 @@ class Problem(StrEnum):
     # Said by entrypoint.sh.
     NO_ENVIRONMENT = "RK-227", "ReleaseKit cannot be installed"
     TRUST_CONFIG = "RK-228", "The trust config cannot be used"
+    UNNAMED_REGISTRY = "RK-229", "Nothing but a file names where a token would go"
 
     PLAN = "RK-300", "The plan contradicts itself"
     CYCLE = "RK-301", "Packages depend on each other in a circle"
@@ -146,6 +147,7 @@ class Problem(StrEnum):
     NEW_NAME = "RK-507", "The name is new"
     OLDER_SIBLING = "RK-508", "It wants an older sibling"
     PLATFORM_TAG = "RK-509", "The wheel is for this machine alone"
+    UNSANDBOXED = "RK-510", "It is built without a sandbox"
 
     @property
     def is_warning(self) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,7 +115,7 @@ class Repository:
             done = subprocess.run(
                 argv,
                 cwd=self.root,
-                env={"HOME": str(home), "PATH": self._path()},
+                env={"HOME": str(home), "PATH": f"{self.programs}:/usr/bin:/bin"},
                 stdout=log,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -133,27 +135,29 @@ class Repository:
 
     def add_programs(self, **programs: Path) -> None:
         """Put these on the steps' PATH, under their names."""
-        self._path()
         for name, program in programs.items():
-            (self.beside / "programs" / name).symlink_to(program)
+            (self.programs / name).symlink_to(program)
+
+    @cached_property
+    def programs(self) -> Path:
+        """Only this machine's own, none of a virtual environment, and uv if asked for.
+
+        Not beside, which is in /tmp: entrypoint.sh takes no Python and no uv from there.
+        """
+        programs = Path(tempfile.mkdtemp(prefix="releasekit-programs-", dir="/var/tmp"))
+        atexit.register(shutil.rmtree, programs)
+        for name in ("git", "python3"):
+            (programs / name).symlink_to(real_program(name))
+        bash = programs / "bash"
+        bash.write_text(PATIENT_BASH.format(bash=real_program("bash"), log=self._log))
+        bash.chmod(0o755)
+        if self.with_uv:
+            (programs / "uv").symlink_to(UV)
+        return programs
 
     @property
     def _log(self) -> Path:
         return self.beside / "act.log"
-
-    def _path(self) -> str:
-        """Only this machine's own programs, and uv if asked for: none of a virtual environment."""
-        programs = self.beside / "programs"
-        if not programs.exists():
-            programs.mkdir()
-            for name in ("git", "python3"):
-                (programs / name).symlink_to(real_program(name))
-            bash = programs / "bash"
-            bash.write_text(PATIENT_BASH.format(bash=real_program("bash"), log=self._log))
-            bash.chmod(0o755)
-        if self.with_uv and not (programs / "uv").exists():
-            (programs / "uv").symlink_to(UV)
-        return f"{programs}:/usr/bin:/bin"
 
 
 def real_program(name: str) -> str:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field, replace
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from action.runner import NETWORK, PROJECT, UV, copy_action, real_program, uv_cache
+from action.runner import NETWORK, PROJECT, UV, copy_action, real_program
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # Tells how it was started, in place of the program.
 PROBE = """
@@ -34,16 +37,16 @@ def start():
         "environment": dict(os.environ),
     }))
 """
-TOOLS = ("bash", "sha256sum", "mkdir", "mktemp", "find", "mv", "rm", "readlink", "env")
+TOOLS = ("bash", "env", "rm")
 
 
 @dataclass(frozen=True)
 class Start:
-    """A machine with this action on it: its programs, its cache, its directory for the user."""
+    """A machine with this action on it: its programs, its state, its directory for the user."""
 
     action: Path
     programs: Path
-    cache: Path
+    state: Path
     cwd: Path
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -54,8 +57,7 @@ class Start:
             cwd=self.cwd,
             env={
                 "PATH": str(self.programs),
-                "XDG_CACHE_HOME": str(self.cache),
-                "UV_CACHE_DIR": uv_cache(),
+                "XDG_STATE_HOME": str(self.state),
                 **network,
                 **self.variables,
             },
@@ -94,8 +96,85 @@ class Start:
 
     @property
     def environments(self) -> list[str]:
-        place = self.cache / "releasekit"
-        return sorted(path.name for path in place.iterdir()) if place.exists() else []
+        return sorted(path.name for path in self.state.glob("releasekit/[!m]*"))
+
+
+def mark(start: Start) -> Path:
+    """What a poison leaves."""
+    return start.cwd.parent / "the poison ran"
+
+
+def poison(start: Start) -> str:
+    return f"import os; open({str(mark(start))!r}, 'a').close()\n"
+
+
+def add_module(environment: Path, code: str) -> None:
+    _site(environment).joinpath("sitecustomize.py").write_text(code)
+
+
+def add_pth(environment: Path, code: str) -> None:
+    _site(environment).joinpath("a.pth").write_text(code)
+
+
+def change_module(environment: Path, code: str) -> None:
+    module = _site(environment) / "idna/__init__.py"
+    module.write_text(code.ljust(module.stat().st_size))
+    Path(cache_from_source(str(module))).write_bytes(b"")
+
+
+def change_bytecode(environment: Path, code: str) -> None:
+    module = _site(environment) / "idna/__init__.py"
+    bytecode = Path(cache_from_source(str(module)))
+    bytecode.write_bytes(
+        bytecode.read_bytes()[:16] + marshal.dumps(compile(code, str(module), "exec"))
+    )
+
+
+def replace_interpreter(environment: Path, code: str) -> None:
+    python = environment / "bin/python"
+    real = python.resolve()
+    python.unlink()
+    python.write_text(f'#!/bin/sh\n"{real}" -c "{code}"\nexec "{real}" "$@"\n')
+    python.chmod(0o755)
+
+
+def replace_by_link(environment: Path, code: str) -> None:
+    elsewhere = environment.parents[2] / "elsewhere"
+    environment.rename(elsewhere)
+    environment.symlink_to(elsewhere)
+    add_module(environment, code)
+
+
+def replace_by_copy(environment: Path, code: str) -> None:
+    copy = environment.with_name("copy")
+    shutil.copytree(environment, copy, symlinks=True)
+    add_module(copy, code)
+    shutil.rmtree(environment)
+    copy.rename(environment)
+
+
+def move_to_link(environment: Path, _code: str) -> None:
+    """Nothing is changed yet."""
+    elsewhere = environment.parents[2] / "elsewhere"
+    environment.rename(elsewhere)
+    environment.symlink_to(elsewhere)
+
+
+def _site(environment: Path) -> Path:
+    (found,) = environment.glob("lib/python*/site-packages")
+    return found
+
+
+HARMS: Mapping[str, Callable[[Path, str], None]] = {
+    "a module is added": add_module,
+    "a .pth is added": add_pth,
+    "a module is changed": change_module,
+    "bytecode is changed": change_bytecode,
+    "the interpreter is replaced": replace_interpreter,
+    "it is replaced by a link": replace_by_link,
+    "it is replaced by a copy": replace_by_copy,
+    "a link leads to it": move_to_link,
+}
 
 
 def step(start: Start, directory: Path) -> list[str]:
@@ -106,12 +185,19 @@ def step(start: Start, directory: Path) -> list[str]:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Start:
+def closed() -> Iterator[Path]:
+    """A directory that no build could write; pytest's lie in /tmp."""
+    with tempfile.TemporaryDirectory(prefix="releasekit-closed-", dir="/var/tmp") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def start(tmp_path: Path, closed: Path) -> Start:
     """With uv, Python and the probe; nothing made yet, and spaces in every path."""
     made = Start(
         action=tmp_path / "the action",
-        programs=tmp_path / "some programs",
-        cache=tmp_path / "a cache",
+        programs=closed / "some programs",
+        state=tmp_path / "a state",
         cwd=tmp_path / "user repo",
     )
     made.action.mkdir()
@@ -126,6 +212,20 @@ def start(tmp_path: Path) -> Start:
     return made
 
 
+@pytest.fixture
+def small(start: Start) -> Start:
+    """With one package only, which takes a tenth of the time."""
+    lock = start.action / "requirements.lock"
+    packages = re.split(r"\n(?=\S)", lock.read_text())
+    (only,) = (each for each in packages if each.startswith("idna=="))
+    lock.write_text(only + "\n")
+    probe = start.action / "src/releasekit/__main__.py"
+    probe.write_text(
+        PROBE.replace("httpx, yaml", "idna").replace('"yaml": yaml.__f', '"idna": idna.__f')
+    )
+    return start
+
+
 def without_uv(start: Start) -> Start:
     (start.programs / "uv").unlink()
     return start
@@ -135,7 +235,7 @@ def test_it_starts_isolated_in_an_environment_of_its_own(start: Start) -> None:
     found = start.probe("plan", "a b", "c\nd", "")
     assert found["argv"] == ["plan", "a b", "c\nd", ""]
     assert (found["isolated"], found["utf8"]) == (1, 1)
-    assert Path(found["prefix"]).parent == start.cache / "releasekit"
+    assert Path(found["prefix"]).parent == start.state / "releasekit"
     assert Path(found["releasekit"]).is_relative_to(start.action)
     version = "{}.{}.{}".format(*sys.version_info[:3])
     (name,) = start.environments
@@ -152,12 +252,12 @@ def test_the_step_s_first_process_becomes_python(start: Start) -> None:
 
 
 def test_the_second_start_starts_nothing_but_the_program(start: Start) -> None:
-    """No search for a Python, no uv, no pip: what is left takes a tenth of a second."""
+    """No search for a Python, no uv, no pip: what is left takes an eighth of a second."""
     shutil.copy2(PROJECT / "src/releasekit/__main__.py", start.action / "src/releasekit")
     first = start.run("--version")
     few = start.cwd.parent / "few programs"
     few.mkdir()
-    for name in ("bash", "env", "sha256sum"):
+    for name in ("bash", "env"):
         (few / name).symlink_to(real_program(name))
     second = start.having(PATH=str(few)).run("--version")
     assert second.stdout.startswith("releasekit "), second.stderr
@@ -194,7 +294,7 @@ def test_nothing_in_the_user_s_repository_or_environment_is_heeded(
     before = sorted(start.cwd.rglob("*"))
     found = hostile.probe()
     assert str(start.cwd) not in found["yaml"]
-    assert Path(found["prefix"]).parent == start.cache / "releasekit"
+    assert Path(found["prefix"]).parent == start.state / "releasekit"
     assert sorted(start.cwd.rglob("*")) == before
     # What the program's children may need is still there.
     assert found["environment"]["PYTHONPATH"] == str(start.cwd)
@@ -221,7 +321,7 @@ def test_a_killed_start_leaves_nothing_half_made(start: Start) -> None:
     (left,) = start.environments
     assert left.startswith("building.")
     # The next start works, and sweeps up once nobody can still be at it.
-    os.utime(start.cache / "releasekit" / left, (0, 0))
+    os.utime(start.state / "releasekit" / left, (0, 0))
     start.program("uv", f'exec "{UV}" "$@"')
     assert start.probe()["isolated"] == 1
     assert [name for name in start.environments if name.startswith("building.")] == []
@@ -273,9 +373,9 @@ def test_on_a_runner_the_environment_lasts_as_long_as_the_job(start: Start, tmp_
     assert start.environments == []
 
 
-def test_a_relative_cache_directory_is_ignored(start: Start, tmp_path: Path) -> None:
-    found = start.having(XDG_CACHE_HOME="cache", HOME=str(tmp_path / "home")).probe()
-    assert Path(found["prefix"]).is_relative_to(tmp_path / "home/.cache/releasekit")
+def test_a_relative_state_directory_is_ignored(start: Start, tmp_path: Path) -> None:
+    found = start.having(XDG_STATE_HOME="state", HOME=str(tmp_path / "home")).probe()
+    assert Path(found["prefix"]).is_relative_to(tmp_path / "home/.local/state/releasekit")
 
 
 def test_an_old_or_broken_python_is_passed_over(start: Start) -> None:
@@ -294,7 +394,7 @@ def test_a_chosen_python_is_used(start: Start, tmp_path: Path) -> None:
 
 
 def test_uv_fetches_a_python_where_there_is_none(start: Start, tmp_path: Path) -> None:
-    """It goes into our own cache: the user's list of Pythons stays as it is."""
+    """It goes into our own directory: the user's list of Pythons stays as it is."""
     (start.programs / "python3").unlink()
     start.program(
         "uv",
@@ -304,7 +404,7 @@ def test_uv_fetches_a_python_where_there_is_none(start: Start, tmp_path: Path) -
     )
     assert start.probe()["isolated"] == 1
     calls = (tmp_path / "calls").read_text()
-    assert f"{start.cache}/releasekit/python|python install" in calls
+    assert f"{start.state}/releasekit/python|python install" in calls
     assert "UV_PYTHON_INSTALL_DIR" not in start.probe()["environment"]
 
 
@@ -345,16 +445,234 @@ def test_index_and_wheels_are_passed_on(start: Start, tmp_path: Path) -> None:
 def test_no_file_of_the_environment_is_in_a_cache_too(start: Start) -> None:
     """R50: builds may write to uv's cache, and a hard link would be one file with two names."""
     start.probe()
-    files = [path for path in start.cache.rglob("site-packages/httpx/*.py") if path.is_file()]
+    files = [path for path in start.state.rglob("site-packages/httpx/*.py") if path.is_file()]
     assert files
     assert {path.stat().st_nlink for path in files} == {1}
 
 
+def test_a_package_that_a_build_rewrote_in_uv_s_cache_is_not_installed(small: Start) -> None:
+    """uv compares what it has unpacked there with no digest again."""
+    home = small.cwd.parent / "home"
+    cache, other, lock = home / ".cache/uv", home / "other", small.action / "requirements.lock"
+    with_cache = {**os.environ, "UV_CACHE_DIR": str(cache)}
+    make: list[Path | str] = [UV, "venv", "--quiet", "--no-project", other]
+    install: list[Path | str] = [UV, "pip", "sync", "--quiet", "--python", other, lock]
+    for command in (make, install):
+        subprocess.run(command, env=with_cache, check=True)
+    (unpacked,) = cache.rglob("idna/__init__.py")
+    unpacked.unlink()
+    unpacked.write_text(poison(small))
+    for variables in ({"HOME": str(home)}, {"UV_CACHE_DIR": str(cache)}):
+        started = small.having(XDG_STATE_HOME=str(home / next(iter(variables))), **variables)
+        assert Path(started.probe()["idna"]).is_relative_to(home)
+    assert not mark(small).exists()
+
+
+@pytest.mark.parametrize("name", HARMS)
+def test_an_environment_that_was_changed_is_made_again(small: Start, name: str) -> None:
+    """R50: also where a build sets all times as they were, or those of the record into the future,
+    which no sandbox forbids.
+    """
+    environment = Path(small.probe()["prefix"])
+    before = {path: path.lstat() for path in environment.rglob("*")}
+    HARMS[name](environment, poison(small))
+    for path, status in before.items():
+        if path.exists():
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for record in small.state.glob("releasekit/made.*"):
+        os.utime(record, (2**32, 2**32))
+    second = small.run()
+    assert not mark(small).exists()
+    assert json.loads(second.stdout)["prefix"] == str(environment)
+    (line,) = second.stderr.splitlines()
+    assert line.endswith(f"not as it was made; making it again, {environment}")
+    third = small.run()
+    assert (third.returncode, third.stderr) == (0, "")
+    assert small.environments == [environment.name]
+
+
+@pytest.mark.parametrize("place", ["under a file", "a link", "unset"])
+def test_an_environment_without_a_record_is_not_used_again(small: Start, place: str) -> None:
+    """A build could have made it, or the record where the link leads."""
+    runner = small.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(small.cwd.parent / "_temp"))
+    if place == "under a file":
+        small.state.write_text("")
+    elif place == "unset":
+        runner = runner.having(XDG_STATE_HOME="")
+    else:
+        runner.probe()
+        (small.state / "releasekit").rename(small.state / "kept")
+        (small.state / "releasekit").symlink_to("kept")
+    runner.run()
+    done = runner.run()
+    assert json.loads(done.stdout)["isolated"] == 1
+    again, record = done.stderr.splitlines()
+    assert "not as it was made; making it again" in again
+    assert record.startswith("ReleaseKit: no record of it can be kept in ")
+    assert record.endswith("; the next start makes it again")
+
+
+@pytest.mark.parametrize("with_uv", [True, False])
+def test_no_start_writes_into_an_environment(start: Start, *, with_uv: bool) -> None:
+    """What it would write is bytecode."""
+    found = (start if with_uv else without_uv(start)).probe()
+    modules = [*_site(Path(found["prefix"])).rglob("*.py")]
+    assert modules
+    assert [it for it in modules if not Path(cache_from_source(str(it))).exists()] == []
+
+
+@pytest.mark.parametrize("with_uv", [True, False])
+def test_what_is_made_lies_in_no_place_of_builds_meanwhile(small: Start, *, with_uv: bool) -> None:
+    """Neither packages, nor where they are unpacked to."""
+    beside = small.cwd.parent
+    given = {name: str(beside / name) for name in ("TMPDIR", "UV_CACHE_DIR", "PIP_CACHE_DIR")}
+    for path in given.values():
+        Path(path).mkdir()
+    if with_uv:
+        log = beside / "seen"
+        small.program("uv", f'echo "$TMPDIR" >>"{log}"; exec "{UV}" "$@"')
+    else:
+        log = beside / "pip.log"
+        small = without_uv(small)
+    found = small.having(PIP_LOG=str(log), **given).probe()
+    seen = [line.rpartition("directory: ")[2] for line in log.read_text().splitlines()]
+    places = [line for line in seen if line.startswith("/")]
+    assert places
+    assert all(line.startswith(f"{small.state}/releasekit/building.") for line in places)
+    assert [path for each in given.values() for path in Path(each).iterdir()] == []
+    assert found["environment"] == found["environment"] | given
+
+
+def test_the_system_s_programs_come_before_those_of_path(small: Start) -> None:
+    """A build may write to a directory of it."""
+    for name in ("find", "sort", "sha256sum", "mkdir", "mktemp", "rm", "mv"):
+        small.program(name, f'echo {name} >>"{mark(small)}"; exec /usr/bin/{name} "$@"')
+    environment = Path(small.probe()["prefix"])
+    mark(small).unlink(missing_ok=True)  # uv's and Python's children have PATH as it is
+    assert small.probe()["environment"]["PATH"] == str(small.programs)
+    (environment / "lib/added").touch()
+    small.run()
+    assert not mark(small).exists()
+
+
+def fake(start: Start, directory: Path, name: str = "python3") -> None:
+    """A program that leaves a mark and otherwise is the real one."""
+    directory.mkdir(parents=True, exist_ok=True)
+    real = {"python3": real_program("python3"), "uv": UV}[name]
+    program = directory / name
+    program.write_text(f'#!/bin/sh\necho "$0" >>"{mark(start)}"\nexec "{real}" "$@"\n')
+    program.chmod(0o755)
+
+
+# A directory that builds may write, below that of a start; and what says so.
+OPEN: Mapping[str, tuple[str, Callable[[Path], dict[str, str]]]] = {
+    "the current directory": ("user repo/.venv/bin", lambda _: {}),
+    "itself": ("user repo", lambda _: {}),
+    "the workspace": ("w/bin", lambda at: {"GITHUB_WORKSPACE": f"{at}/w"}),
+    "a working directory": ("w/bin", lambda _: {"RELEASEKIT_WORKING_DIRECTORY": "../w"}),
+    "TMPDIR": ("t/bin", lambda at: {"TMPDIR": f"{at}/t"}),
+    "TEMP": ("t/bin", lambda at: {"TEMP": f"{at}/t/"}),
+    "TMP": ("t/bin", lambda at: {"TMP": f"{at}/t"}),
+    "a cache": ("home/.cache/uv/archive-v0/x/bin", lambda at: {"HOME": f"{at}/home"}),
+    "a moved cache": ("c/bin", lambda at: {"XDG_CACHE_HOME": f"{at}/c"}),
+    "uv's moved cache": ("c/bin", lambda at: {"UV_CACHE_DIR": f"{at}/c"}),
+    "a named place": (
+        "home/p/bin",
+        lambda at: {"HOME": f"{at}/home", "RELEASEKIT_BUILD_SANDBOX_PATHS": "/no\n~/p"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_no_python_and_uv_of_an_open_place_is_started(
+    small: Start, closed: Path, name: str
+) -> None:
+    """Outside of the sandbox they could read the secrets of the shell that started them. A build
+    can change a time of the environment's files, so that another one is made.
+    """
+    place, says = OPEN[name]
+    start = replace(small, cwd=closed / "user repo")
+    start.cwd.mkdir()
+    start = start.having(
+        **says(closed), PATH=f"{closed / place}:{start.programs}", RELEASEKIT_PYPI_TOKEN="5ecret"
+    )
+    for program in ("python3", "uv"):
+        fake(start, closed / place, program)
+    environment = Path(start.probe()["prefix"])
+    os.utime(_site(environment) / "idna/__init__.py", (1, 1))
+    again = start.run()
+    assert "making it again" in again.stderr, again.stderr
+    assert json.loads(again.stdout)["environment"]["PATH"].startswith(str(closed / place))
+    assert not mark(start).exists()
+
+
+@pytest.mark.parametrize("arguments", [("publish", "{}"), ("plan", "--working-directory={}")])
+def test_a_workspace_that_an_argument_names_is_open(
+    small: Start, closed: Path, arguments: tuple[str, str]
+) -> None:
+    fake(small, closed / "w/bin")
+    small.having(PATH=f"{closed / 'w/bin'}:{small.programs}").probe(
+        *(each.format(closed / "w") for each in arguments)
+    )
+    assert not mark(small).exists()
+
+
+@pytest.mark.parametrize("path", ["", ".", "bin", "{cwd}/../user repo/bin", "/tmp/../{cwd}/bin"])
+def test_no_spelling_of_path_leads_to_an_open_place(small: Start, path: str) -> None:
+    fake(small, small.cwd)
+    fake(small, small.cwd / "bin")
+    small.having(PATH=f"{path.format(cwd=small.cwd)}:{small.programs}").probe()
+    assert not mark(small).exists()
+
+
+@pytest.mark.parametrize(
+    "link", ["of a program", "of a directory", "on the way", "relative", "to itself"]
+)
+def test_no_link_leads_to_an_open_place(small: Start, closed: Path, link: str) -> None:
+    """Neither by its end nor through one, which a build could replace."""
+    fake(small, small.cwd / "bin")
+    ahead = closed / "ahead"
+    if link == "of a directory":
+        ahead.symlink_to(small.cwd / "bin")
+    else:
+        ahead.mkdir()
+        program = ahead / "python3"
+        if link == "of a program":
+            (ahead / "another").symlink_to(small.cwd / "bin/python3")
+            program.symlink_to("another")
+        elif link == "on the way":
+            fake(small, closed / "elsewhere")
+            (small.cwd / "current").symlink_to(closed / "elsewhere")
+            program.symlink_to(small.cwd / "current/python3")
+        elif link == "relative":
+            program.symlink_to(os.path.relpath(small.cwd / "bin/python3", ahead.resolve()))
+        else:
+            program.symlink_to("python3")
+    small.having(PATH=f"{ahead}:{small.programs}").probe()
+    assert not mark(small).exists()
+
+
+def test_the_root_as_the_current_directory_leaves_pythons(small: Start) -> None:
+    assert replace(small, cwd=Path("/")).probe()["isolated"] == 1
+
+
+def test_no_python_but_one_in_an_open_place(start: Start) -> None:
+    fake(start, start.cwd)
+    (start.programs / "python3").unlink()
+    text = without_uv(start).having(PATH=f"{start.cwd}:{start.programs}").refusal()
+    assert "in the workspace, in /tmp or in a cache is not taken" in text
+    assert "python-path" in text
+    assert not mark(start).exists()
+
+
 @pytest.mark.parametrize("python", ["there", "fetched"])
-def test_uv_sees_no_secret_of_the_release(start: Start, tmp_path: Path, python: str) -> None:
+def test_uv_and_what_may_be_a_python_see_no_secret_of_the_release(
+    start: Start, tmp_path: Path, python: str
+) -> None:
     """R50: but what an index may ask for; and the program sees all."""
     if python == "fetched":
         (start.programs / "python3").unlink()
+    start.program("python3.11", f'env >>"{tmp_path}/seen"; exit 1')
     start.program(
         "uv",
         f'env >>"{tmp_path}/seen"\n'
@@ -383,7 +701,7 @@ def test_uv_sees_no_secret_of_the_release(start: Start, tmp_path: Path, python: 
     [
         ({"RELEASEKIT_PYTHON_PATH": "/nowhere"}, "input python-path: /nowhere is no Python 3.11"),
         ({"RELEASEKIT_UV_PATH": "/nowhere"}, "input uv-path: /nowhere cannot be run"),
-        ({"XDG_CACHE_HOME": ""}, "HOME is not set"),
+        ({"XDG_STATE_HOME": ""}, "HOME is not set"),
     ],
 )
 def test_a_mistake_is_named(start: Start, variables: dict[str, str], says: str) -> None:
@@ -402,7 +720,7 @@ def test_a_path_is_no_command(start: Start, variable: str, tmp_path: Path) -> No
     text = start.having(
         GITHUB_ACTIONS="true",
         GITHUB_OUTPUT=str(tmp_path / "output"),
-        RUNNER_TEMP=str(start.cache),
+        RUNNER_TEMP=str(start.state),
         **{variable: hostile},
     ).refusal()
     *_, error, advice, page, command = text.splitlines()
@@ -427,7 +745,7 @@ def test_an_index_out_of_reach(start: Start, tmp_path: Path) -> None:
     text = start.having(
         GITHUB_ACTIONS="true",
         GITHUB_OUTPUT=str(output),
-        RUNNER_TEMP=str(start.cache),
+        RUNNER_TEMP=str(start.state),
         PIP_FIND_LINKS=str(tmp_path),
         PIP_NO_INDEX="1",
     ).refusal()

@@ -46,8 +46,7 @@ def opened(
     repository.workflow(EXAMPLE)
     config = repository.root / "releasekit.toml"
     config.write_text(f"registry = 'dir:{repository.beside}/registry'\n")
-    programs = repository.beside / "programs"
-    if not (programs / "curl").exists():
+    if not (repository.programs / "curl").exists():
         curl = repository.beside / "curl"
         curl.write_text(CURL.format(curl=require_tool("curl"), here=api.url))
         curl.chmod(0o755)

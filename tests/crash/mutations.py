@@ -70,8 +70,8 @@ PINS = mutants(
         "a backup may name any file": never("_decode", "path.is_absolute() or ..."),
         "a link may lead anywhere": always("_examine", "path.is_relative_to(...)"),
         "half a set stays pinned": without("EphemeralPin._change", "self.close()"),
-        "a manifest that moved is replaced all the same": never(
-            "state_of", "original.path.resolve() != ..."
+        "a link in the place of a manifest is followed": change(
+            "state_of", "durable.read_file(...)", "original.path.read_bytes()"
         ),
         "unfinished backups stay": without("recover", "durable.remove(unfinished)"),
     },
@@ -151,12 +151,12 @@ COMPACTION = mutants(
     {
         "an open upload is forgotten": without("_of_packages", "not facts.settled"),
         "a run at work loses records": change(
-            "compacted", "at_work | _of_packages(...)", "_of_packages(records, at_work)"
+            "_kept", "at_work | _of_packages(...)", "_of_packages(records, at_work)"
         ),
         "a shorter journal vouches for nothing": change(
-            "compacted", "{**record, 'durable': size}", "{**record, 'durable': 0}"
+            "compacted", "{**record, 'durable': shorter.tell()}", "{**record, 'durable': 0}"
         ),
-        "any failure settles it": without("_Version.add", "record['run'] == ..."),
+        "any failure settles it": without("_Version.add", "record.run == ..."),
     },
 )
 
@@ -165,7 +165,7 @@ HISTORY = mutants(
     "state/history",
     {
         "the checksum is not looked at": change(
-            "fold", "line[-_SEAL:] == ...", "line[-_SEAL:] != _seal(line[:-_SEAL])"
+            "_is_sound", "line[-_SEAL:] == ...", "line[-_SEAL:] != _seal(line[:-_SEAL])"
         ),
         "promised records may vanish": never("fold", "size > intact"),
         "any torn tail is damage": without("fold", "size > intact"),

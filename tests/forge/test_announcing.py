@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from releasekit.forge.interface import Draft, ForgeRelease, Upload
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Secret
 from releasekit.http.github import GitHub
+from releasekit.model import Artifact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -316,13 +318,25 @@ def test_answers_that_nobody_gives_are_owed(world: World, strange: bytes) -> Non
     assert len(said.note) < 600
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_file_that_has_another_size_by_now_is_owed(
-    world: World, tmp_path: Path, size: int
+@pytest.mark.parametrize("now", ["ab", "abcd", "abd", "a link", "a pipe", "nothing"])
+def test_a_file_that_is_not_what_was_built_is_never_shown(
+    world: World, tmp_path: Path, now: str
 ) -> None:
+    """R53: of the same size too; and a pipe keeps nobody waiting."""
     path = tmp_path / "a-1.0.0.tgz"
-    path.write_bytes(b"abc")
-    changed = Upload(name=path.name, content=path, sha256="0" * 64, size=size)
+    match now:
+        case "a link":
+            (tmp_path / "abc").write_bytes(b"abc")
+            path.symlink_to("abc")
+        case "a pipe":
+            os.mkfifo(path)
+        case "nothing":
+            pass
+        case _:
+            path.write_text(now)
+    sha256 = hashlib.sha256(b"abc").hexdigest()
+    built = Artifact(path=path, size=3, digests={"sha256": sha256})
+    changed = Upload(name=path.name, content=built, sha256=sha256, size=3)
     owed = only(world, draft(assets=(changed,)))
     assert (owed.status, owed.note) == (
         Status.OWED,

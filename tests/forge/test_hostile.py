@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from releasekit.release.announcing import told_apart
 from workspaces import git
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["place"]
@@ -99,3 +101,86 @@ def test_a_job_for_a_part_does_not_release_what_others_share(place: Place, part:
     place.toml('ecosystem = ["pypi"]\n[tag]\nname = "v{version}"\n')
     assert place.run("--tag", "--announce").code == 0
     assert set(place.world.tags) == {"v1.0.0"}
+
+
+def another(path: Path) -> None:
+    """As long as before, so that only its bytes tell."""
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def a_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    """To a file of the same length, which nobody else may read."""
+    secret = path.parents[6] / f"secret of {path.name}"
+    secret.write_bytes(b"s" * path.stat().st_size)
+    path.unlink()
+    path.symlink_to(secret)
+
+
+def a_link_on_the_way(path: Path) -> None:
+    """The whole directory has another file of that name."""
+    aside = path.parent.with_name("aside")
+    if not aside.exists():
+        path.parent.rename(aside)
+        path.parent.symlink_to(aside)
+    (aside / path.name).write_bytes(bytes((aside / path.name).stat().st_size))
+
+
+def a_link_without_end(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def a_sparse_file(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(50 * 1024**3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [another, a_fifo, a_link, a_link_on_the_way, a_link_without_end, a_sparse_file],
+    ids=lambda each: each.__name__,
+)
+@pytest.mark.parametrize("digests", [True, False], ids=["digests", "no digests"])
+def test_only_the_bytes_that_were_built_are_attached(
+    place: Place, change: Callable[[Path], None], digests: bool
+) -> None:
+    """R53: whatever a process that a build has left behind does between the upload of a package and
+    its release, and whether or not the forge says what it has got.
+    """
+    place.world.digests = digests
+    place.toml('[announce]\nassets = ["checksums", "files"]\n')
+    built: dict[str, bytes] = {}
+
+    def swap(moment: str, what: str) -> None:
+        """Once, when the first release is made."""
+        if built or (moment, what.partition(" ")[0]) != ("before", "POST"):
+            return
+        if not what.endswith("/releases"):
+            return
+        for path in sorted((place.root / ".releasekit" / "dist").rglob("*-1.0.0*")):
+            if path.suffix in {".whl", ".gz"} and path.is_file():
+                built[path.name] = path.read_bytes()
+                change(path)
+
+    place.world.around = swap
+    ended = place.program.run(
+        "publish",
+        place.root,
+        f"--pypi-registry=dir:{place.root.parent / 'registry'}",
+        *("--max-retries=0", "--tag", "--announce"),
+        timeout_s=120,
+    )
+    assert len(built) == 4
+    assert set(ended.outcomes.values()) == {"published"}, ended.err
+    assert "Traceback" not in ended.err
+    for release in place.world.releases:
+        for asset in release["assets"]:
+            attached = place.world.contents[asset["id"]]
+            assert attached == built.get(asset["name"], attached), asset["name"]
+    assert ended.code == 1
+    assert set(statuses(ended, "announcement").values()) == {"owed"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -84,6 +85,34 @@ def test_a_plan_and_a_dry_run_say_what_would_be_made_and_make_nothing(place: Pla
     assert statuses(tried, "announcement") == dict.fromkeys(PACKAGES, "wanted")
     assert (place.world.tags, place.world.releases) == ({}, [])
     assert [each for each in place.world.writes if "main" not in each][1:] == []
+
+
+PULL_REQUEST = {"GITHUB_EVENT_NAME": "pull_request", "GITHUB_REF": "refs/pull/7/merge"}
+OF_PULL_REQUEST = "in a job of a pull request (pull_request at refs/pull/7/merge)"
+
+
+@pytest.mark.parametrize("flags", [("--tag",), ("--tag", "--announce")])
+def test_a_job_of_a_pull_request_tags_and_announces_nothing(
+    place: Place, flags: tuple[str, ...]
+) -> None:
+    place.program = replace(
+        place.program, environment={**place.program.environment, **PULL_REQUEST}
+    )
+    refused = place.run(*flags)
+    assert refused.code == 2
+    names = " and ".join(f"`{flag[2:]}`" for flag in flags)
+    assert f"{names} {'is' if len(flags) == 1 else 'are'} true {OF_PULL_REQUEST}" in refused.err
+    for flag in flags:
+        condition = "${{ !startsWith(github.event_name, 'pull_request') }}"
+        assert f"{flag[2:]}: {condition}" in refused.err
+    assert not list((place.root.parent / "registry").rglob("*.whl"))
+    assert (place.world.tags, place.world.releases) == ({}, [])
+    for asked in (place.run(*flags, command="plan"), place.run(*flags, "--dry-run")):
+        assert asked.code == 0, asked.err
+        (line,) = [each for each in asked.out.splitlines() if OF_PULL_REQUEST in each]
+        assert line.startswith("publish is going to refuse: ")
+    published = place.run("--max-retries=1")
+    assert published.code == 0, published.err
 
 
 def test_a_failure_of_tagging_changes_no_outcome_and_is_made_up_for(place: Place) -> None:

@@ -26,7 +26,7 @@ build-backend = "evil"
 backend-path = ["."]
 """
 # What every harm may use. A wheel is made of a source distribution, so hooks know both places.
-_TOOLS: Final = """\
+TOOLS: Final = """\
 import io, os, sys, tarfile, time, tomllib, zipfile
 from pathlib import Path
 
@@ -269,10 +269,10 @@ def case_of(harm: Harm) -> Case:
         files={
             "w/pyproject.toml": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
             "w/packages/core/pyproject.toml": core,
-            "w/packages/core/evil.py": _TOOLS + harm.code,
+            "w/packages/core/evil.py": TOOLS + harm.code,
             "w/packages/app/pyproject.toml": app
             + "\n[tool.uv.sources]\ncore = { workspace = true }\n",
-            "w/packages/app/evil.py": _TOOLS,
+            "w/packages/app/evil.py": TOOLS,
         },
         argv=("publish", "--registry", "dir:{root}/registry", "--uv-path", str(uv), *harm.argv),
         codes=harm.codes,

@@ -109,6 +109,9 @@ class Case:
     # A process of its own, as a user starts it, where a fork of one that has imported everything
     # would not show it; its stall is not measured.
     executed: bool = False
+    # Its directory lies where the sandbox lets no build write, but to `w`, `tmp` and what the
+    # tools keep in `home`.
+    sandboxed: bool = False
     # There is no stream to say a reason in.
     silent: bool = False
     # Peak memory, in MB, and the longest time that the event loop may be deaf, in seconds of CPU.

@@ -10,7 +10,7 @@ import pytest
 
 from hostile.judge import complaints
 from hostile.run import Template, carried_out
-from integration.tools import require_access_for_others, require_tool
+from integration.tools import require_access_for_others, require_landlock, require_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,8 @@ def judge(template: Template) -> Judge:
     def judged(case: Case) -> Ended:
         if case.uid not in {None, os.geteuid()}:
             require_access_for_others()
+        if case.sandboxed:
+            require_landlock()
         with carried_out(case, template) as ended:
             found = complaints(case, ended)
             if found and (lacking := _MISSING.search(ended.out + ended.err)):

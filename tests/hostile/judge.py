@@ -138,3 +138,5 @@ def _tree(case: Case, ended: Ended) -> Iterator[str]:
         if before != after:
             what = "appeared" if before is None else "is gone" if after is None else "changed"
             yield f"{name[:200]!r} {what}"
+        elif before and after and name.startswith("canary/") and before.inode != after.inode:
+            yield f"{name[:200]!r} was replaced"

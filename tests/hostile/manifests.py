@@ -217,6 +217,9 @@ def _toml() -> Iterator[Case]:
         "tables 5,000 deep": "x = " + "{ a = " * 5000 + "1" + " }" * 5000,
         "100,000 tables": lambda: b"".join(b"[t%d]\nx = 1\n" % n for n in range(100_000)),
         "100,000 tables of one list": lambda: b"[[t]]\nx = 1\n" * 100_000,
+        "60,000 tables of six parts": lambda: b"".join(
+            b"[%x.a.a.a.a.a]\n" % n for n in range(60_000)
+        ),
         "a huge integer": f"x = {HUGE}\n",
         "a huge hexadecimal": f"x = 0x{'f' * 500_000}\n",
         "a huge float": f"x = 1e{HUGE}\n",
@@ -414,6 +417,8 @@ def _yaml() -> Iterator[Case]:
         "braces 20,000 deep": lambda: b"packages: " + b"{a: " * 20_000,
         "dashes 10,000 deep": lambda: b"- " * 10_000,
         "blocks 1,000 deep": "".join(" " * n + "a:\n" for n in range(1000)),
+        "100,000 keys without a value": lambda: b"x: [" + b"?," * 100_000 + b"]\n",
+        "100,000 lists": lambda: b"x: [" + b"[]," * 80_000 + b"]\n",
         "a huge integer": f"{PNPM}x: {HUGE}\n",
         "a huge sexagesimal": f"{PNPM}x: {'1:' * 50_000}1\n",
         "a date that is none": f"{PNPM}x: 2023-02-30\n",
@@ -670,6 +675,27 @@ def _trees() -> Iterator[Case]:
     )
 
 
+def _change_logs() -> Iterator[Case]:
+    """What a release says of itself, printed."""
+    texts = {
+        **EVIL,
+        "an old command": "x ##[error]INJECTED",
+        "an output": "x\n  ::set-output name=a::INJECTED",
+        "the end of a command": "x\n::stop-commands::INJECTED",
+        "invalid UTF-8": "\udcff\udcfe",
+    }
+    for what, text in texts.items():
+        log = f"## 1.0.0\n\n- {text}\n- The end.\n".encode("utf-8", "surrogateescape")
+        yield Case(
+            name=f"notes: a change log with {what}",
+            files={**PYPI, "w/packages/a/CHANGELOG.md": log},
+            argv=("notes", "pypi:acme-a", "1.0.0"),
+            prepare=commit,
+            codes=frozenset({0}),
+            says=("The rest is in" if what == "long" else r"^- The end\.$",),
+        )
+
+
 def _hostile_git(root: Path) -> None:
     commit(root)
     run = "touch ../canary/owned"
@@ -694,7 +720,19 @@ def _hostile_git(root: Path) -> None:
 CASES: Final = tuple(
     case
     for table in (
-        *(_any, _wrong_types_of_toml, _toml, _pypi, _globs, _npm, _yaml, _go, _maven, _trees),
+        *(
+            _any,
+            _wrong_types_of_toml,
+            _toml,
+            _pypi,
+            _globs,
+            _npm,
+            _yaml,
+            _go,
+            _maven,
+            _trees,
+            _change_logs,
+        ),
     )
     for case in table()
 )

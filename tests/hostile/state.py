@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hostile.case import Case, Content, Fifo, Folder, Link, Sparse, cases
 from hostile.manifests import HUGE, REFUSED, SAID, SOME
 from hostile.workspaces_of import BUILT, PUBLISH, tarball
+from unit.provenance import bundles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,6 +26,8 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 # doctor says 1 where it found something.
 _SAID: Final = SAID | {1}
+# What is as large as it may be is parsed in one go, before anything else is under way.
+_PARSED_S: Final = 1.0
 _EVIL_DIGEST: Final = "0" * 64
 _PACKAGE: Final = "npm:@acme/a"
 
@@ -138,6 +141,31 @@ def _journals() -> Iterator[Case]:
         "a newer schema": journal(STARTED, v=99),
         "a schema of 5,000 digits": line(f'{{"v":{HUGE},"run":"x","seq":0}}'),
         "a million lines": lambda: good + b"\n" * 1_000_000,
+        "40 MB of empty lines": lambda: b"\n" * 40_000_000,
+        "2 million sound lines of nothing": lambda: line("{}") * 2_000_000,
+        "100,000 results": lambda: journal(
+            STARTED, *[outcome(package=f"npm:p{n}") for n in range(100_000)]
+        ),
+        "40,000 uploads under way": lambda: journal(
+            STARTED, *[intent(package=f"npm:p{n}") for n in range(40_000)]
+        ),
+        "200,000 durations": lambda: journal(
+            STARTED,
+            *[
+                {"event": "step_ended", "node": f"build {n}", "duration_s": 1.0}
+                for n in range(200_000)
+            ],
+        ),
+        "300,000 steps": lambda: journal(
+            STARTED, *[{"event": "step_started", "node": f"build {_PACKAGE}"}] * 300_000
+        ),
+        "10 million lists in a line": lambda: journal({**STARTED, "x": [[]] * 10_000_000}),
+        "a million files of one upload": lambda: journal(
+            STARTED, intent(digests={f"{n:x}": "" for n in range(1_000_000)})
+        ),
+        "400,000 files of one upload": lambda: journal(
+            STARTED, intent(digests={f"{n:x}": "" for n in range(400_000)})
+        ),
         "100,000 sound lines": lambda: journal(
             STARTED, *[{"event": "step_started", "node": f"build {_PACKAGE}"}] * 100_000
         ),
@@ -176,7 +204,12 @@ def _journals() -> Iterator[Case]:
     }
     for what, content in texts.items():
         for command in ("publish", "doctor"):
-            yield _with({f"{STATE}/journal.jsonl": content}, command, f"the journal has {what}")
+            yield _with(
+                {f"{STATE}/journal.jsonl": content},
+                command,
+                f"the journal has {what}",
+                stall_s=_PARSED_S if callable(content) else 0.2,
+            )
     for what, text in SOME.items():
         named = journal(STARTED, built(package=f"npm:{text}"), intent(package=f"npm:{text}"))
         versioned = journal(STARTED, built(version=text), intent(version=text))
@@ -204,6 +237,7 @@ def _forged() -> Iterator[Case]:
         "without digests": [{"path": "dist/x", "size": 1, "digests": {}}],
         "of another hash": [{"path": "dist/x", "size": 1, "digests": {"md5": "0" * 32}}],
         "that are no list": [1],
+        "90,000 times": [{"path": "dist/x", "size": 1, "digests": {"sha256": "0"}}] * 90_000,
         "50,000 times": [{"path": "dist/x", "size": 1, "digests": {"sha256": "0" * 64}}] * 50_000,
         "with NUL": [{"path": "dist/\0", "size": 1, "digests": {"sha256": "0" * 64}}],
         "with a surrogate": [{"path": "dist/\ud800", "size": 1, "digests": {"sha256": "0" * 64}}],
@@ -218,9 +252,11 @@ def _forged() -> Iterator[Case]:
 def _backups() -> Iterator[Case]:
     """Manifests that an earlier run is said to have pinned."""
 
-    def backup(*originals: object) -> bytes:
-        body = json.dumps(originals).encode()
+    def sealed(body: bytes) -> bytes:
         return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+    def backup(*originals: object) -> bytes:
+        return sealed(json.dumps(originals).encode())
 
     def original(path: str, **changed: object) -> dict[str, object]:
         attributes = {"mode": 0o644, "uid": 0, "gid": 0, "xattrs": {}}
@@ -233,7 +269,7 @@ def _backups() -> Iterator[Case]:
             **changed,
         }
 
-    contents: Mapping[str, bytes] = {
+    contents: Mapping[str, Content] = {
         "that leads out": backup(original("../canary/precious")),
         "that is absolute": backup(original("/proc/self/environ")),
         "of a link": backup(original("out")),
@@ -246,9 +282,13 @@ def _backups() -> Iterator[Case]:
         "with a path that is none": backup({**original("x"), "path": 1}),
         "with NUL in a path": backup(original("a\0b")),
         "with a surrogate": backup(original("\ud800")),
-        "100,000 deep": hashlib.sha256(b"[" * 100_000).hexdigest().encode()
-        + b"\n"
-        + b"[" * 100_000,
+        "100,000 deep": sealed(b"[" * 100_000),
+        "of 10 million values": lambda: sealed(b"[" + b"[]," * 10_000_000 + b"0]"),
+        "of a million values": lambda: sealed(b"[" + b"{}," * 480_000 + b"0]"),
+        "of 40 MB": lambda: backup(
+            original("package.json", data=base64.b64encode(b"x" * 30_000_000).decode())
+        ),
+        "of ten sparse gigabytes": Sparse(10 * 1024**3),
     }
     for what, content in contents.items():
         pinned: Mapping[str, Content] = {
@@ -257,7 +297,11 @@ def _backups() -> Iterator[Case]:
             "w/outdir": Link("../canary"),
         }
         for command in ("publish", "fix"):
-            yield _with(pinned, command, f"a backup {what}")
+            stall_s = _PARSED_S if callable(content) else 0.2
+            yield _with(pinned, command, f"a backup {what}", stall_s=stall_s)
+    for command in ("publish", "doctor"):
+        lock: Mapping[str, Content] = {f"{STATE}/lock.npm": lambda: b"[" + b"[]," * 20_000_000}
+        yield _with(lock, command, "a lock of 60 MB")
 
 
 def _results(**changed: object) -> dict[str, object]:
@@ -312,6 +356,30 @@ def _reports() -> Iterator[Case]:
         "20,000 packages": lambda: json.dumps(
             _results(packages=[_row(name=f"p{n}") for n in range(20_000)])
         ).encode(),
+        "10 million empty lists": lambda: b"[" + b"[]," * 10_000_000 + b"0]",
+        "30 million characters and an emoji": lambda: (
+            b'{"a": "' + b"x" * 30_000_000 + "\N{ROCKET}".encode() + b'"}'
+        ),
+        "110,000 files": lambda: json.dumps(
+            _results(
+                packages=[_row(artifacts=[{"filename": "a", "sha256": "b", "size": 0}] * 110_000)]
+            )
+        ).encode(),
+        "900,000 dependencies": lambda: json.dumps(
+            _results(packages=[_row(dependencies=[f"npm:{n:x}" for n in range(900_000)])])
+        ).encode(),
+        "230,000 dependencies": lambda: json.dumps(
+            _results(packages=[_row(dependencies=[f"npm:{n:x}" for n in range(230_000)])])
+        ).encode(),
+        "30,000 packages": lambda: json.dumps(
+            _results(packages=[_row(name=f"p{n}") for n in range(30_000)])
+        ).encode(),
+        "40,000 packages": lambda: json.dumps(
+            _results(packages=[_row(name=f"p{n}") for n in range(40_000)])
+        ).encode(),
+        "a million values with halves of pairs": lambda: (
+            b"[" + b'{"\\ud800":"\\ud800"},' * 480_000 + b"0]"
+        ),
         "a log of 20 MB": lambda: json.dumps(
             _results(packages=[_row(outcome="failed", log=["x" * 20_000_000])])
         ).encode(),
@@ -341,12 +409,27 @@ def _reports() -> Iterator[Case]:
             "report",
             f"results hold {what}",
             codes=frozenset({0}) if fits else _SAID,
+            stall_s=_PARSED_S if callable(content) else 0.2,
         )
     yield _with(
         {f"{STATE}/one": Link("{root}/canary")},
         "report",
         "results lie behind a link",
         codes=REFUSED,
+    )
+    many = [_row(name=f"p{n}", dependencies=[f"npm:{n}-{on}" for on in range(9)]) for n in range(9)]
+    yield _with(
+        {
+            f"{STATE}/{job:02}/results.json": json.dumps(
+                _results(packages=[{**row, "name": f"{row['name']}-{job}"} for row in many])
+                | {"x": [0] * 100_000}
+            )
+            for job in range(20)
+        },
+        "report",
+        "results of 20 jobs that are large together",
+        codes=REFUSED,
+        says=("with the results before it, more than",),
     )
     ring = {f"{STATE}/a/loop": Link("..")}
     yield _with(ring, "report", "results in a ring of links", codes=REFUSED)
@@ -380,6 +463,10 @@ def _plan_files() -> Iterator[Case]:
         "a link to the environment": Link("/proc/self/environ"),
         "another fingerprint": plan(),
         "an action that is none": plan(action="owned"),
+        "10 million empty lists": lambda: b"[" + b"[]," * 10_000_000 + b"0]",
+        "100,000 sound packages": lambda: (
+            plan().replace("[{", "[" + f"{plan()[plan().index('[') + 1 : -2]}," * 99_999 + "{")
+        ).encode(),
         "50,000 packages": lambda: (
             plan().replace("[{", "[" + '{"ecosystem": 1},' * 50_000 + "{").encode()
         ),
@@ -397,6 +484,38 @@ def _plan_files() -> Iterator[Case]:
             argv=(*PUBLISH, "--plan-file", "{root}/plan.json"),
             codes=REFUSED,
             may_write=("registry",),
+            stall_s=_PARSED_S if callable(content) else 0.2,
+        )
+
+
+def _bundles() -> Iterator[Case]:
+    """What lies beside a file as its attestation."""
+
+    def bundle(statement: bytes) -> bytes:
+        document = bundles.document()
+        document["dsseEnvelope"]["payload"] = base64.b64encode(statement).decode()
+        return json.dumps(document).encode()
+
+    empty = b'{"_type": "https://in-toto.io/Statement/v1", "predicate": ['
+    texts: Mapping[str, Content] = {
+        "ten million lines": lambda: b"{}\n" * 10_000_000,
+        "ten million ends of lines": lambda: b"{}\n{}" + b"\r" * 15_000_000 + b"\n" * 9_000,
+        "a list of ten million": lambda: b'{"attestations": [' + b"{}," * 10_000_000 + b"{}]}",
+        "a statement of a million values": lambda: bundle(empty + b"[]," * 900_000 + b"0]}"),
+        "many statements of 90,000 values": lambda: b"\n".join(
+            [bundle(json.dumps({**bundles.STATEMENT, "predicate": [[]] * 40_000}).encode())] * 100
+        ),
+        "100,000 deep": b"[" * 100_000,
+        "half a line": b'{"verificationMaterial": {',
+    }
+    for what, content in texts.items():
+        yield Case(
+            name=f"verify: a bundle with {what}",
+            files={"w/a.whl": b"a", "w/a.whl.sigstore.json": content},
+            argv=("verify", "{root}/w", "--repository", "acme/widgets"),
+            codes=frozenset({1}),
+            says=("FAILED a.whl: a.whl.sigstore.json (is not JSON|is neither|has|holds)\\b",),
+            stall_s=_PARSED_S if callable(content) else 0.2,
         )
 
 
@@ -488,5 +607,13 @@ def _registries() -> Iterator[Case]:
 
 
 CASES: Final = cases(
-    _places, _journals, _forged, _backups, _reports, _plan_files, _directories, _registries
+    _places,
+    _journals,
+    _forged,
+    _backups,
+    _reports,
+    _plan_files,
+    _bundles,
+    _directories,
+    _registries,
 )

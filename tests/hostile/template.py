@@ -45,6 +45,8 @@ CPU_S: Final = 30
 DATA_BYTES: Final = 3 * 1024**3
 BEAT_S: Final = 0.02
 GRACE_S: Final = 30.0
+# What was killed may not be gone yet.
+_DYING_S: Final = 5.0
 _SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
 START: Final = Path(releasekit.__file__).parents[1] / "__main__.py"
 
@@ -144,7 +146,7 @@ def _awaited(pid: int, wall_s: float) -> Answer:
         wall_s=time.monotonic() - began,
         cpu_s=usage.ru_utime + usage.ru_stime,
         peak_kb=usage.ru_maxrss,
-        left=tuple(_reaped(grace_s=GRACE_S if os.WIFSIGNALED(status) else 0.0)),
+        left=tuple(_reaped(grace_s=GRACE_S if os.WIFSIGNALED(status) else _DYING_S)),
     )
 
 

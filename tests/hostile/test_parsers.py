@@ -5,10 +5,17 @@ soon. More of it: EXAMPLES=5000.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import json
 import os
+import struct
+import subprocess
+import sys
+import tarfile
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import releasekit
 from releasekit.ecosystems.cargo import requirement as cargo_requirement
 from releasekit.ecosystems.cargo import sparse_index
 from releasekit.ecosystems.go import gomod
@@ -193,6 +201,96 @@ def test_a_parser_gives_a_value_or_its_own_error(name: str, data: st.DataObject)
         parse(text)
     took_s = time.thread_time() - began
     assert took_s < _SOON_S, (took_s, text[:200])
+
+
+def _artifact(piece: bytes, times: int) -> bytes:
+    """A zip of results, however long they are."""
+    file = io.BytesIO()
+    with (
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made,
+        made.open("results.json", "w") as entry,
+    ):
+        for _ in range(times):
+            entry.write(piece)
+    return file.getvalue()
+
+
+def _table(count: int) -> bytes:
+    """The end of a zip of so many files."""
+    data = (b"PK\1\2" + bytes(24) + b"\1" + bytes(17) + b"a") * count
+    return data + b"PK\5\6" + bytes(8) + struct.pack("<LLH", len(data), 0, 0)
+
+
+def _tarball(*entries: tuple[bytes, bytes, int]) -> bytes:
+    """Of entries of a type, and of a piece so many times."""
+    file = io.BytesIO()
+    with gzip.open(file, "wb", 1) as packed:
+        for kind, piece, times in entries:
+            entry = tarfile.TarInfo("a")
+            entry.type, entry.size = kind, len(piece) * times
+            packed.write(entry.tobuf(tarfile.GNU_FORMAT))
+            for _ in range(times):
+                packed.write(piece)
+            packed.write(bytes(-entry.size % 512))
+    return file.getvalue()
+
+
+_SPARSE: Final = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
+_ARTIFACT: Final = "load_all(_results_in(data, 'a', MAX_BYTES))"
+_PACKED: Final = "read_tarball(io.BytesIO(data), 'a')"
+# What is small, and what reads it.
+_HUGE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
+    "30 MB of lists": (lambda: _artifact(b"[]," * 500_000, 20), _ARTIFACT),
+    "60 MB of lists": (lambda: _artifact(b"[]," * 500_000, 40), _ARTIFACT),
+    "350 MB of zeros": (lambda: _artifact(bytes(1 << 20), 350), _ARTIFACT),
+    "1.3 million files": (lambda: _table(1_300_000), _ARTIFACT),
+    "600,000 files": (lambda: _table(600_000), _ARTIFACT),
+    "a name of 400 MB": (
+        lambda: _tarball((tarfile.GNUTYPE_LONGNAME, bytes(1 << 20), 400)),
+        _PACKED,
+    ),
+    "attributes of 400 MB": (
+        lambda: _tarball((tarfile.XHDTYPE, bytes(1 << 20), 400)),
+        _PACKED,
+    ),
+    "a sparse file": (
+        lambda: _tarball(
+            (tarfile.XHDTYPE, _SPARSE, 1), (tarfile.REGTYPE, b"999999999\n" + b"1\n" * 99_000, 5)
+        ),
+        _PACKED,
+    ),
+}
+_CHILD: Final = """
+import io, sys
+from releasekit.approval.workflow_run import MAX_BYTES, _results_in
+from releasekit.ecosystems.npm.tarball import read_tarball
+from releasekit.errors import ReleasekitError
+from releasekit.report import load_all
+data = sys.stdin.buffer.read()
+try:
+    {read}
+except ReleasekitError as error:
+    print(error)
+with open("/proc/self/status") as status:
+    print(*(line for line in status if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="its peak is read from /proc")
+@pytest.mark.parametrize("name", _HUGE)
+def test_what_is_small_and_stands_for_much_is_refused_in_a_sentence(name: str) -> None:
+    """R40"""
+    make, read = _HUGE[name]
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD.format(read=read)],
+        env={**os.environ, "PYTHONPATH": str(Path(releasekit.__file__).parents[1])},
+        check=True,
+        capture_output=True,
+        input=make(),
+    )
+    *said, peak = done.stdout.decode().strip().splitlines()
+    assert said, "it was not refused"
+    assert int(peak.split()[1]) < 300 * 1024, peak
 
 
 _DEEP: Final = {

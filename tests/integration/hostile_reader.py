@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, cast
 
 import fakes
+from releasekit.config.values import Url
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.go.proxy import Proxy
 from releasekit.ecosystems.interface import Services
@@ -80,7 +81,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
 
 async def listed(package: Package, url: str, config: Config, services: Services) -> None:
     """As before a release is added to maven-metadata.xml."""
-    repository = Repository(url, Options(), config=config, services=services)
+    repository = Repository(Url(url), Options(), config=config, services=services)
     reader = cast("Reader", repository.lookup.__self__)  # type: ignore[attr-defined]
     page = await reader.get(package, PurePosixPath("org/acme/maven-metadata.xml"))
     if page is not None:

@@ -174,6 +174,7 @@ class Step:
         given = Program(home, reactor.environment()).full_environment
         if not self._is_ours:
             given["XDG_CACHE_HOME"] = str(home / "cache")
+            given["XDG_STATE_HOME"] = str(home / "state")
             given["PATH"] = os.defpath
             given["PYTHONPATH"] = str(Path(sys.prefix, "lib", _version(), "site-packages"))
             given["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -265,6 +265,22 @@ def test_a_second_run_is_told_who_holds_the_lock(
     assert str(os.getpid()) in capsys.readouterr().err
 
 
+def test_a_plan_file_that_keeps_everything_publishes_nothing(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R20"""
+    path = tmp_path / "plan.json"
+    where = ["--registry", f"dir:{tmp_path / 'r'}", "--plan-file", str(path)]
+    assert main(["plan", str(workspace), *where]) == 0
+    made = path.read_text()
+    assert '"action": "publish"' in made
+    path.write_text(made.replace('"action": "publish"', '"action": "keep"'))
+    capsys.readouterr()
+    assert main(["publish", str(workspace), *where]) == 0
+    assert "not published, as the plan file says: pypi:" in capsys.readouterr().out
+    assert not list((tmp_path / "r").rglob("*.whl"))
+
+
 def test_a_plan_file_binds_the_run(
     workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,6 @@ from workspaces import Program, Run, git, npm_workspace, uv_workspace, wait_for_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 PACKAGES = {"demo-a": (), "demo-b": ("demo-a",)}
 KEY = "0123456789abcdef" * 2
@@ -39,7 +39,10 @@ class Site:
     def machine(self, name: str, key: str = "") -> Program:
         home = self.directory / name
         home.mkdir(exist_ok=True)
-        return Program(home, {"RELEASEKIT_STATE_KEY": key} if key else {})
+        # A key and an environment of its own.
+        shared = Path(Program(home).full_environment["XDG_STATE_HOME"])
+        own = {"XDG_STATE_HOME": str(shared.with_name(f"state of {name}"))}
+        return Program(home, {**own, "RELEASEKIT_STATE_KEY": key} if key else own)
 
     def argv(self, *more: str) -> list[str]:
         return ["publish", str(self.workspace), f"--registry=dir:{self.registry}", *more]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from full_disks import fill
 from releasekit.__main__ import main
 from releasekit.host import durable
 from releasekit.host.folder import Folder
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.host.durable import Attributes
+
+WHEEL = "demo_a-1.0.0-py3-none-any.whl"
 
 
 @pytest.fixture(name="workspace")
@@ -68,6 +71,43 @@ def test_what_cannot_be_saved_is_said_in_a_sentence(
     assert "No space left on device" in said.out + said.err
     assert git(workspace, "status", "--porcelain", "--untracked-files=no") == ""
     monkeypatch.setattr(durable, "replace", replace)
+    assert main(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "where", "named", "code"),
+    [
+        ("write", ".releasekit/..gitignore.", ".releasekit: cannot be used", 1),
+        ("write", ".releasekit/journal.jsonl", ".releasekit/journal.jsonl: ", 1),
+        ("write", ".releasekit/backup/pypi/", ".releasekit/backup/pypi/", 1),
+        ("fsync", WHEEL, f".releasekit/dist/pypi/demo-a/1.0.0/{WHEEL}: ", 1),
+        ("write", "r/pypi/files/demo-a/", "r/pypi/files/demo-a/demo_a-1.0.0", 1),
+        ("write", ".releasekit/.results.json.", ".releasekit/results.json: ", 2),
+        ("write", ".releasekit/.report.html.", ".releasekit/report.html ", 0),
+    ],
+)
+def test_each_message_has_the_file_for_which_there_is_no_room(
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    call: str,
+    where: str,
+    named: str,
+    code: int,
+) -> None:
+    """R40: the system names none."""
+    arguments = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
+    with monkeypatch.context() as patch:
+        refused = fill(patch, call, where)
+        assert main(arguments) == code
+    assert refused
+    captured = capsys.readouterr()
+    said = (captured.out + captured.err).splitlines()
+    told = [line for line in said if "No space left" in line]
+    assert told
+    assert [line for line in told if named not in line] == []
+    assert not code or any("Make room" in line for line in said)
     assert main(arguments) == 0
 
 

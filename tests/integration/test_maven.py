@@ -8,7 +8,10 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,14 +21,13 @@ from integration.maven_server import local_repository
 from integration.reactor import GROUP, NEEDS, VERSION
 from integration.recorder import Fault
 from integration.servers import static_server
-from integration.tools import require_tool
+from integration.tools import require_landlock, require_tool
 from releasekit.ecosystems.maven import Options, discover, document
 from releasekit.ecosystems.maven.workspace import load_projects
 from workspaces import Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from integration.maven_server import MavenServer
     from integration.portal import PortalServer
@@ -304,15 +306,15 @@ def test_a_static_directory_serves_what_was_published(
 
 
 @pytest.fixture
-def gnupg(tmp_path: Path) -> Iterator[Path]:
-    """A keyring with one key, which has no passphrase."""
-    home = tmp_path / "gnupg"
-    home.mkdir(mode=0o700)
+def gnupg() -> Iterator[Path]:
+    """A keyring with one key, which has no passphrase, where no build can write."""
+    home = Path(tempfile.mkdtemp(prefix="releasekit-gnupg-", dir="/var/tmp"))
     gpg = [str(require_tool("gpg")), "--homedir", str(home), "--batch"]
     make = ["--passphrase", "", "--quick-generate-key", "Releaser <releaser@example.invalid>"]
     subprocess.run([*gpg, *make], check=True, capture_output=True)
     yield home
     subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
+    shutil.rmtree(home)
 
 
 def test_what_is_signed_verifies_and_carries_sources_and_javadoc(
@@ -330,6 +332,38 @@ def test_what_is_signed_verifies_and_carries_sources_and_javadoc(
         gpg = [str(require_tool("gpg")), "--homedir", str(gnupg), "--batch"]
         subprocess.run([*gpg, *verify], check=True, capture_output=True)
     assert publish(program, workspace, maven_server).results["result"] == "noop"
+
+
+def test_gpg_obeys_nothing_that_a_build_wrote(
+    workspace: Path, program: Program, tmp_path: Path, gnupg: Path
+) -> None:
+    """R50: it is refused before anything is built; with files of the user's own it signs."""
+    require_landlock()
+    (workspace / "releasekit.toml").write_text("[maven]\nsign = true\n")
+    ran = tmp_path / "ran"
+    mine = tmp_path / "bin" / "gpg"
+    mine.parent.mkdir()
+    mine.write_text(f"#!/bin/sh\ntouch '{ran}'\necho signature\n")
+    mine.chmod(0o755)
+    for given in (
+        {"GNUPGHOME": str(tmp_path)},
+        {"GNUPGHOME": "/var/tmp/none", "PATH": f"{mine.parent}:{os.environ['PATH']}"},
+    ):
+        releaser = replace(program, environment={**program.environment, **given})
+        run = releaser.run("publish", workspace, "--registry", f"dir:{tmp_path / 'registry'}")
+        assert run.code == 2, run.out + run.err
+        assert f"{tmp_path}" in run.err
+        assert "where builds can write" in run.err
+    assert not ran.exists()
+    assert not list((tmp_path / "registry").glob("**/*.pom"))
+    releaser = replace(program, environment={**program.environment, "GNUPGHOME": str(gnupg)})
+    run = releaser.run("publish", workspace, "--registry", f"dir:{tmp_path / 'registry'}")
+    assert run.code == 0, run.out + run.err
+    signatures = list((tmp_path / "registry").glob("**/*.asc"))
+    for path in signatures:
+        verify = ["gpg", "--homedir", str(gnupg), "--verify", str(path), str(path.with_suffix(""))]
+        subprocess.run(verify, check=True, capture_output=True)
+    assert len(signatures) >= len(NAMES)
 
 
 def through_portal(

@@ -140,6 +140,7 @@ def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
     assert verified.subjects == bundle.subjects
     require_signer(verified, "acme/widgets")
     require_signer(verified, "acme/widgets", "release.yml")
+    assert (verified.claims.ref, verified.claims.event) == ("refs/heads/main", "push")
 
 
 def test_proofs_of_every_shape_lead_to_the_root(sigstore: Sigstore) -> None:
@@ -458,6 +459,7 @@ def test_another_workflow_is_refused_where_one_is_named(sigstore: Sigstore) -> N
     require_signer(verified, "acme/widgets")
     with pytest.raises(NotVerified, match=r"nightly\.yml, not by release\.yml"):
         require_signer(verified, "acme/widgets", "release.yml")
+    assert (verified.claims.ref, verified.claims.event) == ("refs/heads/main", "push")
 
 
 def test_an_identity_of_another_issuer_is_refused(sigstore: Sigstore) -> None:

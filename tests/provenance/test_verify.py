@@ -105,8 +105,8 @@ def test_a_file_with_its_bundle_beside_it_is_verified(verifying: Verifying) -> N
     commit = verifying.sigstore.claims["sha"]
     assert verifying.lines == [
         (
-            f"ok {WHEEL} sha256:{sha256} acme/widgets .github/workflows/release.yml {commit}, "
-            "log entry 0"
+            f"ok {WHEEL} sha256:{sha256} acme/widgets .github/workflows/release.yml "
+            f"refs/heads/main push {commit}, log entry 0"
         ),
         "1 of 1 verified",
     ]
@@ -203,6 +203,95 @@ def test_another_repository_and_another_workflow_are_refused(verifying: Verifyin
     ]
     assert verifying.verify(path, "--workflow", "other.yml") == 1
     assert "by the workflow .github/workflows/release.yml, not by other.yml" in verifying.lines[0]
+
+
+def of_pull_request(verifying: Verifying, event: str, ref: str) -> Path:
+    """A file that a job signed for a pull request, with the workflow that signs releases."""
+    workflow_ref = f"acme/widgets/.github/workflows/release.yml@{ref}"
+    verifying.sigstore.claims.update(
+        event_name=event, ref=ref, workflow_ref=workflow_ref, job_workflow_ref=workflow_ref
+    )
+    return verifying.attested()
+
+
+def test_what_a_pull_request_signed_is_refused_unless_its_ref_is_asked_for(
+    verifying: Verifying,
+) -> None:
+    ref = "refs/pull/7/merge"
+    path = of_pull_request(verifying, "pull_request", ref)
+    assert verifying.verify(path, "--workflow", "release.yml") == 1
+    assert verifying.failures == [
+        (
+            f"FAILED {WHEEL}: it was signed for a pull request, by the event pull_request at "
+            f"{ref}; write --ref {ref} if that is meant"
+        )
+    ]
+    assert verifying.verify(path, "--ref", "refs/heads/main") == 1
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: it was signed at {ref} (event pull_request), not at refs/heads/main"
+    ]
+    assert verifying.verify(path, "--ref", ref) == 0
+    assert f" .github/workflows/release.yml {ref} pull_request " in verifying.lines[0]
+    assert verifying.verify(path, "--event", "pull_request") == 0
+
+
+def test_a_merged_pull_request_is_one_that_has_to_be_asked_for(verifying: Verifying) -> None:
+    """Its ref is then the branch that it was merged into."""
+    ref = "refs/heads/main"
+    path = of_pull_request(verifying, "pull_request", ref)
+    assert verifying.verify(path) == 1
+    assert verifying.failures[0].endswith(f"at {ref}; write --ref {ref} if that is meant")
+    assert verifying.verify(path, "--ref", ref) == 0
+
+
+@pytest.mark.parametrize("ref", ["", "refs/heads/main"])
+def test_the_ref_of_pull_request_target_says_nothing_of_the_pull_request(
+    verifying: Verifying, ref: str
+) -> None:
+    """It is that of the branch which the pull request, of anybody, is to be merged into."""
+    event = "pull_request_target"
+    path = of_pull_request(verifying, event, "refs/heads/main")
+    asked = ["--ref", ref] if ref else []
+    assert verifying.verify(path, *asked) == 1
+    assert verifying.failures == [
+        (
+            f"FAILED {WHEEL}: it was signed for a pull request, by the event {event} at "
+            f"refs/heads/main; write --event {event} if that is meant"
+        )
+    ]
+    assert verifying.verify(path, *asked, "--event", "pull_request") == 1
+    assert verifying.verify(path, *asked, "--event", event) == 0
+    assert f" refs/heads/main {event} " in verifying.lines[0]
+
+
+@pytest.mark.parametrize("event", ["pull_request_review", "pull_request_review_comment"])
+def test_a_review_is_one_of_a_pull_request(verifying: Verifying, event: str) -> None:
+    path = of_pull_request(verifying, event, "refs/pull/7/merge")
+    assert verifying.verify(path) == 1
+    assert verifying.verify(path, "--ref", "refs/pull/7/merge") == 0
+
+
+def test_a_ref_and_an_event_may_be_asked_for(verifying: Verifying) -> None:
+    path = verifying.attested()
+    assert verifying.verify(path, "--ref", "refs/heads/main", "--event", "push") == 0
+    assert verifying.verify(path, "--ref", "refs/tags/main") == 1
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: it was signed at refs/heads/main (event push), not at refs/tags/main"
+    ]
+    assert verifying.verify(path, "--event", "workflow_dispatch") == 1
+    assert verifying.failures == [
+        f"FAILED {WHEEL}: it was signed by the event push, not by workflow_dispatch"
+    ]
+
+
+def test_a_release_with_a_statement_of_a_pull_request_is_refused(verifying: Verifying) -> None:
+    verifying.put(WHEEL)
+    sound = verifying.statement(WHEEL)
+    verifying.sigstore.claims.update(event_name="pull_request", ref="refs/pull/7/merge")
+    other = verifying.statement(WHEEL)
+    verifying.put("provenance.jsonl", sound.text + b"\n" + other.text)
+    assert verifying.verify(verifying.place) == 1
+    assert verifying.failures[0].startswith("FAILED provenance.jsonl:2: it was signed for a pull")
 
 
 def test_what_a_stranger_has_signed_is_refused(verifying: Verifying, tmp_path: Path) -> None:
@@ -392,6 +481,14 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
         (["x", "--bundle", "x"], "acme/widgets", "x is not JSON: Expecting value"),
         ([], "acme/widgets", "there is nothing to verify: write releasekit verify PATH… or URL…"),
         (["x", "--workflow", "a/b"], "acme/widgets", "write its name, like release.yml"),
+        (["x", "--ref", "main"], "acme/widgets", '"main" may be a branch or a tag: write refs/hea'),
+        (["x", "--ref", "v1.2"], "acme/widgets", "refs/heads/v1.2 or refs/tags/v1.2"),
+        (
+            ["x", "--ref", "refs/heads/a b"],
+            "acme/widgets",
+            "is not the ref of a run: write one",
+        ),
+        (["x", "--event", "Push it"], "acme/widgets", "is not the event of a run: write its name"),
         (["none.whl"], "acme/widgets", "none.whl: No such file or directory; write the path of"),
         (["empty"], "acme/widgets", "empty: there is no file in it; write the path of what"),
         (["http://example.org/x.whl"], "acme/widgets", "must be https://"),
@@ -580,7 +677,7 @@ def test_an_address_of_no_package_is_refused(url: str) -> None:
     ("data", "says"),
     [
         (b"", "is not JSON: Expecting value"),
-        (b'{"a": 1}\n{', "has a line that is not JSON: "),
+        (b'{"attestations": []}\n{', "has a line that is not JSON: "),
         (b'{\n"a": 1', "is not JSON: "),
         (b"[]", "neither a bundle"),
         (b'{"attestation_bundles": []}', "has no attestation in it"),

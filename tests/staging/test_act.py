@@ -67,8 +67,10 @@ def test_stage_approve_publish_the_rest_and_then_nothing(
     pypi = polyglot.beside / "index"
     example = (PROJECT / "docs/examples/staged.yml").read_text(encoding="utf-8")
     assert example.count("stage: always") == 1
-    polyglot.workflow(example.replace("stage: always", f"stage: {stage}"))
-    settings = f"npm-registry = '{registry.url}'\npypi-registry = 'dir:{pypi}'\n"
+    # Beside the identity: it goes to no registry that only releasekit.toml names.
+    inputs = f"stage: {stage}\n          npm-registry: {registry.url}"
+    polyglot.workflow(example.replace("stage: always", inputs))
+    settings = f"pypi-registry = 'dir:{pypi}'\n"
     path = polyglot.root / "releasekit.toml"
     path.write_text(f"trusted-publishing = 'always'\n{settings}{path.read_text()}")
     identity = [each for pair in registry.runner.items() for each in ("--env", "=".join(pair))]

@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -421,6 +422,35 @@ def test_what_an_account_may_not_see_is_said_with_the_way_out(
     assert ran.returncode == 1
     assert "npm login" in ran.stdout
     assert "npm_nobodys" not in ran.stdout + ran.stderr
+
+
+def test_a_registry_that_only_a_file_names_sees_no_login(
+    registry: Registry, tmp_path: Path
+) -> None:
+    """R37: but for the one that the user's own .npmrc has for it."""
+    work = tmp_path / "work"
+    release = held_release(work, registry.npm, CHAIN)
+    (work / "releasekit.toml").write_text(f"npm-registry = '{release.url}'\n")
+    for home in (work, tmp_path):
+        place = release.url.partition(":")[2]
+        (home / ".npmrc").write_text(f"{place}:_authToken=npm_session\n")
+
+    def approve(**variables: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "releasekit", "approve", str(release.results), "--yes"]
+        environment = release.environment(**variables)
+        return subprocess.run(
+            command, env=environment, cwd=work, capture_output=True, text=True, check=False
+        )
+
+    # The second is a login of the checkout.
+    for variables in ({}, {"RELEASEKIT_NPM_TOKEN": "", "HOME": str(work)}):
+        ran = approve(**variables)
+        assert ran.returncode == 2, ran.stdout + ran.stderr
+        assert f"Add `npm-registry: {release.url}`" in ran.stderr
+    assert registry.exchanges == []
+    ran = approve(RELEASEKIT_NPM_TOKEN="", HOME=str(tmp_path))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert registry.npm.approvals == versions(CHAIN)
 
 
 def test_the_users_own_login_is_used(registry: Registry, tmp_path: Path) -> None:

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fakes import FakeRegistry, FakeWorkspace, package
+from releasekit.causes.refusals import UnnamedRegistry
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, MissingCredentials, Rejected, Transient
 from releasekit.model import PackageId, Published
-from releasekit.plan.access import check_credentials, look_up
+from releasekit.plan.access import check_credentials, find_unnamed, look_up, refuse_unnamed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from releasekit.model import Package
 
 NAMES = ("cargo", "npm", "pypi")
@@ -76,3 +80,24 @@ def test_every_missing_credential_is_named() -> None:
         check_credentials({"pypi", "npm"}, found)
     assert str(caught.value) == "npm: no token; pypi: no token"
     check_credentials((), found)
+
+
+def test_every_registry_that_nothing_names_is_named() -> None:
+    def refuse(name: str) -> None:
+        raise UnnamedRegistry(f"{name}-registry names it", hint=f"Add {name}.")
+
+    def miss() -> None:
+        raise MissingCredentials("no token")
+
+    checks: dict[str, Callable[[], None]] = {
+        "pypi": partial(refuse, "pypi"),
+        "npm": partial(refuse, "npm"),
+        "cargo": miss,
+    }
+    unnamed = find_unnamed(checks)
+    assert list(unnamed) == ["npm", "pypi"]
+    with pytest.raises(UnnamedRegistry) as caught:
+        refuse_unnamed(unnamed)
+    assert str(caught.value) == "npm-registry names it; pypi-registry names it"
+    assert caught.value.hint == "Add npm. Add pypi."
+    refuse_unnamed({})

@@ -5,6 +5,7 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 import fakes
@@ -15,9 +16,11 @@ from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.errors import ConfigError, MissingCredentials, Transient
 from releasekit.host.runner import Actions
+from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Outcome, PackageId, Report
 from releasekit.report import results_json
+from unit.test_workflow_run import A_RUN, RUN, GitHub, archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +46,8 @@ class Case:
         self.answers: list[bool] = []
         self.registries = {"npm": "https://registry.example"}
         self.results = results
+        self.run_url = ""
+        self.github = GitHub({})
         monkeypatch.setattr(folders, "approval", lambda *_: self.registry)
         case = self
 
@@ -67,17 +72,27 @@ class Case:
             results=self.results,
             edges={name: frozenset(names[:place]) for place, name in enumerate(names)},
             registries=self.registries,
+            run_url=self.run_url,
         )
         path = self.directory / "results.json"
         path.write_text(results_json(report))
         values = {"mode": command, "results_file": path, "yes": not self.answers, **changes}
         config = fakes.config(self.directory, **values)
-        environ = {"RUNNER_TEMP": str(self.directory), "RELEASEKIT_NPM_OTP": "123456"}
+        environ = {
+            "RUNNER_TEMP": str(self.directory),
+            "RELEASEKIT_NPM_OTP": "123456",
+            "GH_TOKEN": "gho_token",
+        }
         taken = snapshot(environ, {"RELEASEKIT_NPM_OTP"})
         credentials = Credentials(taken, mask=lambda _: None)
         actions = Actions({}, self.out)
         session = Session(credentials, actions, ECOSYSTEMS, self.out)
         return asyncio.run(decide(config, session))
+
+    def answer_as_github(self, request: httpx.Request) -> httpx.Response:
+        results = (self.directory / "results.json").read_text()
+        self.github.artifacts = {"releasekit-results": archive(results=results)}
+        return self.github.answer(request)
 
 
 @pytest.fixture
@@ -131,6 +146,40 @@ def test_nothing_left_behind_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     case.registry.codes = {"123456"}
     assert case.run() == 0
     assert "There is nothing left to do" in case.out.getvalue()
+
+
+@pytest.mark.parametrize("command", ["approve", "reject"])
+def test_whose_run_it_is_is_shown_before_anything_is_asked(
+    case: Case, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R35: its title is that of whoever opened the pull request."""
+    evil = "\x1b[2J::error::\u202e"
+    case.github = GitHub(
+        {}, run=A_RUN | {"event": "pull_request", "head_branch": evil, "display_title": evil}
+    )
+    monkeypatch.setattr(
+        "releasekit.cli.recorded.http_client",
+        lambda: http_client(transport=httpx.MockTransport(case.answer_as_github)),
+    )
+    case.answers = [False]
+    assert case.run(command, results_file=None, run=RUN) == 1
+    shown, _, _ = case.out.getvalue().partition(f"{command.title()} 2 packages?")
+    for line in (
+        "  repository: acme/widgets",
+        "  workflow: .github/workflows/release.yml",
+        "  event: pull_request, of a pull request, which anybody may open",
+        f"  commit: {'ab12' * 10}",
+        "  started by: octocat",
+    ):
+        assert line in shown.splitlines()
+    assert "  title: \\x1b[2J::error::\\u202e" in shown.splitlines()
+
+
+def test_what_a_file_says_of_its_run_is_shown_as_that(case: Case) -> None:
+    case.run_url = RUN
+    case.answers = [False]
+    assert case.run() == 1
+    assert f"Staged by this run:\n  page, as the file says: {RUN}\n" in case.out.getvalue()
 
 
 def test_a_second_run_asks_nobody(case: Case) -> None:

@@ -166,6 +166,17 @@ def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
     assert found.results_file == root.parent / "r.json"
 
 
+@pytest.mark.parametrize("flag", ["state-directory", "build-sandbox-paths"])
+def test_a_link_in_the_checkout_leads_a_flag_nowhere(root: Path, flag: str) -> None:
+    """R53: what comes with the sources does not say where a place is that a user has named."""
+    (root.parent / "elsewhere").mkdir()
+    (root / "linked").symlink_to("../elsewhere")
+    for path in ("linked", "linked/below"):
+        (root / path).mkdir(exist_ok=True)
+        with pytest.raises(ConfigError, match="linked is a symbolic link in the checkout"):
+            config(root, f"--{flag}={root.name}/{path}")
+
+
 @pytest.mark.parametrize(
     ("flags", "file", "expected"),
     [
@@ -181,6 +192,28 @@ def test_paths_belong_to_whoever_wrote_them(root: Path) -> None:
 def test_which_registry_wins(root: Path, flags: tuple[str, ...], file: str, expected: str) -> None:
     found = config(root, *flags, file=file).registries
     assert str(found["pypi"]) == expected.format(cwd=root.parent)
+
+
+@pytest.mark.parametrize(
+    ("flag", "file", "only_in"),
+    [
+        ("", "https://a.example/legacy/", "releasekit.toml: pypi-registry"),
+        ("", "http://127.0.0.1:9/", "releasekit.toml: pypi-registry"),
+        ("https://a.example/legacy/", "https://b.example/", ""),
+        ("https://a.example/legacy/", "", ""),
+        # What everybody's packages go to needs no name, however it is written; nor less.
+        ("", "", ""),
+        ("", "https://UPLOAD.pypi.org:443/legacy", ""),
+        ("", "https://test.pypi.org/legacy/", "releasekit.toml: pypi-registry"),
+        ("", "https://upload.pypi.org:8443/legacy/", "releasekit.toml: pypi-registry"),
+        ("", "https://upload.pypi.org.evil.example/", "releasekit.toml: pypi-registry"),
+    ],
+)
+def test_who_names_a_registry(root: Path, flag: str, file: str, only_in: str) -> None:
+    """R37"""
+    flags = [f"--pypi-registry={flag}"] if flag else []
+    found = config(root, *flags, file=f"pypi-registry = '{file}'" if file else "")
+    assert found.registry_url("pypi", default="https://upload.pypi.org/legacy/").only_in == only_in
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,14 @@ def test_a_disk_that_cannot_be_read_ends_its_package_only(
             file.read()
 
 
-def test_archives_read_the_same_descriptor(built: Path) -> None:
+def test_readers_of_archives_see_the_bytes_that_are_sent(built: Path) -> None:
+    """R53: a build that goes on changes the file, and back again, while its metadata is read."""
+    with contents.opened(distributions.artifact(built)) as file, file.raw() as raw:
+        built.write_bytes(DATA[::-1])
+        assert raw.read() == DATA
+        with pytest.raises(PackageError, match="is not what was built"), file.raw():
+            pass
+        built.write_bytes(DATA)
     with contents.opened(distributions.artifact(built)) as file:
         file.read(100)
         with file.raw() as raw:

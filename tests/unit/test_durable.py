@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
 import sys
@@ -7,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host import durable
+from full_disks import files_of_at_most
+from releasekit.host import durable, folder
 from releasekit.host.durable import Attributes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -136,6 +140,31 @@ def test_make_directory_makes_parents_and_is_idempotent(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
 
 
+def test_an_unnamed_file_has_never_had_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R53: who watches the directory could open it by one, and change what is signed and sent."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("it has a name")
+
+    monkeypatch.setattr(os, "unlink", refused)
+    with durable.unnamed(tmp_path) as file:
+        assert list(tmp_path.iterdir()) == []
+        file.write(b"abc")
+        file.seek(0)
+        assert file.read() == b"abc"
+
+
+def test_an_unnamed_file_loses_its_name_where_it_has_to_have_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "_TMPFILE", 0)
+    with durable.unnamed(tmp_path) as file:
+        assert list(tmp_path.iterdir()) == []
+        file.write(b"abc")
+
+
 def test_remove_is_fine_with_nothing_there(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     durable.remove(tmp_path / "file")
@@ -158,3 +187,78 @@ def test_windows_has_other_calls_for_the_same(
             durable.replace(path, b"")
     durable.replace(tmp_path / "file", b"new", attributes=Attributes(mode=0o600, uid=0, gid=0))
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
+
+
+def append(path: Path) -> None:
+    with durable.opened(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as descriptor:
+        durable.write_all(descriptor, b"x")
+
+
+def sync(path: Path) -> None:
+    path.write_bytes(b"x")
+    durable.fsync(path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS])
+@pytest.mark.parametrize(
+    ("call", "act"),
+    [
+        ("write", lambda path: durable.replace(path, b"x")),
+        ("fsync", lambda path: durable.replace(path, b"x")),
+        ("write", append),
+        ("fsync", sync),
+    ],
+)
+def test_what_the_disk_refuses_has_the_name_of_the_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    call: str,
+    act: Callable[[Path], None],
+) -> None:
+    """R40: write(2) and fsync(2) are told a descriptor, and no name."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        act(tmp_path / "file")
+    assert (caught.value.errno, caught.value.filename) == (number, str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_what_is_written_has_its_own_name_beside_what_is_read(
+    tmp_path: Path, reads_first: bool
+) -> None:
+    (tmp_path / "old").write_bytes(b"x" * 9_000)
+    order = [durable.reading(tmp_path / "old"), durable.writing(tmp_path / "new")]
+
+    def copy() -> None:
+        with contextlib.ExitStack() as both:
+            first, second = map(both.enter_context, order if reads_first else reversed(order))
+            old, new = (first, second) if reads_first else (second, first)
+            new.write(old.read())
+
+    with files_of_at_most(8_192), pytest.raises(OSError, match="File too large") as caught:
+        copy()
+    assert caught.value.filename == str(tmp_path / "new")
+
+
+def test_a_walk_ends_where_no_sources_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "MAX_DEPTH", 2)
+    (tmp_path / "a/b/c/d").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    walked = [(path.name, inner, others) for path, inner, others in durable.walk(tmp_path / "a")]
+    assert walked == [("a", ["b"], []), ("b", ["c"], []), ("c", ["d"], [])]
+    assert next(durable.walk(tmp_path)) == (tmp_path, ["a"], ["link"])
+
+
+def test_no_more_of_a_file_is_hashed_than_it_may_have(tmp_path: Path) -> None:
+    """R53: a sparse one seems to have terabytes."""
+    path = tmp_path / "file"
+    path.write_bytes(b"abc")
+    assert durable.sha256_of(path, max_bytes=3).startswith("ba7816bf")
+    os.truncate(path, 1 << 40)
+    with pytest.raises(OSError, match="is larger than 3 bytes"):
+        durable.sha256_of(path, max_bytes=3)

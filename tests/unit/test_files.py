@@ -43,8 +43,8 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     """R40, R51: a pipe that nobody writes to would keep a run waiting for ever."""
     os.mkfifo(tmp_path / "fifo")
     for path, reason in (
-        (tmp_path / "fifo", "it is no regular file"),
-        (Path("/dev/zero"), "it is no regular file"),
+        (tmp_path / "fifo", "is not a regular file"),
+        (Path("/dev/zero"), "is not a regular file"),
         (tmp_path, "Is a directory"),
     ):
         with pytest.raises(ConfigError, match=rf"^{path}: cannot be read \({reason}\)"):
@@ -98,3 +98,21 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     path.write_text("[" * 200_000)
     with pytest.raises(ConfigError, match="file is not valid JSON: it is nested too deeply"):
         files.read_parsed(path, json.loads, complaint="is not valid JSON", max_bytes=200_000)
+
+
+def test_what_comes_with_the_sources(tmp_path: Path) -> None:
+    """R37: all of a repository that holds the workspace, also where that is a submodule of it."""
+    root = tmp_path / "repository" / "inner" / "workspace"
+    root.mkdir(parents=True)
+    home = tmp_path / "home"
+    home.mkdir()
+    (root / "linked").symlink_to(home)
+    (home / "linked").symlink_to(root)
+    assert files.is_in_checkout(root / ".npmrc", root)
+    assert files.is_in_checkout(root / "linked" / ".npmrc", root)
+    assert files.is_in_checkout(home / "linked" / ".npmrc", root)
+    assert not files.is_in_checkout(root.parent / ".npmrc", root)
+    (root.parent / ".git").touch()
+    (root.parents[1] / ".git").mkdir()
+    assert files.is_in_checkout(root.parents[1] / ".npmrc", root)
+    assert not files.is_in_checkout(home / ".npmrc", root)

@@ -45,6 +45,17 @@ def test_exclusive_is_given_back_after_an_error(descriptors: tuple[int, int]) ->
     assert flock.try_lock(second)
 
 
+def test_who_keeps_a_lock_keeps_nobody_for_ever(
+    descriptors: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R51: who may read a file may lock it."""
+    monkeypatch.setattr(flock, "_ATTEMPTS", 3)
+    first, second = descriptors
+    assert flock.try_lock(first, shared=True)
+    with pytest.raises(OSError, match="another process keeps it locked"), flock.exclusive(second):
+        pass
+
+
 class _Msvcrt:
     """The locks of Windows: of one byte, refused with OSError, for one descriptor."""
 

@@ -237,3 +237,17 @@ def test_a_second_name_takes_no_place(tmp_path: Path) -> None:
         folder.link("old", "second")
     assert (tmp_path / "new").read_bytes() == b"new"
     assert (tmp_path / "second").read_bytes() == b"old"
+
+
+def test_a_directory_of_too_many_names_is_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R53: a build leaves as many as it likes."""
+    monkeypatch.setattr(folders, "MAX_NAMES", 2)
+    for name in "abc":
+        (tmp_path / name).touch()
+    with (
+        Folder.reached(tmp_path) as folder,
+        pytest.raises(OSError, match="holds more than 2 names"),
+    ):
+        folder.names()

@@ -56,11 +56,26 @@ def test_a_look_at_the_sources_runs_nothing(setting: str, repository: Path) -> N
     assert not (repository.parent / "ran").exists()
 
 
+def test_tracked_files_that_look_like_a_repository_are_none(repository: Path) -> None:
+    """R53: they would have another HEAD, and settings with programs in them."""
+    inner = repository / "python"
+    git(repository, "clone", "--quiet", "--bare", ".", "python")
+    git(inner, "config", "core.bare", "false")
+    git(inner, "config", "core.worktree", str(inner))
+
+    async def commit() -> str:
+        async with Processes(environment={**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}) as processes:
+            return await commit_of(inner, processes)
+
+    assert asyncio.run(commit()) == ""
+
+
 @pytest.mark.parametrize(("given", "first"), [("1", 1), ("", 0), ("x", 0), ("9" * 5000, 0)])
 def test_settings_of_the_users_own_stay(given: str, first: int) -> None:
     own = {"GIT_CONFIG_COUNT": given, "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
     made = settled(own)
     count = int(made["GIT_CONFIG_COUNT"])
     keys = [made[f"GIT_CONFIG_KEY_{number}"] for number in range(count)]
-    assert keys[first:] == ["core.fsmonitor", "core.hooksPath", "log.showSignature"]
+    ours = ["core.fsmonitor", "core.hooksPath", "log.showSignature", "safe.bareRepository"]
+    assert keys[first:] == ours
     assert keys[:first] == ["a.b"][:first]

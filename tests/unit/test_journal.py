@@ -15,6 +15,7 @@ import pytest
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
 from releasekit.host.scrub import Redactor
 from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
+from releasekit.state import history
 from releasekit.state.history import SCHEMA, encode, fold
 from releasekit.state.journal import History, HistoryEntry, Intent, Journal, Run, read_history
 
@@ -331,6 +332,27 @@ def test_a_staged_outcome_of_another_shape_is_an_error(tmp_path: Path, staged: o
     fields.pop("crc")
     with pytest.raises(JournalError, match="line 1 is not a record"):
         fold(encode(fields), state_directory=tmp_path)
+
+
+def test_what_a_journal_tells_has_limits(
+    journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40: whoever can write there wrote it."""
+    for number in range(4):
+        package = replace(CORE, version=f"{number}")
+        asyncio.run(journal.intent(package, registry="r", digests={"a": "0", "b": "1"}))
+        asyncio.run(journal.intent(package, registry="r", digests={"a": "0"}))
+        journal.phase_ended(f"upload {number}", duration_s=1.0)
+    journal.close()
+    kept = history._RUN + 4 * (history._ENTRY + history._DIGEST + history._NODE) + history._DIGEST
+    for name, enough in {"MAX_RECORDS": 13, "MAX_KEPT": kept, "MAX_VALUES": 300}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(history, name, enough)
+            assert len(read_history(tmp_path).entries) == 4
+            patch.setattr(history, name, enough // 2)
+            with pytest.raises(JournalError) as caught:
+                read_history(tmp_path)
+            assert "doctor --fix" in caught.value.hint
 
 
 def test_a_rebuild_does_not_forget_an_upload_nobody_knows_about(

@@ -107,6 +107,40 @@ def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
             list(entries(data % (b"x" * 20_000), {"a"}))
 
 
+def test_values_are_counted_before_any_is_made() -> None:
+    """R40: of three bytes, the parser makes sixty."""
+    many = "[" + "[]," * 9 + "{}]"
+    for data in (many, many.encode()):
+        assert parse_json(data, max_values=20) == [[]] * 9 + [{}]
+        with pytest.raises(ValueError, match="it holds more than 19 values"):
+            parse_json(data, max_values=19)
+
+
+@given(VALUES)
+def test_no_value_is_left_out_of_the_count(value: Any) -> None:
+    def count(each: Any) -> int:
+        inner = each if isinstance(each, list) else list((each or {}).values())
+        return len(inner) + sum(count(one) for one in inner if isinstance(one, list | dict))
+
+    values = count(value) if isinstance(value, list | dict) else 0
+    assert json_text.values_in(json.dumps(value)) >= values
+    assert json_text.values_in(json.dumps(value).encode()) >= values
+
+
+@pytest.mark.parametrize(
+    ("mark", "width"), [("x", 1), ("\u00e9", 1), ("\u0101", 2), ("\U0001f680", 4)]
+)
+def test_a_text_is_as_large_as_its_widest_character_makes_it(
+    mark: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = json.dumps(mark + "x" * 1_000, ensure_ascii=False).encode()
+    monkeypatch.setattr(json_text, "MAX_TEXT_BYTES", width * len(data))
+    assert len(parse_json(data)) == 1_001
+    monkeypatch.setattr(json_text, "MAX_TEXT_BYTES", width * len(data) - 1)
+    with pytest.raises(ValueError, match="as a text it takes more than"):
+        parse_json(data)
+
+
 def test_only_an_object_has_entries() -> None:
     with pytest.raises(ValueError, match="not a JSON object"):
         list(entries(b"[]", {"a"}))

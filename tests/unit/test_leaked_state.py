@@ -140,3 +140,9 @@ def test_it_is_not_uploaded(tmp_path: Path) -> None:
     assert result.outcome is Outcome.FAILED
     assert "a-1.tar.gz holds a-1/.releasekit/results.json" in result.reason
     assert line.registry.uploads == []
+
+
+def test_names_that_no_file_has_are_passed_over(tmp_path: Path) -> None:
+    """R51: each part of a path is compared with each other."""
+    names = [".", "a/" * 16_000, f"{NAME}/journal.jsonl"]
+    assert first_leaked(names, at(tmp_path), tmp_path / NAME) == f"{NAME}/journal.jsonl"

@@ -63,6 +63,9 @@ def test_children_can_inherit_the_descriptors(
             (tmp_path / name).stat().st_ino for name in ("lock.npm", "lock.pypi")
         ]
         assert not any(map(os.get_inheritable, held.descriptors))
+        for number in held.descriptors:
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.write(number, b"what a build would say")
         monkeypatch.setattr(sys, "platform", "win32")
         assert held.descriptors == ()
     assert held.descriptors == ()

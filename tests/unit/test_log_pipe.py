@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from full_disks import files_of_at_most
 from releasekit.errors import CommandFailed
 from releasekit.host.log_pipe import log_pipe
 from releasekit.host.scrub import Redactor
@@ -55,6 +56,21 @@ def test_a_log_goes_on_where_it_ended(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert log.read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("lines", [1, 9_999])
+def test_a_log_that_the_disk_refuses_is_named_and_holds_nobody_up(
+    tmp_path: Path, lines: int
+) -> None:
+    """R40"""
+    log = tmp_path / "log"
+
+    async def main() -> None:
+        async with log_pipe(log, Redactor([])) as path:
+            await asyncio.to_thread(path.write_text, "a line of the build\n" * lines)
+
+    with pytest.raises(CommandFailed, match=f"^{log}: File too large$"), files_of_at_most(10):
+        asyncio.run(main())
 
 
 def test_whoever_stays_behind_is_not_waited_for(tmp_path: Path, temporary: Path) -> None:

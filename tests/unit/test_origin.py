@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host.origin import Origin, origin
+from releasekit.host.origin import Origin, origin, pull_request_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,3 +76,33 @@ def test_a_checkout_that_cannot_be_followed_costs_no_results(tmp_path: Path) -> 
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     assert origin(job(loop), tmp_path).project == "acme/widgets"
+
+
+@pytest.mark.parametrize(
+    ("event", "ref", "said"),
+    [
+        ("pull_request", "refs/pull/7/merge", "pull_request at refs/pull/7/merge"),
+        ("pull_request_review", "refs/pull/7/merge", "pull_request_review at refs/pull/7/merge"),
+        ("pull_request_target", "refs/heads/main", "pull_request_target at refs/heads/main"),
+        (
+            "push",
+            "refs/heads/gh-readonly-queue/main/pr-7-0a",
+            "push at refs/heads/gh-readonly-queue/main/pr-7-0a",
+        ),
+        (
+            "merge_group",
+            "refs/heads/gh-readonly-queue/main/pr-7-0a",
+            "merge_group at refs/heads/gh-readonly-queue/main/pr-7-0a",
+        ),
+        ("pull_request", "", "pull_request at no ref"),
+        # GitHub gives a pull request that was merged the branch that it was merged into.
+        ("pull_request", "refs/heads/main", ""),
+        ("push", "refs/heads/main", ""),
+        ("workflow_dispatch", "refs/heads/main", ""),
+        # What the default branch runs, whoever wrote the comment.
+        ("issue_comment", "refs/heads/main", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_job_is_of_a_pull_request_until_that_is_merged(event: str, ref: str, said: str) -> None:
+    assert pull_request_of({"GITHUB_EVENT_NAME": event, "GITHUB_REF": ref}) == said

@@ -299,7 +299,7 @@ def _with_path(path: str) -> bytes:
         (b"00\n[]", "its checksum is wrong"),
         (_seal(b"{"), "Expecting property name"),
         (_seal(b"[1]"), "not subscriptable"),
-        (_seal(b"[" * 100_000), "recursion"),
+        (_seal(b"[" * 100_000), "nested too deeply"),
         (_with_path("../../etc/passwd"), "is outside the workspace"),
         (_with_path("/etc/passwd"), "is outside the workspace"),
     ],

@@ -184,6 +184,31 @@ def test_none_of_a_cycle_is_published_without_the_others(tmp_path: Path, only: s
     assert names(plan_of(tmp_path, *ring, packages=(only,), registry=there)) == [only]
 
 
+def test_what_a_plan_file_does_not_publish_is_left_out_where_the_registry_lacks_it(
+    tmp_path: Path,
+) -> None:
+    """R20"""
+    app = frozenset({package_id("app")})
+    made = plan_of(tmp_path, CORE, APP, not_to_publish=app)
+    assert names(made) == ["core"]
+    assert made.notes == ("not published, as the plan file says: fake:app",)
+    there = plan_of(tmp_path, CORE, APP, registry=registry_with("app"), not_to_publish=app)
+    assert [(each.package.id.name, each.action) for each in there.packages] == [
+        ("core", Action.PUBLISH),
+        ("app", Action.KEEP),
+    ]
+    assert there.notes == ()
+
+
+def test_what_needs_a_package_that_the_plan_file_leaves_out_is_refused(tmp_path: Path) -> None:
+    core = frozenset({package_id("core")})
+    with pytest.raises(PlanError, match="app needs core, which is left out") as caught:
+        plan_of(tmp_path, CORE, APP, not_to_publish=core)
+    assert caught.value.hint == "The plan file does not publish core: plan again with it."
+    made = plan_of(tmp_path, CORE, APP, registry=registry_with("core"), not_to_publish=core)
+    assert [each.action for each in made.packages] == [Action.KEEP, Action.PUBLISH]
+
+
 def test_extra_edges_order_packages(tmp_path: Path) -> None:
     extra = {"fake:art": ("fake:zoo",)}
     plan = plan_of(tmp_path, package("zoo"), package("art"), extra_dependencies=extra)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import config, package, plan
+from fakes import config, package, package_id, plan
 from releasekit.errors import ConfigError, PlanError
 from releasekit.plan.file import PlanFile
 from releasekit.report import plan_json
@@ -70,6 +70,26 @@ def test_a_part_without_packages_is_a_mistake(file: PlanFile) -> None:
         file.narrowed(config(Path("/workspace"), ecosystems=("other",)))
 
 
+@pytest.mark.parametrize("action", ["keep", "await", "refuse"])
+def test_what_it_does_not_publish_is_named(file: PlanFile, action: str) -> None:
+    document = json.loads(file.path.read_text())
+    document["packages"][1]["action"] = action
+    file.path.write_text(json.dumps(document))
+    narrowed = PlanFile.read(file.path).narrowed(config(Path("/workspace")))
+    assert narrowed.packages == ("fake:core", "fake:app")
+    assert narrowed.not_to_publish == {package_id("app")}
+
+
+def test_nobody_waits_for_what_it_does_not_publish(file: PlanFile) -> None:
+    document = json.loads(file.path.read_text())
+    document["packages"][0]["action"] = "keep"
+    file.path.write_text(json.dumps(document))
+    core, app = planned().packages
+    alone = replace(planned(), packages=(app,), foreign=(core.package,))
+    with pytest.raises(PlanError, match="fake:core would be waited for, and this plan does not"):
+        PlanFile.read(file.path).check(alone)
+
+
 def test_a_plan_file_gives_back_the_graph(file: PlanFile) -> None:
     assert file.plan().edges() == planned().edges()
     assert [step.package.version for step in file.plan().packages] == ["1.0", "1.0"]
@@ -85,6 +105,16 @@ def test_what_is_no_plan_is_named(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"plan\.json: is not a plan file"):
         PlanFile.read(path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("name", "a*"), ("name", "[a]pp"), ("ecosystem", "f*")])
+def test_no_row_chooses_packages_by_a_pattern(file: PlanFile, key: str, value: str) -> None:
+    """R20: it would publish what the plan and `exclude-packages` leave out."""
+    document = json.loads(file.path.read_text())
+    document["packages"][0][key] = value
+    file.path.write_text(json.dumps(document))
+    with pytest.raises(ConfigError, match="is the name of no package"):
+        PlanFile.read(file.path)
 
 
 def test_a_newer_plan_is_refused(file: PlanFile) -> None:

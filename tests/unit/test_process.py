@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakes import TOOL_VARIABLES
+from full_disks import files_of_at_most
 from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed
 from releasekit.host import process, streams
@@ -111,6 +112,20 @@ def test_a_full_log_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(streams, "MAX_LOG", 10)
     python("print('12345678'); print('12345678'); print('more')", tmp_path, log=tmp_path / "log")
     assert (tmp_path / "log").read_text() == "12345678\n[the log is cut here: it is full]\n"
+
+
+@pytest.mark.parametrize("lines", [1, 9_999])
+def test_a_log_that_the_disk_refuses_is_named_and_holds_nobody_up(
+    tmp_path: Path, lines: int
+) -> None:
+    """R40: the child prints on, to a reader."""
+    log = tmp_path / "logs" / "build.log"
+    with (
+        pytest.raises(CommandFailed, match=f"^{log}: File too large$") as caught,
+        files_of_at_most(10),
+    ):
+        python(f"for _ in range({lines}): print('a line of the build')", tmp_path, log=log)
+    assert "Make room" in caught.value.hint
 
 
 def test_output_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,6 +272,15 @@ def test_variables_are_passed_on_request_unless_they_look_like_secrets() -> None
     )
     names = ["DEPLOY", "MY_TOKEN", "URL", "SITE", "UNSET"]
     assert under.passing(names) == {"DEPLOY": "x"}
+
+
+@pytest.mark.parametrize(
+    "name", ["GITHUB_ENV", "RUNNER_TRACKING_ID", "ACTIONS_CACHE_URL", "MYSQL_PWD", "SSHPASS"]
+)
+def test_what_no_build_may_have_is_not_passed_to_one_that_asks(name: str) -> None:
+    """R50"""
+    under = Processes(environment={name: "x"})
+    assert under.passing([name]) == {}
 
 
 def test_programs_are_found_on_the_childrens_path(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,8 @@ from releasekit.provenance import forms
 from releasekit.provenance.document import Document
 from releasekit.provenance.forms import bundles_of
 from releasekit.provenance.keys import is_signed
+from releasekit.text.json_text import values_in
+from unit.provenance import bundles
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
@@ -70,3 +73,16 @@ def test_of_a_list_with_one_item_there_is_one() -> None:
 def test_attestations_are_not_read_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has more than"):
         bundles_of(b" " * (forms.MAX_BYTES + 1))
+
+
+def test_the_values_and_lines_of_attestations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    bundle = json.dumps(bundles.document()).encode()
+    assert len(bundles_of(bundle + b"\n\r\n" + bundle)) == 2
+    monkeypatch.setattr(forms, "_MAX_LINES", 1)
+    with pytest.raises(ValueError, match="and has more than 1 lines"):
+        bundles_of(bundle + b"\n\n" + bundle)
+    both = b'{"attestations": [%s, %s]}' % (bundle, bundle)
+    monkeypatch.setattr(forms, "MAX_VALUES", values_in(both))
+    with pytest.raises(ValueError, match="values in its attestations"):
+        bundles_of(both)

@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from releasekit.errors import ConfigError
 from releasekit.host.origin import Origin
 from releasekit.model import Action, Outcome, PackageId, Span
-from releasekit.report import join, load_results, results_json, results_table, summary
+from releasekit.report import join, load_all, load_results, results_json, results_table, summary
 from releasekit.report.record import Record
+from releasekit.text.json_text import values_in
 from sample_runs import (
     hostile_text,
     outcomes,
@@ -163,9 +164,42 @@ def test_a_bad_file_is_named_with_the_key(text: str, message: str) -> None:
 
 def test_a_huge_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
-    monkeypatch.setattr("releasekit.report.record._MAX_CHARACTERS", 10)
-    with pytest.raises(ConfigError, match=r"a\.json: larger than 10 characters"):
+    monkeypatch.setattr("releasekit.report.record.MAX_BYTES", 10)
+    with pytest.raises(ConfigError, match=r"a\.json: larger than 10 bytes"):
         Record.parse('{"a": "bcdef"}', "a.json")
+
+
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_VALUES", "MAX_KB"])
+def test_the_results_of_all_jobs_have_one_limit(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40: a release may have any number of jobs."""
+    text = results_json(report(result("core"))).encode()
+    enough = {"MAX_BYTES": 3 * len(text), "MAX_VALUES": 3 * values_in(text), "MAX_KB": 18}
+    monkeypatch.setattr(f"releasekit.report.results.{limit}", enough[limit])
+    texts = [(name, text) for name in ("a.json", "b.json", "c.json", "d.json", "e.json")]
+    assert len(load_all(texts[:3])) == 3
+    with pytest.raises(ConfigError, match=r"[de]\.json: with the results before it, more than"):
+        load_all(texts)
+
+
+def test_packages_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40"""
+    text = results_json(report(result("core"), result("http")))
+    monkeypatch.setattr("releasekit.report.results.MAX_PACKAGES", 1)
+    with pytest.raises(ConfigError, match=r"a\.json: more packages, files and dependencies"):
+        load_results(text, "a.json")
+
+
+def test_joined_results_have_a_limit_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40: of dependencies that no job accounts for, too."""
+    ours = report(result("core"), edges={"core": ("a", "b")})
+    monkeypatch.setattr("releasekit.report.joined.MAX_PACKAGES", 2)
+    with pytest.raises(ConfigError, match="name more than 2 packages"):
+        join([ours])
+    monkeypatch.setattr("releasekit.report.joined.MAX_KB", 1)
+    with pytest.raises(ConfigError, match="list more than 1 dependencies"):
+        join([ours])
 
 
 def test_join_puts_the_parts_of_a_release_together() -> None:

@@ -66,6 +66,7 @@ WHOLE = review(
     refused={"npm:web 1.1.0": "other bytes"},
     settled={"npm:cli 1.1.0": "everybody sees it"},
     behind={PackageId("pypi", "acme"): [PackageId("npm", "core")]},
+    run={"repository": "acme/widgets", "workflow": ".github/workflows/release.yml"},
 )
 
 
@@ -77,7 +78,12 @@ def test_everything_that_matters_is_said() -> None:
     assert lines[0] == (
         "2 packages of commit 0123456789a… wait for approval at https://registry.npmjs.org/"
     )
-    table = [line.split() for line in lines[2:5]]
+    assert lines[2:5] == [
+        "Staged by this run:",
+        "repository: acme/widgets",
+        "workflow: .github/workflows/release.yml",
+    ]
+    table = [line.split() for line in lines[6:9]]
     assert table == [
         ["package", "version", "tag", "size", "files"],
         [*_CORE, "latest", "1.5", "kB", "(+500", "B)", "3", "(+1", "-2)"],
@@ -120,6 +126,7 @@ def test_no_text_of_a_package_is_a_command(terminal: bool) -> None:
     made = review(
         change(evil, tag=evil, by=evil, before=evil, added=(evil,), scripts=(evil,), note=evil),
         refused={evil: evil},
+        run={"title": evil},
     )
     stream = Terminal() if terminal else io.StringIO()
     text = shown(made, stream, COLUMNS="200", TERM="xterm", NO_COLOR="1")

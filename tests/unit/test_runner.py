@@ -263,3 +263,13 @@ def test_what_others_write_after_the_last_look_is_left_to_them(runner: Runner) -
         file.write("theirs=1\n")
     assert runner.actions.restore_files() == []
     assert "theirs=1" in output.read_text()
+
+
+def test_text_for_the_log_holds_no_command_on_a_runner_alone() -> None:
+    """R40: a change log, say, is printed as it is but for that."""
+    text = "## 1.0\n ::set-output name=a::b\nsee ##[error]x and a::b\n\tcode  \n"
+    stream = io.StringIO()
+    assert Actions({}, stream).log_text(text) == text
+    shown = Actions({"GITHUB_ACTIONS": "true"}, stream).log_text(text)
+    assert shown == "## 1.0\n: :set-output name=a::b\nsee # #[error]x and a::b\n\tcode  \n"
+    assert stream.getvalue() == ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -24,12 +26,12 @@ from releasekit.host.sandbox import HINT, UNCONFINED, Cache, Sandbox, chosen, la
 from releasekit.model import Outcome, Package, PackageId, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 NOBODY = 65534
 # Each line is a number of an error, 0 for none.
 PROBE = """\
-import ctypes, os, pathlib, signal, sys
+import ctypes, os, pathlib, resource, signal, sys
 victim, given, pid = *map(pathlib.Path, sys.argv[1:3]), int(sys.argv[3])
 def tried(attempt):
     try:
@@ -56,6 +58,27 @@ print("environ", tried(lambda: open(f"/proc/{pid}/environ").close()))
 print("memory", tried(lambda: open(f"/proc/{pid}/mem").close()))
 print("attach", tried(attach))
 print("signal", tried(lambda: os.kill(pid, 0)))
+print("limits", tried(lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1))))
+print("look", tried(lambda: resource.prlimit(pid, resource.RLIMIT_CPU)))
+print("own limits", tried(lambda: resource.setrlimit(resource.RLIMIT_CPU, (900, 900))))
+"""
+# The same call, as programs for older processors make it: prints the number of an error each.
+OTHER_CALLS = """\
+import ctypes, mmap, os, sys
+pid, prlimit, cpu, anything = int(sys.argv[1]), 302, 0, 1
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall(prlimit | 1 << 30, pid, cpu, ctypes.c_void_p(anything), None)  # x32
+print(ctypes.get_errno(), flush=True)
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+# push rbx; mov ebx, edi; mov ecx, esi; xor esi, esi; mov eax, 340; int 0x80; pop rbx; cdqe; ret
+code.write(bytes.fromhex("53 89fb 89f1 31f6 b854010000 cd80 5b 4898 c3"))
+place = ctypes.addressof(ctypes.c_char.from_buffer(code))
+call = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_uint)(place)
+child = os.fork()
+if not child:
+    os._exit(-call(pid, cpu, anything))
+status = os.waitpid(child, 0)[1]  # it is killed where the kernel has no such calls
+print(os.waitstatus_to_exitcode(status))
 """
 STATUS = "print(open('/proc/self/status').read())"
 
@@ -130,12 +153,71 @@ def test_a_child_reaches_nothing_but_what_it_is_given(
     finally:
         outside.kill()
         outside.wait()
-    numbers = {line.split()[0]: int(line.split()[1]) for line in out.splitlines()}
-    possible = {"written", "moved", "null", "own"} | ({"signal"} if launcher_abi() < 6 else set())
+    numbers = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in out.splitlines()}
+    possible = {"written", "moved", "null", "own", "look", "own limits"}
+    possible |= {"signal"} if launcher_abi() < 6 else set()
     assert {what for what, number in numbers.items() if number == 0} == possible
-    assert len(numbers) == 15
+    assert len(numbers) == 18
+    assert numbers["limits"] == errno.EPERM
     assert [path.name for path in victim.iterdir()] == ["there.txt"]
     assert (victim / "there.txt").read_text() == "as it was"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="its calls have three forms")
+def test_no_form_of_a_call_limits_a_process_outside() -> None:
+    """R50: each has its own numbers, and reaches the same function of the kernel."""
+    outside = subprocess.Popen(["sleep", "600"], cwd="/")
+    try:
+        python = python_of(None)
+        argv = [python, "-I", "-c", OTHER_CALLS, str(outside.pid)]
+        x32, i386 = map(int, launched(argv, user=None, python=python).split())
+    finally:
+        outside.kill()
+        outside.wait()
+    assert x32 == errno.EPERM
+    assert i386 in {errno.EPERM, -signal.SIGSEGV}
+
+
+def test_a_system_without_filters_still_has_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a processor whose numbers are not known."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(launcher, "called", refuse)
+    launcher.protect_limits()
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="m68k"))
+    monkeypatch.delattr(launcher, "called")
+    launcher.protect_limits()
+
+
+def test_a_build_writes_to_no_terminal_of_the_user(tmp_path: Path) -> None:
+    """R50: nor has it one of its own, unless the user says so."""
+    require_landlock()
+    ours, theirs = os.openpty()
+    own = "import pty; pty.openpty()"
+
+    async def run(sandbox: Sandbox, *argv: str) -> bool:
+        async with Processes(environment=dict(os.environ), sandbox=sandbox) as processes:
+            try:
+                await processes.run(argv, cwd=tmp_path)
+            except CommandFailed:
+                return False
+        return True
+
+    try:
+        write = ("sh", "-c", f"echo x >{os.ttyname(theirs)}")
+        usual, more = choice(tmp_path), choice(tmp_path, further=[Path("/dev/pts")])
+        python = (sys.executable, "-I", "-c", own)
+        assert not asyncio.run(run(usual, *write))
+        assert not asyncio.run(run(usual, *python))
+        assert asyncio.run(run(more, *write))
+        assert asyncio.run(run(more, *python))
+        shared = "import multiprocessing; multiprocessing.Lock()"
+        assert asyncio.run(run(usual, sys.executable, "-I", "-c", shared))
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_rights_are_given_up_for_good() -> None:
@@ -242,9 +324,7 @@ def test_who_acts_for_the_user_is_not_confined(places: tuple[Path, Path]) -> Non
         async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
             with pytest.raises(CommandFailed, match="ended with"):
                 await processes.run(["touch", "file"], cwd=given)
-            further = processes.sandbox.opened(given)
-            await processes.run(["touch", "file"], cwd=given, sandbox=further)
-            await processes.run(["touch", "file"], cwd=victim, sandbox=UNCONFINED)
+            await processes.run(["touch", "file"], cwd=victim, outside=True)
 
     asyncio.run(body())
     assert (victim / "file").exists()
@@ -254,13 +334,16 @@ def choice(
     root: Path,
     wanted: sandbox.Wanted = "auto",
     environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    further: Sequence[Path] = (),
+    caches: Sequence[Cache] = (),
 ) -> Sandbox:
     return chosen(
         wanted,
         root=root,
         state_directory=root / ".releasekit",
-        further=(),
-        caches=(),
+        further=further,
+        caches=caches,
         environment=environment,
     )
 
@@ -271,7 +354,8 @@ def test_another_system_has_none(
 ) -> None:
     """R50"""
     monkeypatch.setattr(sys, "platform", platform)
-    assert choice(tmp_path) == Sandbox(words=f"not sandboxed: {name} has no Landlock")
+    lacking = f"{name} has no Landlock"
+    assert choice(tmp_path) == Sandbox(words=f"not sandboxed: {lacking}", lacking=lacking)
     with pytest.raises(ConfigError, match=f"^build-sandbox = required, but {name} has no") as error:
         choice(tmp_path, "required")
     assert error.value.exit_code == 2
@@ -359,6 +443,35 @@ def test_a_workspace_with_this_program_in_it_is_told_of() -> None:
     assert choice(root).words.endswith(", but the workspace holds ReleaseKit itself")
 
 
+@pytest.mark.parametrize("path", [sys.base_prefix, str(Path(sys.executable).resolve().parent)])
+def test_an_open_place_with_the_interpreter_in_it_is_told_of(tmp_path: Path, path: str) -> None:
+    """R50: whose modules run with the secrets, from wherever an environment leads to them."""
+    require_landlock()
+    found = chosen(
+        "auto",
+        root=tmp_path,
+        state_directory=tmp_path / ".releasekit",
+        further=[Path(path)],
+        caches=(),
+        environment={},
+    )
+    assert found.words.endswith(f", but {Path(path).resolve()} holds ReleaseKit itself")
+
+
+def test_an_open_link_to_the_interpreter_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R54: a build can lead it elsewhere; what starts children has been looked up before."""
+    require_landlock()
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / ".venv").symlink_to(sys.prefix)
+    there = tmp_path / "w" / ".venv" / "bin" / "python"
+    monkeypatch.setattr(sandbox, "_OURS", (there,))
+    found = choice(tmp_path / "w")
+    assert found.words.endswith(", but the workspace holds ReleaseKit itself")
+    assert found.command(["true"], {}, 3)[0] == os.path.realpath(sys.executable)
+
+
 def test_a_workspace_that_is_everything_is_told_of() -> None:
     require_landlock()
     assert choice(Path("/")).words.endswith(", but the workspace is the whole file system")
@@ -369,26 +482,35 @@ def test_a_cache_is_where_its_variables_and_those_of_the_system_say(tmp_path: Pa
     (tmp_path / "bin" / "tool").touch(mode=0o700)
     here = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home")}
     cache = Cache("tool", "TOOL_HOME", "~/.cache/tool")
-    assert cache.places(here) == [tmp_path / "home/.cache/tool"]
-    assert cache.places({**here, "XDG_CACHE_HOME": str(tmp_path / "xdg")}) == [
+    assert [*cache.places(here)] == [tmp_path / "home/.cache/tool"]
+    assert [*cache.places({**here, "XDG_CACHE_HOME": str(tmp_path / "xdg")})] == [
         tmp_path / "xdg/tool"
     ]
-    assert cache.places({**here, "XDG_CACHE_HOME": "relative"}) == [tmp_path / "home/.cache/tool"]
-    assert cache.places({**here, "TOOL_HOME": str(tmp_path / "own")}) == [tmp_path / "own"]
-    assert cache.places({**here, "TOOL_HOME": "relative"}) == []
+    assert [*cache.places({**here, "XDG_CACHE_HOME": "relative"})] == [
+        tmp_path / "home/.cache/tool"
+    ]
+    assert [*cache.places({**here, "TOOL_HOME": str(tmp_path / "own")})] == [tmp_path / "own"]
+    assert cache.places({**here, "TOOL_HOME": "relative"}) == {}
     without = {"PATH": "/nowhere", "HOME": str(tmp_path / "empty")}
-    assert cache.places(without) == []
+    assert cache.places(without) == {}
     assert replace(cache, tool=str(tmp_path / "bin" / "tool")).places(without)
-    assert cache.places(without) == [tmp_path / "empty/.cache/tool"]
+    (tmp_path / "empty/.cache/tool").mkdir(parents=True)
+    assert [*cache.places(without)] == [tmp_path / "empty/.cache/tool"]
 
 
-def test_of_a_home_only_the_cache_in_it_is_open(tmp_path: Path) -> None:
+def test_of_a_home_only_the_cache_in_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R52: not the programs beside it, which others run."""
+    require_landlock()
+    monkeypatch.setattr(sandbox, "_EVERYBODYS", ())
     (tmp_path / "tool").touch(mode=0o700)
-    home = tmp_path / "home"
+    root, home = tmp_path / "root", tmp_path / "home"
     cache = Cache("tool", "", "~/.tool", below=("registry/", ".lock"))
-    places = cache.places({"PATH": str(tmp_path), "HOME": str(home)})
-    assert places == [home / ".tool/registry", home / ".tool/.lock"]
+    here = {"PATH": str(tmp_path), "HOME": str(home)}
+    places = [home / ".tool/registry", home / ".tool/.lock"]
+    within = choice(root, environment=here, caches=[cache])
+    assert within.places == (str(root), *map(str, places))
     assert places[0].is_dir()
     assert places[1].is_file()
 
@@ -407,7 +529,7 @@ def test_a_cache_may_be_named_among_other_options(tmp_path: Path, value: str, na
     here = {"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}
     cache = Cache("tool", "TOOL_OPTS", "~/.tool", option="-Dat=")
     places = cache.places({**here, "TOOL_OPTS": value.format(tmp_path)})
-    assert places == ([tmp_path / name] if name else [])
+    assert [*places] == ([tmp_path / name] if name else [])
 
 
 def test_a_jvm_has_its_home_from_the_list_of_users(
@@ -419,17 +541,101 @@ def test_a_jvm_has_its_home_from_the_list_of_users(
     theirs = SimpleNamespace(pw_dir=str(tmp_path / "theirs"))
     monkeypatch.setattr("pwd.getpwuid", {os.getuid(): theirs}.__getitem__)
     cache = Cache("tool", "TOOL", "~/.tool", of_the_user=True)
-    assert cache.places({**here, "TOOL": ""}) == [tmp_path / "theirs/.tool"]
-    assert cache.places(here) == [tmp_path / "own"]
+    assert [*cache.places({**here, "TOOL": ""})] == [tmp_path / "theirs/.tool"]
+    assert [*cache.places(here)] == [tmp_path / "own"]
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
-    assert cache.places({**here, "TOOL": ""}) == [tmp_path / "home/.tool"]
+    assert [*cache.places({**here, "TOOL": ""})] == [tmp_path / "home/.tool"]
 
 
-def test_a_cache_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_made_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_landlock()
+    monkeypatch.setattr(sandbox, "_EVERYBODYS", ())
     (tmp_path / "tool").touch(mode=0o700)
     (tmp_path / "home").touch()
-    cache = Cache("tool", "", "~/.tool")
-    assert cache.places({"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}) == []
+    here = {"PATH": str(tmp_path), "HOME": str(tmp_path / "home")}
+    choice(tmp_path / "root", environment=here, caches=[Cache("tool", "", "~/.tool")])
+    assert (tmp_path / "home").is_file()
+
+
+@pytest.mark.parametrize(
+    ("cache", "planted", "opened"),
+    [
+        # The directory of the cache is a link in a closed place: the user's own.
+        ("{}/closed/cache", {"closed/cache": "elsewhere"}, "elsewhere"),
+        ("{}/closed/up/cache", {"closed/up": "elsewhere"}, "elsewhere/cache"),
+        # In an open place a build made it: at each level, and by a way that leads there.
+        ("{}/open/cache", {"open/cache": "victim"}, ""),
+        ("{}/open/cache/deep", {"open/cache": "victim"}, ""),
+        ("{}/open/a/cache", {"open/a": "closed", "closed/cache": "victim"}, ""),
+        ("{}/closed/cache", {"closed/cache": "open/x", "open/x": "victim"}, ""),
+        ("{}/closed/cache/deep", {"closed/cache": "open", "open/deep": "victim"}, ""),
+        ("{}/closed/../open/cache", {"open/cache": "victim"}, ""),
+        ("{}/open/../open/cache", {"open/cache": "victim"}, ""),
+        ("{}/open/out/../new", {"open/out": "victim/below"}, ""),
+    ],
+)
+@pytest.mark.parametrize("below", ["", "lock", "registry/"])
+def test_no_cache_is_made_or_opened_by_a_link_of_a_build(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cache: str,
+    planted: dict[str, str],
+    opened: str,
+    below: str,
+) -> None:
+    """R50, R52: an earlier build left the link, and this run makes what is missing."""
+    require_landlock()
+    monkeypatch.setattr(sandbox, "_EVERYBODYS", ())
+    for name in ("open", "closed", "elsewhere", "victim/below"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "tool").touch(mode=0o700)
+    for name, target in planted.items():
+        (tmp_path / name).symlink_to(tmp_path / target)
+    before = sorted(tmp_path.glob("victim/**/*"))
+    here = {"PATH": str(tmp_path), "TOOL": cache.format(tmp_path)}
+    within = choice(
+        tmp_path / "open", environment=here, caches=[Cache("tool", "TOOL", "", below=(below,))]
+    )
+    expected = [str(tmp_path / opened / below)] if opened else []
+    assert within.places == (str(tmp_path / "open"), *expected)
+    assert all(Path(each).exists() for each in within.places)
+    assert sorted(tmp_path.glob("victim/**/*")) == before
+
+
+def test_what_lies_in_the_cache_of_another_tool_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R52: whichever comes first, and however it leads there."""
+    require_landlock()
+    monkeypatch.setattr(sandbox, "_EVERYBODYS", ())
+    for name in ("root", "data", "victim"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "tool").touch(mode=0o700)
+    (tmp_path / "first").symlink_to(tmp_path / "data" / "inner")
+    (tmp_path / "data" / "inner").symlink_to(tmp_path / "victim")
+    (tmp_path / "second").symlink_to(tmp_path / "data")
+    here = {"PATH": str(tmp_path)}
+    caches = [Cache("tool", "", str(tmp_path / name)) for name in ("first", "second")]
+    for order in (caches, caches[::-1]):
+        within = choice(tmp_path / "root", environment=here, caches=order)
+        assert within.places == (str(tmp_path / "root"), str(tmp_path / "data"))
+
+
+def test_a_place_that_is_not_opened_closes_no_other(tmp_path: Path) -> None:
+    """A link in the workspace names a directory above a cache."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "home" / "cache").mkdir(parents=True)
+    (tmp_path / "root" / "up").symlink_to(tmp_path / "home")
+    wanted = [tmp_path / "home" / "cache", tmp_path / "root" / "up", tmp_path / "root"]
+    assert outermost(wanted) == [tmp_path / "home" / "cache", tmp_path / "root"]
+    for here, there in (("a", "b"), ("b", "a")):
+        (tmp_path / here).mkdir()
+        (tmp_path / here / "link").symlink_to(tmp_path / there)
+    assert outermost([tmp_path / "a" / "link", tmp_path / "b" / "link"]) == []
+    (tmp_path / "loop").symlink_to("loop")
+    assert outermost([tmp_path / "a", tmp_path / "loop" / "x"])[0] == tmp_path / "a"
 
 
 def test_temporary_directories_are_open(tmp_path: Path) -> None:
@@ -451,7 +657,7 @@ def test_a_temporary_directory_that_became_a_link_opens_nothing(places: tuple[Pa
         environment = {**os.environ, "TMPDIR": str(own)}
         own.mkdir()
         further.mkdir()
-        within = choice(given, environment=environment).opened(further)
+        within = choice(given, environment=environment, further=[further])
 
         async def body() -> None:
             async with Processes(environment=environment, sandbox=within) as processes:
@@ -492,6 +698,96 @@ def test_no_library_of_a_build_gets_into_what_is_not_confined_yet(tmp_path: Path
         assert command[6 : command.index("--")] == [f"LD_LIBRARY_PATH={given}", *within.places]
 
 
+def test_a_program_outside_is_found_once_and_in_no_open_place(tmp_path: Path) -> None:
+    """R50: as it is spelled, as it is resolved, and every link between."""
+    for name in ("open/bin", "closed", "real"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "real" / "tool").touch(mode=0o700)
+    (tmp_path / "open" / "tool").touch(mode=0o700)
+    links = {
+        "open/bin/tool": "real/tool",
+        "closed/direct": "open/tool",
+        "open/hop": "real/tool",
+        "closed/twice": "open/hop",
+        "closed/dir": "open/bin",
+        "closed/fine": "real/tool",
+    }
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(tmp_path / target)
+    within = Sandbox(words="", abi=7, places=(str(tmp_path / "open"),))
+
+    def found(path: str, program: str, sandbox: Sandbox = within) -> str | None:
+        environment = {"PATH": f"{tmp_path / path}:/nowhere"}
+        return Processes(environment=environment, sandbox=sandbox).outside(program)
+
+    for path, program in [
+        ("open", "tool"),
+        ("open/bin", "tool"),
+        ("open/../real/../open", "tool"),
+        ("closed", "direct"),
+        ("closed", "twice"),
+        ("closed/dir", "tool"),
+    ]:
+        words = f"{program} is {tmp_path / path / program}, where builds can write"
+        with pytest.raises(ConfigError) as caught:
+            found(path, program)
+        assert str(caught.value) == words
+        assert program in caught.value.hint
+        assert found(path, program, UNCONFINED)
+    assert found("closed", "fine") == str(tmp_path / "closed" / "fine")
+    assert found("closed", "neither") is None
+
+
+def test_a_program_outside_is_not_looked_up_a_second_time(tmp_path: Path) -> None:
+    """R50: whatever a build has installed since."""
+
+    async def body() -> None:
+        environment = {"PATH": str(tmp_path)}
+        async with Processes(environment=environment) as processes:
+            assert processes.outside("tool") is None
+            (tmp_path / "tool").touch(mode=0o700)
+            assert processes.outside("tool") is None
+            with pytest.raises(CommandFailed, match="tool is not on PATH"):
+                await processes.run(["tool"], cwd=tmp_path, outside=True)
+
+    asyncio.run(body())
+
+
+def test_a_program_outside_gets_nothing_that_loads_what_a_build_wrote(tmp_path: Path) -> None:
+    """R50: of a PATH only what is closed, and no setting of an interpreter."""
+    (tmp_path / "open").mkdir()
+    within = Sandbox(words="", abi=require_landlock(), places=(str(tmp_path / "open"), "/dev/null"))
+    own = f"{tmp_path}/open/bin"
+    environment = {
+        "PATH": f"{own}::.:{os.environ['PATH']}",
+        "HOME": "/home",
+        "LC_ALL": "C",
+        "LD_LIBRARY_PATH": own,
+        "LD_PRELOAD": f"{own}/x.so",
+        "PYTHONPATH": own,
+        "NODE_OPTIONS": f"--require {own}/x.js",
+        "XDG_CONFIG_HOME": own,
+    }
+
+    async def body() -> str:
+        async with Processes(environment=environment, sandbox=within) as processes:
+            return (await processes.run(["env"], cwd=tmp_path, outside=True)).stdout
+
+    given = dict(line.split("=", 1) for line in asyncio.run(body()).splitlines())
+    path = ":".join(each for each in os.environ["PATH"].split(":") if each.startswith("/"))
+    assert given == {"PATH": path, "HOME": "/home", "LC_ALL": "C"}
+    assert within.outside({"PATH": own})["PATH"] == os.defpath
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_AUDIT", "GCONV_PATH", "LOCPATH"])
+def test_a_setting_of_the_loader_is_for_the_child_alone(name: str) -> None:
+    """R50: `pass-env` asked for it, and the launcher is not confined yet."""
+    within = Sandbox(words="", abi=7)
+    environment = {"PATH": "/bin", name: "/x"}
+    assert within.trusted(environment) == {"PATH": "/bin"}
+    assert f"{name}=/x" in within.command(["true"], environment, 9)
+
+
 def test_a_child_has_its_own_setting_of_the_loader(tmp_path: Path) -> None:
     require_landlock()
     environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": ":/opt/x=y"}
@@ -499,8 +795,8 @@ def test_a_child_has_its_own_setting_of_the_loader(tmp_path: Path) -> None:
     async def body() -> list[str]:
         said = []
         async with Processes(environment=environment, sandbox=confined()) as processes:
-            for own in (None, UNCONFINED):
-                done = await processes.run(["env"], cwd=tmp_path, sandbox=own)
+            for outside in (False, True):
+                done = await processes.run(["env"], cwd=tmp_path, outside=outside)
                 said += [line for line in done.stdout.splitlines() if line.startswith("LD_")]
         return said
 

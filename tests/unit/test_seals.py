@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from full_disks import fill
 from releasekit.errors import ConfigError
 from releasekit.host.folder import Folder
 from releasekit.state.seals import Seal, seal_for
@@ -132,6 +133,17 @@ def test_half_a_key_is_made_again(tmp_path: Path) -> None:
     made = seal_for("", environment, make=True)
     assert made is not None
     assert path.read_bytes() == made.key
+
+
+def test_a_full_disk_is_said_with_the_file_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40"""
+    assert fill(monkeypatch, "fsync", ".state.key.") == []
+    made = seal_for("", {"XDG_STATE_HOME": str(tmp_path)}, make=True)
+    assert made is not None
+    place = tmp_path / "releasekit" / "state.key"
+    assert made.note.startswith(f"{place}: No space left on device: what this run builds")
 
 
 @pytest.mark.parametrize("how", ["no home", "relative", "file", "link", "mode", "owner", "broken"])

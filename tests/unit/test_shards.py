@@ -234,7 +234,7 @@ def test_nobody_waits_for_what_nobody_plans_to_publish(tmp_path: Path) -> None:
     file = written(tmp_path, plan(package("a"), package("b")))
     made = replace(plan(package("a")), foreign=(package("b"),))
     file.check(made)
-    with pytest.raises(PlanError, match="fake:c would be waited for, and is not part of"):
+    with pytest.raises(PlanError, match="fake:c would be waited for, and this plan does not"):
         file.check(replace(made, foreign=(package("c"),)))
 
 

@@ -14,6 +14,7 @@ from releasekit.ecosystems.maven.tools import missing_tool as missing_for_maven
 from releasekit.ecosystems.npm.tools import missing_tool as missing_for_npm
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
+from releasekit.host.sandbox import Sandbox
 from releasekit.model import Action
 from releasekit.plan.tools import missing_tools
 
@@ -87,6 +88,34 @@ def test_of_maven(
     assert error is None or error.hint
     brought = replace(CORE, prebuilt=(artifact(tmp_path / "core.jar", b"1"),))
     assert missing_for_maven([brought], Options(), processes, environment) is None
+
+
+def test_a_gpg_that_a_build_could_change_is_refused(tmp_path: Path) -> None:
+    """R50: it runs outside of the sandbox, and so do the programs that its settings name."""
+    machine(tmp_path, mvn="m/bin/mvn", java="j/java", gpg="g/gpg")
+    (tmp_path / "open").mkdir()
+    brought = replace(CORE, prebuilt=(artifact(tmp_path / "core.jar", b"1"),))
+    home = tmp_path / "home" / ".gnupg"
+    home.mkdir(parents=True)
+
+    def refusal(*places: str, package: Package = CORE, **given: str) -> str:
+        environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path / "home"), **given}
+        within = Sandbox(words="", abi=7, places=tuple(f"{tmp_path}/{each}" for each in places))
+        processes = Processes(environment=environment, sandbox=within)
+        error = missing_for_maven([package], Options(sign=True), processes, environment)
+        assert error is None or "\n" not in f"{error}{error.hint}"
+        return str(error or "")
+
+    assert refusal("open") == ""
+    assert refusal("open", GNUPGHOME=f"{tmp_path}/other") == ""
+    program = f"maven: gpg is {tmp_path}/bin/gpg, where builds can write"
+    assert refusal("g") == refusal("bin") == refusal("g", package=brought) == program
+    assert refusal("home") == f"maven: gpg reads {home}, where builds can write"
+    assert "write an absolute path" in refusal("open", GNUPGHOME="~/ring")
+    named = f"maven: gpg reads {tmp_path}/open, where builds can write"
+    assert refusal("open", GNUPGHOME=f"{tmp_path}/open") == named
+    (home / "gpg.conf").symlink_to(tmp_path / "open" / "gpg.conf")
+    assert refusal("open") == f"maven: gpg reads {home}/gpg.conf, where builds can write"
 
 
 def test_a_wrapper_and_a_jdk_that_mvn_is_told_are_enough(tmp_path: Path) -> None:

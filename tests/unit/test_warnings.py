@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, plan, released
+from fakes import FakeRegistry, FakeWorkspace, artifact, config, package, package_id, plan, released
 from releasekit.config.levels import Level, Levels
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import PlanError
 from releasekit.host.process import Processes
+from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.model import (
     Action,
     Artifact,
@@ -45,10 +46,16 @@ EMPTY = PackageWarning(name=WarningName.EMPTY_PACKAGE, message="there is nothing
 
 
 def warned(
-    root: Path, made: Plan, target: Target, history: History | None = None, **changes: object
+    root: Path,
+    made: Plan,
+    target: Target,
+    history: History | None = None,
+    *,
+    sandbox: Sandbox = UNCONFINED,
+    **changes: object,
 ) -> Plan:
     async def main() -> Plan:
-        async with Processes(environment=dict(os.environ)) as processes:
+        async with Processes(environment=dict(os.environ), sandbox=sandbox) as processes:
             settings = config(root, **changes)
             targets = {"fake": target}
             return await with_warnings(made, settings, targets, history or History(), processes)
@@ -61,6 +68,32 @@ def names(made: Plan) -> dict[str, list[str]]:
         each.package.id.name: [warning.name.value for warning in each.warnings]
         for each in made.packages
     }
+
+
+@pytest.mark.parametrize(
+    ("action", "lacking", "level", "found"),
+    [
+        (Action.PUBLISH, "macOS has no Landlock", Level.WARN, ["unsandboxed"]),
+        (Action.PUBLISH, "macOS has no Landlock", Level.IGNORE, []),
+        (Action.PUBLISH, "", Level.WARN, []),
+        (Action.UPLOAD, "macOS has no Landlock", Level.WARN, []),
+    ],
+)
+def test_who_builds_without_a_sandbox_is_warned(
+    tmp_path: Path, action: Action, lacking: str, level: Level, found: list[str]
+) -> None:
+    """R50: not who wrote `off`, nor for what is built already."""
+    made = plan(CORE, actions={"core": action})
+    levels = Levels({WarningName.UNSANDBOXED: level})
+    workspace = FakeWorkspace((CORE,))
+    target = Target(workspace=workspace, registry=FakeRegistry())
+    within = Sandbox(words="", lacking=lacking)
+    warned_of = warned(tmp_path, made, target, sandbox=within, levels=levels)
+    assert names(warned_of) == {"core": found}
+    for each in warned_of.packages[0].warnings:
+        assert each.message.startswith(lacking)
+    brought = replace(CORE, prebuilt=(artifact(tmp_path / "core.tgz", b"1"),))
+    assert names(warned(tmp_path, plan(brought), target, sandbox=within)) == {"core": []}
 
 
 def empty(_package: Package, _artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:

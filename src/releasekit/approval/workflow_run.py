@@ -8,17 +8,18 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-import zipfile
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.aio import uncancellable
 from releasekit.causes.failures import RunArtifacts
 from releasekit.causes.refusals import ApprovalError, ResultsError
+from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.errors import Denied
+from releasekit.host.origin import PULL_REQUEST_EVENTS
 from releasekit.http.client import check, request_with_retry
 from releasekit.http.origins import require_safe
+from releasekit.report.record import MAX_BYTES
 from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 
@@ -37,8 +38,7 @@ ARTIFACT: Final = "releasekit-results"
 MAX_ARTIFACT_BYTES: Final = 64 * 1024 * 1024
 _MAX_ARTIFACTS: Final = 100  # one page
 _RUN: Final = re.compile(r"/?([\w.-]+)/([\w.-]+)/actions/runs/(\d{1,20})(?:/.*)?")
-# What zipfile raises for what is damaged, encrypted, or packed in ways it does not know.
-_BROKEN: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error)
+_MAX_FILES: Final = 100_000
 # https://cli.github.com/manual/gh_help_environment
 _TOKENS: Final = ("GH_TOKEN", "GITHUB_TOKEN")
 _ENTERPRISE_TOKENS: Final = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
@@ -82,20 +82,24 @@ class WorkflowRun:
         )
         return cls(api, f"{matched[1]}/{matched[2]}", matched[3], token)
 
-    async def results(self, http: httpx.AsyncClient, policy: RetryPolicy) -> list[tuple[str, str]]:
+    async def results(
+        self, http: httpx.AsyncClient, policy: RetryPolicy
+    ) -> list[tuple[str, bytes]]:
         """Where each results file was found, and its text; the newest artifact first.
 
         Raises ConfigError for a run without any, and what `request_with_retry` raises.
         """
         listed = await self._listed(http, policy)
         named = [each for each in listed if each["name"] == ARTIFACT]
-        found = []
+        found: list[tuple[str, bytes]] = []
+        left = MAX_BYTES
         for artifact in named[:1] or listed:
             name = clip(visible(str(artifact["name"])), 100)
             if artifact["size_in_bytes"] > MAX_ARTIFACT_BYTES:
                 continue
             data = await self._get(http, policy, f"actions/artifacts/{artifact['id']}/zip")
-            inside = await uncancellable(asyncio.to_thread(_results_in, data, name))
+            inside = await uncancellable(asyncio.to_thread(_results_in, data, name, left))
+            left -= sum(len(text) for _, text in inside)
             found += [(f"{name}: {path}", text) for path, text in inside]
         if not found:
             raise ResultsError(
@@ -105,6 +109,42 @@ class WorkflowRun:
                 f"a {RESULTS} on this machine.",
             )
         return found
+
+    async def describe(self, http: httpx.AsyncClient, policy: RetryPolicy) -> dict[str, str]:
+        """Whose run it is, as GitHub says it, for whoever lets out what it has staged; the text is
+        that of strangers. Raises what `request_with_retry` raises.
+
+        https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
+        """
+        try:
+            found = parse_json(await self._get(http, policy, f"actions/runs/{self.number}"))
+        except ValueError:
+            found = None
+        match found:
+            case {
+                "id": int(number),
+                "repository": {"full_name": str(repository)},
+                "path": str(workflow),
+                "event": str(event),
+                "head_sha": str(commit),
+            } if str(number) == self.number:
+                pass
+            case _:
+                raise RunArtifacts(f"{self.api}: not the workflow run {self.number}")
+        branch = _text_at(found, "head_branch") or "unknown"
+        source = _text_at(found, "head_repository", "full_name") or repository
+        actor = _text_at(found, "actor", "login") or "unknown"
+        again = _text_at(found, "triggering_actor", "login") or actor
+        anybody = ", of a pull request, which anybody may open"
+        return {
+            "repository": repository,
+            "workflow": workflow,
+            "event": event + anybody * (event in PULL_REQUEST_EVENTS),
+            "ref": f"{branch} of {source}" if source != repository else branch,
+            "commit": commit,
+            "started by": f"{actor}, and again by {again}" if again != actor else actor,
+            "title": _text_at(found, "display_title") or "none",
+        }
 
     async def _listed(self, http: httpx.AsyncClient, policy: RetryPolicy) -> list[dict[str, Any]]:
         path = f"actions/runs/{self.number}/artifacts?per_page={_MAX_ARTIFACTS}"
@@ -134,6 +174,13 @@ class WorkflowRun:
         return response.content
 
 
+def _text_at(found: object, *names: str) -> str:
+    """Empty where there is none, as of what somebody has deleted since."""
+    for name in names:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 def _is_usable(artifact: Mapping[str, object]) -> bool:
     """Not expired, and as the documentation says it is. Raises KeyError, TypeError."""
     number, size = artifact["id"], artifact["size_in_bytes"]
@@ -142,20 +189,20 @@ def _is_usable(artifact: Mapping[str, object]) -> bool:
     return artifact.get("expired") is not True
 
 
-def _results_in(data: bytes, name: str) -> list[tuple[str, str]]:
-    """Path and text of each; blocks."""
-    found, left = [], MAX_ARTIFACT_BYTES
+def _results_in(data: bytes, name: str, left: int) -> list[tuple[str, bytes]]:
+    """Path and text of each, of so many bytes in all; blocks."""
+    found = []
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with opened_zip(io.BytesIO(data), max_files=_MAX_FILES) as archive:
             for entry in archive.infolist():
                 if entry.filename.rpartition("/")[2] != RESULTS:
                     continue
-                with archive.open(entry) as file:
+                with opened_entry(archive, entry) as file:
                     text = file.read(left + 1)
                 left -= len(text)
                 if left < 0:
-                    raise RunArtifacts(f"{name}: its {RESULTS} is over {MAX_ARTIFACT_BYTES} bytes")
-                found.append((visible(entry.filename), text.decode("utf-8")))
-    except (*_BROKEN, ValueError) as error:
+                    raise RunArtifacts(f"{name}: its {RESULTS} is over {MAX_BYTES} bytes")
+                found.append((visible(entry.filename), text))
+    except (*BAD_ZIP, ValueError) as error:
         raise RunArtifacts(f"{name}: not an archive that can be read: {error}") from error
     return found

@@ -249,6 +249,12 @@ class PinConflict(StateError):
     problem = Problem.PINNED_MANIFEST
 
 
+class UnnamedRegistry(ConfigError):
+    """Credentials would go to a registry that no input names."""
+
+    problem = Problem.UNNAMED_REGISTRY
+
+
 class TrustError(ConfigError):
     """What says whom to trust cannot be used."""
 

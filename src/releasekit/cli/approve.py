@@ -35,6 +35,7 @@ from releasekit.errors import INTERRUPTED, Rejected
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.traffic import counted
+from releasekit.plan.access import find_unnamed, refuse_unnamed
 from releasekit.report.endings import endings_table
 from releasekit.report.review import show_review
 from releasekit.report.text import few, packages
@@ -63,17 +64,19 @@ async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; a review that nobody answers changes nothing."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
     with interruption, counted(traffic_told(config, session)):
-        report, where = await recorded(config, session)
+        report, where, run = await recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:
             print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
             return 0
         async with Group() as group:
             approvals = await _opened(group, report, held, config, session)
+            checks = {name: each.check_credentials for name, each in approvals.items()}
+            refuse_unnamed(find_unnamed(checks))
             for approval in approvals.values():
                 approval.check_credentials()
             into = await group.enter(scratch(session.credentials.environment))
-            decision = _Decision(config, session, report, held, approvals, into)
+            decision = _Decision(config, session, report, run, held, approvals, into)
             return await decision.made()
 
 
@@ -119,6 +122,7 @@ class _Decision:
     config: Config
     session: Session
     report: Report
+    run: Mapping[str, str]
     held: Held
     approvals: Mapping[str, Approval]
     into: Path
@@ -135,7 +139,7 @@ class _Decision:
         review = await reviewed(
             self.report, self.held, examined, self.approvals, compare=self.approving
         )
-        show_review(review, session.out, session.credentials.environment)
+        show_review(replace(review, run=self.run), session.out, session.credentials.environment)
         if waiting and not await self._agreed(len(waiting), terminal):
             print("Nothing was decided.", file=session.out)
             return 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import tempfile
 import uuid
 from typing import TYPE_CHECKING
 
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
 
 async def run(config: Config, session: Session) -> int:
+    await asyncio.to_thread(_find_temporary_directory)
     match config.mode:
         case "plan":
             return await plan(config, session)
@@ -72,6 +75,11 @@ async def run(config: Config, session: Session) -> int:
             return await join(config, session)
         case "doctor":
             return await examine(config, session)
+
+
+def _find_temporary_directory() -> None:
+    """Once, before any build could put a link in its place."""
+    tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
 
 
 async def plan(config: Config, session: Session) -> int:
@@ -228,7 +236,7 @@ async def join(config: Config, session: Session) -> int:
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
         )
-    reports = [await asyncio.to_thread(loaded, path) for path in found]
+    reports = await asyncio.to_thread(loaded, *found)
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
     made = await asyncio.to_thread(report.join, reports, plan=planned)
     table = await asyncio.to_thread(report.results_table, made)

@@ -15,6 +15,7 @@ from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.forge.announcing import announce, standing
 from releasekit.forge.github import GitHubReleases
 from releasekit.git.remote import GITHUB, repository_at
+from releasekit.host.origin import pull_request_of
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
@@ -101,6 +102,7 @@ async def with_following(
         redact=services.credentials.redact,
     )
     _refuse_part(config)
+    plan = _refuse_pull_request(plan, config, services)
     plan, tagging = await with_tags(plan, config, targets, services, policy, repository=repository)
     forge: Forge | None = None
     if config.announce and config.announcing.releases != "none":
@@ -121,6 +123,26 @@ def _refuse_part(config: Config) -> None:
             hint="Give `tag` and `announce` to one job that sees the whole workspace: after the "
             "others it publishes nothing, and tags and announces.",
         )
+
+
+def _refuse_pull_request(plan: Plan, config: Config, services: Services) -> Plan:
+    """What a pull request holds is on no branch yet, and anybody may open one. A plan and a dry run
+    only say so.
+    """
+    job = pull_request_of(services.environment)
+    if not job:
+        return plan
+    asked = [name for name in ("tag", "announce") if getattr(config, name)]
+    inputs, verb = " and ".join(f"`{name}`" for name in asked), "are" if len(asked) > 1 else "is"
+    said = f"{inputs} {verb} true in a job of a pull request ({job})"
+    if config.mode == "publish" and not config.dry_run:
+        condition = "${{ !startsWith(github.event_name, 'pull_request') }}"
+        raise ConfigError(
+            f"{said}, whose commits are on no branch yet",
+            hint="Nothing was published. Release on the push that merges it; or write "
+            f"{' and '.join(f'{name}: {condition}' for name in asked)}, and it is published alone.",
+        )
+    return replace(plan, notes=(*plan.notes, f"publish is going to refuse: {said}"))
 
 
 def _refuse_many(config: Config) -> None:

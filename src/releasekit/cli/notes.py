@@ -55,7 +55,7 @@ async def notes(config: Config, session: Session) -> int:
                 text = await _text(package, packages, Commits(top, processes), config, session)
             except CommandFailed as error:
                 raise ConfigError(f"the history cannot be read: {error}") from error
-    print(text, file=session.out)
+    print(session.actions.log_text(text), file=session.out)
     return 0
 
 

@@ -120,7 +120,7 @@ class Publishing:
             with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
                 await release.run()
                 statement = await signed
-                results = await self._followed(release, told, progress)
+                results = await self._followed(release, statement, told, progress)
         finally:
             signed.cancel()
             await asyncio.wait((signed,))
@@ -137,7 +137,11 @@ class Publishing:
         return INTERRUPTED if code and interruption.happened else code
 
     async def _followed(
-        self, release: ReleaseRun, told: Callable[[], Report], progress: Progress
+        self,
+        release: ReleaseRun,
+        statement: ReleaseStatement | None,
+        told: Callable[[], Report],
+        progress: Progress,
     ) -> tuple[Result, ...] | None:
         """The results with what follows what is published, where anything does."""
         if self.following is None:
@@ -146,9 +150,7 @@ class Publishing:
             progress.close()  # nothing is in flight any more
         return await self.following.follow(
             release.results(),
-            lambda: Material(
-                release.published(), self._results_file.parent, lambda: page_of(told())
-            ),
+            lambda: Material(release.published(), statement, lambda: page_of(told())),
             stopped=release.stopped,
             say=lambda line: say(self.session.redacted.text(line), self.session),
         )
@@ -197,7 +199,10 @@ def write(path: Path, text: str) -> None:
         durable.make_directory(path.parent)
         durable.replace(path, text.encode())
     except OSError as error:
-        raise PathError(f"{path}: cannot be written: {error.strerror}") from error
+        raise PathError(
+            f"{path}: cannot be written: {error.strerror}",
+            hint="Make room, or name a place that can be written.",
+        ) from error
 
 
 def _now() -> str:

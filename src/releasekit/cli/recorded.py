@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from releasekit.approval.workflow_run import WorkflowRun
 from releasekit.causes.refusals import CommandLineError
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_text
+from releasekit.host.files import read_file
 from releasekit.http.client import RetryPolicy, http_client
-from releasekit.report import join, load_results
+from releasekit.report import join, load_all
+from releasekit.report.record import MAX_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,24 +21,26 @@ if TYPE_CHECKING:
     from releasekit.model import Report
 
 RESULTS: Final = "results.json"
-# Results of 10,000 packages are some 20 MB, with the last lines of each build.
-MAX_RESULTS_BYTES: Final = 256 * 1024 * 1024
 
 
-def loaded(path: Path) -> Report:
-    """Raises ConfigError naming the file."""
-    return load_results(read_text(path, max_bytes=MAX_RESULTS_BYTES), where=str(path))
+def loaded(*paths: Path) -> list[Report]:
+    """Of each of these files, one read after the other. Raises ConfigError naming the file."""
+    return load_all((str(path), read_file(path, max_bytes=MAX_BYTES)) for path in paths)
 
 
-async def recorded(config: Config, session: Session) -> tuple[Report, str]:
-    """The results to decide about, and where they were found; those of several jobs are joined."""
+async def recorded(config: Config, session: Session) -> tuple[Report, str, dict[str, str]]:
+    """The results to decide about, where they were found, and whose run has left them; those of
+    several jobs are joined.
+    """
     if not config.run:
         path = config.results_file or config.state_directory / RESULTS
         try:
-            return await asyncio.to_thread(loaded, path), str(path)
+            (report,) = await asyncio.to_thread(loaded, path)
         except ConfigError as error:
             error.hint = error.hint or "Name the results.json of the run, or its page with --run."
             raise
+        said = {"page, as the file says": report.run_url} if report.run_url else {}
+        return report, str(path), said
     if config.results_file:
         raise CommandLineError("RESULTS and --run both name results; write one of them")
     run = WorkflowRun.named(config.run, session.credentials.get)
@@ -48,6 +51,7 @@ async def recorded(config: Config, session: Session) -> tuple[Report, str]:
         redact=session.credentials.redact,
     )
     async with http_client() as http:
+        described = await run.describe(http, policy)
         found = await run.results(http, policy)
-    reports = [await asyncio.to_thread(load_results, text, where) for where, text in found]
-    return (reports[0] if len(reports) == 1 else join(reports)), config.run
+    reports = await asyncio.to_thread(load_all, found)
+    return (reports[0] if len(reports) == 1 else join(reports)), config.run, described

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from releasekit.aio import Group
 from releasekit.causes.refusals import PathError
 from releasekit.cli.following import with_following
+from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import with_signing
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
@@ -165,12 +166,15 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
     patience: Patience,
 ) -> Prepared:
     processes = await _started(group, config, session, inherit_fds)
+    signs = session.credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL") is not None
+    loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
     config, around = await _looked_around(config, session, processes)
     dist = [place.path for place in config.dist]
     looked_up = group.start(commit_of(config.root, processes, beside=dist))
     credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
     services = Services(credentials.environment, http, processes, credentials, logs, patience)
+    await loaded
     discoveries = await _opened(group, config, session, services)
     commit = await looked_up  # before anybody's tools, which may write something there
     try:
@@ -255,22 +259,21 @@ async def _started(
     environment, secrets = session.credentials.environment, session.credentials.values
     ecosystems = session.ecosystems.values()
     variables = ToolVariables.of_all(each.variables for each in ecosystems)
+    own = {}
+    if environment.get("RUNNER_TEMP"):
+        own["RUNNER_TEMP"] = await group.enter(scratch(environment))
     sandbox = await asyncio.to_thread(
         chosen,
         config.build_sandbox,
         root=config.root,
         state_directory=config.state_directory,
-        further=config.build_sandbox_paths,
+        further=(*config.build_sandbox_paths, *own.values()),
         caches=_caches(config, session),
         environment=variables.scrub(environment, secrets),
     )
-    if environment.get("RUNNER_TEMP"):
-        own = await group.enter(scratch(environment))
-        environment = {**environment, "RUNNER_TEMP": str(own)}
-        sandbox = sandbox.opened(own)
     return await group.enter(
         Processes(
-            environment=environment,
+            environment={**environment, **{name: str(place) for name, place in own.items()}},
             secrets=secrets,
             inherit_fds=inherit_fds,
             variables=variables,

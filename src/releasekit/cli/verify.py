@@ -53,6 +53,9 @@ _REPOSITORY: Final = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 _REPOSITORY_URL: Final = re.compile(
     rf"(?:git\+)?(?:https://github\.com/|git@github\.com:|github:)({_REPOSITORY.pattern}?)(?:\.git)?/?"
 )
+# https://git-scm.com/docs/git-check-ref-format
+_REF: Final = re.compile(r"refs(?:/[^\x00-\x20\x7f~^:?*\[\\/]+){2,}")
+_EVENT: Final = re.compile(r"[a-z_]+")
 _WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\s]+\.ya?ml)")
 
 
@@ -93,7 +96,33 @@ def _signers(config: Config) -> Signers:
             f'--workflow = "{workflow[:100]}" is not the file of a workflow: write its name, '
             "like release.yml"
         )
-    return Signers(trust_at(config.trust_config), repository, named[1] if named else "")
+    _check_ref(config.ref)
+    if config.event and not _EVENT.fullmatch(config.event):
+        raise CommandLineError(
+            f'--event = "{config.event[:100]}" is not the event of a run: write its name, like push'
+        )
+    return Signers(
+        trust_at(config.trust_config),
+        repository,
+        named[1] if named else "",
+        ref=config.ref,
+        event=config.event,
+    )
+
+
+def _check_ref(ref: str) -> None:
+    if not ref or _REF.fullmatch(ref):
+        return
+    if _REF.fullmatch(f"refs/heads/{ref}") and not ref.startswith("refs/"):
+        # Who may make a tag need not be who may push to the branch of that name.
+        raise CommandLineError(
+            f'--ref = "{ref[:100]}" may be a branch or a tag: write refs/heads/{ref[:100]} or '
+            f"refs/tags/{ref[:100]}"
+        )
+    raise CommandLineError(
+        f'--ref = "{ref[:100]}" is not the ref of a run: write one like refs/heads/main or '
+        "refs/tags/v1.2"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,5 +279,5 @@ def _told(found: Outcome) -> str:
         return f"FAILED {found.name}: {found.reason}{mark(Problem.NOT_VERIFIED)}"
     claims = verified.claims
     where = claims.repository.removeprefix("https://github.com/")
-    who = f"{where} {claims.workflow} {claims.commit}"
+    who = f"{where} {claims.workflow} {claims.ref} {claims.event} {claims.commit}"
     return f"ok {found.name} sha256:{found.sha256} {who}, log entry {verified.log_index}"

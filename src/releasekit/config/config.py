@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from releasekit.config.levels import Levels
     from releasekit.config.values import Directory, Dist, PinMode, StageMode
     from releasekit.host.sandbox import Wanted
+    from releasekit.model import PackageId
 
 Own = TypeVar("Own")
 _PARTS = ("ecosystem", "packages", "exclude_packages", "shard")
@@ -101,8 +102,11 @@ class Config:
     files: tuple[Path | Url, ...] = ()
     repository: str = ""
     workflow: str = ""
+    ref: str = ""
+    event: str = ""
     bundle: Path | None = None
     subject: tuple[str, ...] = ()
+    not_to_publish: frozenset[PackageId] = frozenset()
 
     def own(self, kind: type[Own]) -> Own:
         """The inputs of one ecosystem, by the class that declares them; defaults if there are none
@@ -110,10 +114,17 @@ class Config:
         """
         return next((each for each in self.ecosystem_inputs if isinstance(each, kind)), kind())
 
-    def registry_url(self, ecosystem: str, *, default: str) -> str:
-        """Where its packages go if not into a directory."""
+    def registry_url(self, ecosystem: str, *, default: str) -> Url:
+        """Where its packages go if not into a directory. Nobody has to name the origin of `default`
+        for credentials to go there.
+        """
+        # Brings httpx, which whoever asks for this has imported.
+        from releasekit.http.origins import same_origin  # noqa: PLC0415
+
         goes_to = self.registries.get(ecosystem)
-        return goes_to.text if isinstance(goes_to, Url) else default
+        if not isinstance(goes_to, Url):
+            return Url(default)
+        return Url(goes_to.text) if same_origin(goes_to.text, default) else goes_to
 
 
 def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
@@ -227,6 +238,8 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         files=locations.files(),
         repository=inputs.repository,
         workflow=inputs.workflow,
+        ref=inputs.ref,
+        event=inputs.event,
         bundle=locations.path("bundle"),
         subject=inputs.subject,
     )

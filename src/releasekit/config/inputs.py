@@ -299,7 +299,8 @@ class Inputs(Selection, Verification):
     python_path: Annotated[
         str,
         Declaration(
-            "The Python that ReleaseKit runs on, 3.11 or later. Default: the first on PATH.",
+            "The Python that ReleaseKit runs on, 3.11 or later. Default: the first on PATH that "
+            "lies in no place of builds.",
             "path",
             places=NOT_IN_FILE,
         ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.causes.refusals import PathError, RegistrySettings
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
+from releasekit.host.files import checkout_of
 from releasekit.host.outlet import linked, require_free
 from releasekit.text.escape import clip
 
@@ -150,8 +151,17 @@ class Locations:
                     f"{label}: {self.root / given} is a symbolic link, or below one, to {found}",
                     hint="Delete the link, or give its target as --state-directory.",
                 )
+        self._refuse_link(given, "state_directory")
         _require_place(found, label)
         return found
+
+    def _refuse_link(self, text: str, attribute: str) -> None:
+        """What comes with the sources says of no place that the user names where it is."""
+        if link := linked(self._base(attribute) / text / "within", checkout_of(self.root)):
+            raise PathError(
+                f"{self._label(attribute)}: {link} is a symbolic link in the checkout; write a "
+                "path without one"
+            )
 
     def files(self) -> tuple[Path | Url, ...]:
         """What to verify: a path, or an address."""
@@ -191,7 +201,8 @@ class Locations:
                         f"dir:PATH, or give the URL as {first.registry.name}"
                     )
                 case Url(url):
-                    found[name] = Url(self._safe(url, attribute))
+                    only_in = self._label(attribute) if self._rank(attribute) < 2 else ""
+                    found[name] = Url(self._safe(url, attribute), only_in)
                 case Name():
                     found[name] = location
         return found
@@ -275,6 +286,7 @@ class Locations:
                     f"{label}: {path} does not exist; write the path of a file or a directory",
                     hint="Make it in a step before, and builds can write below it.",
                 )
+            self._refuse_link(str(Path(text).expanduser()), "build_sandbox_paths")
             found.append(path)
         return tuple(found)
 

@@ -39,9 +39,12 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A registry on a server."""
+    """A registry on a server. `only_in` says which file names it where no input does: none of them
+    has to be the work of whoever gave the credentials, so none are sent there.
+    """
 
     text: str
+    only_in: str = ""
 
     def __str__(self) -> str:
         return self.text

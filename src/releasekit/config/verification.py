@@ -8,7 +8,9 @@ from releasekit.config.declaration import FLAG_ONLY, VERIFY, Declaration
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """`files` are paths and URLs. `repository` is OWNER/NAME, and `workflow` the name of a file."""
+    """`files` are paths and URLs. `repository` is OWNER/NAME, and `workflow` the name of a file.
+    `ref` begins with refs/.
+    """
 
     files: Annotated[
         tuple[str, ...],
@@ -32,6 +34,26 @@ class Verification:
         str,
         Declaration(
             "The workflow of that repository that must have signed (`release.yml`). Default: any.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    ref: Annotated[
+        str,
+        Declaration(
+            "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
+            "`refs/tags/v1.2` (`main` could be either). Default: any, but none of a pull request.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    event: Annotated[
+        str,
+        Declaration(
+            "The event that must have started the run that signed (`push`). Default: any, but "
+            "none of a pull request.",
             "text",
             commands=VERIFY,
             places=FLAG_ONLY,

@@ -55,7 +55,7 @@ class Approval(Protocol):
         ...
 
     def check_credentials(self) -> None:
-        """Raises MissingCredentials; no network."""
+        """Raises MissingCredentials, or UnnamedRegistry; no network."""
         ...
 
     async def waiting(self, recorded: Result) -> Waiting | None:

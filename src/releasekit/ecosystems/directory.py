@@ -101,7 +101,8 @@ class DirectoryRegistry:
                     _write(self._root / path, page)
         except OSError as error:
             raise DirectoryUnusable(
-                f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})"
+                f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})",
+                hint="Make room or correct the permissions, and run it again: what is there stays.",
             ) from error
         except ValueError as error:
             raise DirectoryUnusable(
@@ -161,8 +162,8 @@ def page_there(path: Path) -> bytes:
 
 
 def _write(path: Path, page: bytes) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        if durable.read_file(path, max_bytes=len(page) + 1) == page:  # through no link
+    with contextlib.suppress(FileNotFoundError), durable.reading(path) as file:  # through no link
+        if file.read(len(page) + 1) == page:
             return
     durable.make_directory(path.parent)
     durable.replace(path, page)

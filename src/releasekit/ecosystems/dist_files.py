@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.refusals import DistError
+from releasekit.host import durable
 from releasekit.host.files import read_text
+from releasekit.host.folder import Folder
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,24 +80,30 @@ def _below(place: Dist) -> Iterator[Path]:
     while pending:
         directory = pending.pop()
         try:
-            entries = [path for path in directory.iterdir() if path.name[0] != "."]
+            with Folder.reached(directory) as folder:
+                directories, others = folder.listed()
         except OSError as error:
             raise DistError(f"{place.label}: {directory}: {error.strerror}") from error
-        for path in entries:
+        if len(directory.parts) - len(place.path.parts) > durable.MAX_DEPTH:
+            raise DistError(f"{place.label}: {clip(str(directory), 200)} is too deep in it")
+        pending += [directory / name for name in directories if name[0] != "."]
+        for path in (directory / name for name in others if name[0] != "."):
             count += 1
             if count > MAX_FILES:
                 raise DistError(f"{place.label}: there are more than {MAX_FILES} files in it")
             if path.is_symlink():
                 _refuse_outside(path, place)
-            elif path.is_dir():
-                pending.append(path)
             else:
                 yield path
 
 
 def _refuse_outside(link: Path, place: Dist) -> None:
     """What a link inside leads to is there under its own name too."""
-    if not link.resolve().is_relative_to(place.path):
+    try:
+        led = link.resolve()
+    except RuntimeError as error:  # before Python 3.13
+        raise DistError(f"{link} is a symbolic link that leads to itself; remove it") from error
+    if not led.is_relative_to(place.path):
         raise DistError(
             f"{link} is a symbolic link that leads out of {place.path}",
             hint="Copy the file there: only what lies in the directory is published.",

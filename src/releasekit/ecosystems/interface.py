@@ -127,7 +127,9 @@ class Registry(Protocol):
         ...
 
     def check_credentials(self) -> None:
-        """Raises MissingCredentials when an upload could not be authenticated; no network."""
+        """Raises MissingCredentials when an upload could not be authenticated, and UnnamedRegistry
+        when it must not be: no input names this registry. No network.
+        """
         ...
 
     async def lookup(self, package: Package) -> Published | None:

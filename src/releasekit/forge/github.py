@@ -12,8 +12,9 @@ from urllib.parse import quote
 import httpx
 
 from releasekit.causes.failures import StrangeAnswer, WrongAddress
-from releasekit.errors import Denied, Rejected, Transient
+from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.forge.interface import Asset, ForgeRelease, LookAgain
+from releasekit.host import contents
 from releasekit.http.client import retry
 from releasekit.http.github import ask
 from releasekit.http.origins import is_safe, require_safe, same_origin
@@ -21,11 +22,11 @@ from releasekit.text.json_text import entries, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
     from releasekit.forge.interface import Draft, Upload
     from releasekit.http.client import RetryPolicy
     from releasekit.http.github import GitHub
+    from releasekit.model import Artifact
 
 _API: Final = "GITHUB_API_URL"
 _PER_PAGE: Final = 100
@@ -174,7 +175,7 @@ class GitHubReleases:
         method: str,
         url: httpx.URL,
         *,
-        content: bytes | Path = b"",
+        content: bytes | Artifact = b"",
         headers: Mapping[str, str] | None = None,
         missing: bool = False,
     ) -> httpx.Response:
@@ -184,8 +185,7 @@ class GitHubReleases:
         lost: list[Transient] = []
 
         async def attempt() -> httpx.Response | None:
-            size = int((headers or {}).get("Content-Length", 0))
-            body = content if isinstance(content, bytes) else _pieces(content, size)
+            body = content if isinstance(content, bytes) else _pieces(content)
             try:
                 return await ask(
                     self.github, method, url, content=body, headers=headers, missing=missing
@@ -198,8 +198,6 @@ class GitHubReleases:
 
         try:
             response = await retry(attempt, self.policy)
-        except OSError as error:
-            raise Rejected(f"{error.filename} cannot be read: {error.strerror}") from error
         except Rejected as error:
             raise _explained(error) from error
         if response is None:
@@ -220,17 +218,14 @@ def _explained(error: Rejected) -> Rejected | LookAgain:
     return kind(str(error), hint=_CURES.get(status, error.hint))
 
 
-async def _pieces(path: Path, size: int) -> AsyncIterator[bytes]:
-    """Raises Rejected where the file is longer or shorter by now: HTTP was told how long it is."""
-    changed = Rejected(f"{path.name} has changed since it was published")
-    with await asyncio.to_thread(path.open, "rb") as file:
-        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
-            size -= len(piece)
-            if size < 0:
-                raise changed
-            yield piece
-    if size:
-        raise changed
+async def _pieces(artifact: Artifact) -> AsyncIterator[bytes]:
+    """Raises Rejected where the file is not what was built: its last piece is held back."""
+    try:
+        with contents.opened(artifact) as file:
+            while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+                yield piece
+    except PackageError as error:
+        raise Rejected(f"{artifact.filename} has changed since it was published") from error
 
 
 def _json(document: Mapping[str, object]) -> bytes:

@@ -9,9 +9,9 @@ from releasekit.errors import Transient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from releasekit.http.client import RetryPolicy
+    from releasekit.model import Artifact
 
 
 class LookAgain(Transient):
@@ -50,7 +50,7 @@ class Upload:
     """One file to be shown. With `by_name` another of that name will do, whatever is in it."""
 
     name: str
-    content: bytes | Path
+    content: bytes | Artifact
     sha256: str
     size: int
     by_name: bool = False

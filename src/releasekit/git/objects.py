@@ -11,6 +11,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from releasekit.host import durable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -116,9 +118,9 @@ class Bundle:
 def write_loose(objects: Iterable[Object], directory: Path) -> None:
     """Write them, one file each, to a directory that git is told to look for objects in."""
     for each in objects:
-        path = directory / each.id[:2] / each.id[2:]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(zlib.compress(each.raw))
+        durable.make_directory(directory / each.id[:2])
+        with durable.writing(directory / each.id[:2] / each.id[2:]) as file:
+            file.write(zlib.compress(each.raw))
 
 
 def _pack(objects: Sequence[Object]) -> bytes:

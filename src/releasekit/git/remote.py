@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -14,9 +13,11 @@ from releasekit.causes.failures import TagRefused
 from releasekit.errors import CommandFailed, Denied, PackageError, Transient
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, remedy
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.host.process import Processes
 
@@ -59,6 +60,7 @@ _TELLING: Final = (
 _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
+_MAX_PLACE: Final = 200
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -114,7 +116,6 @@ class Remote:
         self._turn = asyncio.Lock()
         self._looked_at = -1
         self._seen: dict[str, RemoteTag] | PackageError = {}
-        self._directory: Path | None = None
 
     async def tags(self) -> Mapping[str, RemoteTag]:
         """By name. One look at the remote answers all calls made before it began,
@@ -134,9 +135,8 @@ class Remote:
 
     async def _look(self) -> dict[str, RemoteTag] | PackageError:
         try:
-            if self._looked_at < 0 and self._processes.sandbox.abi:
-                # Before there was a build that could have changed it.
-                self._directory = await asyncio.to_thread(_resolved, await self._on_this_machine())
+            # Git takes any other name for a path, which may lead to what comes with the sources.
+            await self._push_url()
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
@@ -154,17 +154,6 @@ class Remote:
     async def _push_url(self) -> str:
         return (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
 
-    async def _on_this_machine(self) -> Path | None:
-        """The directory that a push writes to, where the remote is no server.
-
-        https://git-scm.com/docs/git-push#URLS
-        """
-        url = await self._push_url()
-        if url.startswith("file://"):
-            return Path(url.removeprefix("file://"))
-        is_path = ":" not in url.partition("/")[0] and "://" not in url
-        return self._top / url if is_path else None
-
     async def push(self, tags: Mapping[str, str], *, objects: Path, what: str) -> None:
         """All of these tags (tag → object) or none; none of them is ever moved.
 
@@ -180,26 +169,41 @@ class Remote:
                 objects=objects,
             )
         except CommandFailed as error:
-            raise explain(error, f"{what}: git remote {self._name}", writing=True) from error
+            what = f"{what}: git remote {self._name}"
+            if closed := await self._closed_directory():
+                raise TagRefused(
+                    f"{what} is {closed}, where the sandbox does not let git write",
+                    hint=f"If tags belong there, name {closed} in `build-sandbox-paths`.",
+                ) from error
+            raise explain(error, what, writing=True) from error
+
+    async def _closed_directory(self) -> str:
+        """The directory of this machine that a push writes to, if git may not write there; else
+        empty. The settings of the repository name it, which a build can change: so only the user
+        opens it.
+
+        https://git-scm.com/docs/git-push#URLS
+        """
+        try:
+            url = await self._push_url()
+        except CommandFailed:
+            return ""
+        if ":" in url.partition("/")[0] and not url.startswith("file://"):
+            return ""  # a server
+        place = self._top / url.removeprefix("file://")
+        can_write = self._processes.sandbox.can_write
+        if not await asyncio.to_thread(lambda: place.is_dir() and not can_write(place)):
+            return ""
+        return visible(clip(str(place.resolve()), _MAX_PLACE))
 
     async def _git(self, *arguments: str, objects: Path | None = None) -> str:
         env = dict(self._environment)
         if objects is not None:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
-        # A build can change the settings of the repository, which name programs that git runs.
-        sandbox = self._processes.sandbox
         done = await self._processes.run(
-            ["git", *arguments],
-            cwd=self._top,
-            env=env,
-            timeout_s=TIMEOUT_S,
-            sandbox=sandbox.opened(self._directory) if self._directory else sandbox,
+            ["git", *arguments], cwd=self._top, env=env, timeout_s=TIMEOUT_S
         )
         return done.stdout
-
-
-def _resolved(place: Path | None) -> Path | None:
-    return place and place.resolve()
 
 
 def parse_tags(listed: str) -> dict[str, RemoteTag]:

@@ -140,7 +140,8 @@ def _real(path: str) -> Path:
 
 def _held(path: Path) -> bytes | None:
     try:
-        data = durable.read_file(path, max_bytes=MAX_BYTES + 1)
+        with durable.reading(path) as file:
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -164,7 +165,8 @@ def _holds(path: Path, expected: bytes | None) -> bool:
     if expected is None or not stat.S_ISREG(mode):
         return False
     try:
-        return durable.read_file(path, max_bytes=len(expected) + 1) == expected
+        with durable.reading(path) as file:
+            return file.read(len(expected) + 1) == expected
     except PermissionError:
         return False
 

@@ -8,6 +8,9 @@ import contextlib
 import hashlib
 import io
 import os
+import shutil
+import tempfile
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.causes.failures import ChangedMeanwhile
@@ -82,10 +85,14 @@ class Contents(io.RawIOBase):
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[IO[bytes]]:
-        """The same descriptor as an ordinary file, for the readers of archives; then rewound."""
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        with io.BufferedReader(io.FileIO(self._descriptor, closefd=False)) as file:
-            yield file
+        """A copy without a name, for the readers of archives, which read here and there; then this
+        is rewound. What a build changes in the file meanwhile does not change what they read.
+        """
+        self.seek(0)
+        with durable.unnamed(Path(tempfile.gettempdir())) as copy:
+            shutil.copyfileobj(self, copy, _CHUNK)
+            copy.seek(0)
+            yield copy
         self.seek(0)
 
     def _verify(self) -> None:

@@ -2,17 +2,20 @@
 
 The order of the calls is the whole point: temporary file, fsync, rename, fsync of the directory
 (https://lwn.net/Articles/457667/). A reader sees the old bytes or the new ones, never a mixture.
-No call follows a symbolic link, and none replaces or removes anything but a regular file.
+No call follows a symbolic link, and none replaces or removes anything but a regular file. Every
+OSError has the name of the file as `filename`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
 import secrets
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.host.folder import Folder
 
@@ -20,6 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader, BufferedWriter
     from pathlib import Path
+    from typing import BinaryIO
+
+# What can only be about a file that is written.
+_CHUNK: Final = 1024 * 1024
+MAX_DEPTH: Final = 100
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +69,8 @@ def replace(
         try:
             # No one else may look inside before the file has the mode it is meant to have.
             mode = 0o666 if attributes is None else 0o600
-            with _closing(
-                folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            ) as descriptor:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with _closing(folder.open(name, flags, mode), path) as descriptor:
                 write_all(descriptor, data)
                 if attributes is not None:
                     _set_attributes(descriptor, folder.path / name, attributes)
@@ -107,10 +115,30 @@ def names(directory: Path) -> list[str]:
         return []
 
 
-def read_file(path: Path, *, max_bytes: int = -1) -> bytes:
-    """The bytes of a file, at most `max_bytes` of them."""
+def read_file(path: Path, *, max_bytes: int) -> bytes:
+    """The bytes of a file; raises OSError for one with more than `max_bytes`."""
     with reading(path) as file:
-        return file.read(max_bytes)
+        # A sparse file only seems long, and is not read first.
+        longer = os.fstat(file.fileno()).st_size > max_bytes
+        data = b"" if longer else file.read(max_bytes + 1)
+    if longer or len(data) > max_bytes:
+        raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes", str(path))
+    return data
+
+
+def sha256_of(path: Path, *, max_bytes: int) -> str:
+    """In hex; raises OSError for a file with more than `max_bytes`."""
+    digest, left = hashlib.sha256(), max_bytes
+    with reading(path) as file:
+        # A sparse file only seems long; another one may grow meanwhile.
+        longer = os.fstat(file.fileno()).st_size > max_bytes
+        while not longer and (chunk := file.read(_CHUNK)):
+            digest.update(chunk)
+            left -= len(chunk)
+            longer = left < 0
+    if longer:
+        raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes", str(path))
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager
@@ -128,6 +156,23 @@ def writing(path: Path) -> Iterator[BufferedWriter]:
         yield file
 
 
+@contextlib.contextmanager
+def unnamed(directory: Path) -> Iterator[BinaryIO]:
+    """A new file to write and to read, which nobody else can open."""
+    with Folder.reached(directory) as folder:
+        descriptor = folder.open_unnamed()
+    with os.fdopen(descriptor, "w+b") as file:
+        yield file
+
+
+def make_scratch(parent: Path, prefix: str) -> Path:
+    """A new directory in `parent`, for this user alone."""
+    name = f"{prefix}{secrets.token_hex(8)}"
+    with Folder.reached(parent) as folder:
+        folder.make(name, 0o700)
+    return parent / name
+
+
 def directories(directory: Path) -> list[str]:
     """The names of the directories in it, sorted; links to some are none."""
     try:
@@ -135,6 +180,24 @@ def directories(directory: Path) -> list[str]:
             return [name for name in folder.names() if folder.is_directory(name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Each directory at or below `top`, as deep as sources are, with the names of its directories
+    and of all else in it. As with `os.walk`, names that are removed from the first list are not
+    entered; a link is none.
+    """
+    pending = [top]
+    while pending:
+        here = pending.pop()
+        try:
+            with Folder.reached(here) as folder:
+                directories, others = folder.listed()
+        except OSError:
+            continue
+        yield here, directories, others
+        if len(here.parts) - len(top.parts) < MAX_DEPTH:
+            pending += [here / name for name in reversed(directories)]
 
 
 def is_file(path: Path) -> bool:
@@ -155,7 +218,8 @@ def remove_tree(path: Path) -> None:
 def fsync(path: Path) -> None:
     """Make the bytes of a file that others wrote durable, but not its name."""
     # Windows flushes only what is open for writing.
-    with opened(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY) as descriptor:
+    flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
+    with _closing(open_file(path, flags), path) as descriptor:
         os.fsync(descriptor)
 
 
@@ -181,14 +245,22 @@ def open_file(path: Path, flags: int, mode: int = 0o666) -> int:
 @contextlib.contextmanager
 def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
     """The descriptor of a regular file, closed at the end."""
-    with _closing(open_file(path, flags, mode)) as descriptor:
+    writes = bool(flags & (os.O_WRONLY | os.O_RDWR))
+    with _closing(open_file(path, flags, mode), path, writes=writes) as descriptor:
         yield descriptor
 
 
 @contextlib.contextmanager
-def _closing(descriptor: int) -> Iterator[int]:
+def _closing(descriptor: int, path: Path, *, writes: bool = True) -> Iterator[int]:
+    """read(2), write(2) and fsync(2) are told no name, so their errors have none."""
     try:
         yield descriptor
+    except OSError as error:
+        of_this = error.filename is None and error.errno is not None
+        # Beside what is only read, another file may be written.
+        if of_this and (writes or error.errno not in _NO_ROOM):
+            error.filename = str(path)
+        raise
     finally:
         os.close(descriptor)
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from releasekit.causes.refusals import PathError, Unreadable
+from releasekit.host import durable
 from releasekit.text.bounds import bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
-# A pipe in the place of a file must not keep us waiting; Windows has neither.
-_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def inside(root: Path, path: Path, *, where: str) -> Path:
@@ -55,6 +53,20 @@ def repository_of(directory: Path) -> Path | None:
     return None
 
 
+def is_in_checkout(path: Path, root: Path) -> bool:
+    """Whether `path`, or what it leads to, comes with the sources of the workspace at `root`.
+
+    These are those of the outermost repository: a change of it can make any directory a submodule.
+    """
+    places = (Path(os.path.abspath(path)), path.resolve())  # noqa: PTH100 (keeps links)
+    return any(place.is_relative_to(checkout_of(root)) for place in places)
+
+
+def checkout_of(root: Path) -> Path:
+    """The outermost repository that holds the workspace at `root`, or that itself."""
+    return [root, *(level for level in root.parents if (level / ".git").exists())][-1]
+
+
 def read_file(path: Path, *, max_bytes: int) -> bytes:
     """The whole file; raises ConfigError when it is not a regular one, or is longer."""
     try:
@@ -77,20 +89,25 @@ def read_head(path: Path, size: int) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """For reading; raises OSError for what is no regular file, without waiting for anybody."""
-    with open(path, "rb", opener=_open_regular) as file:
+    """For reading; raises OSError for what is no regular file, without waiting for anybody.
+
+    A link is followed once: what is opened is what it led to then, through no other one, and
+    nothing in /proc, where what is read could be our own.
+    """
+    try:
+        descriptor = durable.open_file(path, os.O_RDONLY)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        try:
+            place = path.resolve()
+        except RuntimeError as loop:  # before Python 3.13
+            raise error from loop
+        if place.is_relative_to("/proc"):
+            raise OSError(errno.EINVAL, "leads into /proc", str(path)) from error
+        descriptor = durable.open_file(place, os.O_RDONLY)
+    with os.fdopen(descriptor, "rb") as file:
         yield file
-
-
-def _open_regular(path: str, flags: int) -> int:
-    descriptor = os.open(path, flags | _NONBLOCK)
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        kind = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        reason = os.strerror(kind) if stat.S_ISDIR(mode) else "it is no regular file"
-        raise OSError(kind, reason, path)
-    return descriptor
 
 
 def read_text(path: Path, *, max_bytes: int) -> str:

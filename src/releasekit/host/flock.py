@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+    _PAUSE_S = 0.01
+    _ATTEMPTS = 1_000
+
     def try_lock(descriptor: int, *, shared: bool = False) -> bool:
         """Without waiting. Closing the last copy of the descriptor gives the lock back."""
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -51,8 +56,16 @@ else:
 
     @contextlib.contextmanager
     def exclusive(descriptor: int) -> Iterator[None]:
-        """Wait for the lock, which is never kept for longer than one write, and release it."""
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        """Wait for the lock (up to 10 s, then OSError) and release it at the end.
+
+        We never keep it for longer than one write. But who may read a file may lock it, too.
+        """
+        for _ in range(_ATTEMPTS):
+            if try_lock(descriptor):
+                break
+            time.sleep(_PAUSE_S)
+        else:
+            raise OSError(errno.EWOULDBLOCK, "another process keeps it locked")
         try:
             yield
         finally:

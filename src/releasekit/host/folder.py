@@ -27,6 +27,11 @@ _NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _PLAIN: Final[int] = _BINARY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
 # A pipe in the place of a file must not keep us waiting.
 _NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
+# Only Linux has it; elsewhere it asks for nothing, and a directory cannot be written to.
+_TMPFILE: Final[int] = getattr(os, "O_TMPFILE", 0)
+_NO_TMPFILE: Final = frozenset(
+    {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EACCES, errno.EPERM}
+)
 # O_PATH needs no permission to list the directory; only Linux has it.
 _STEP: Final[int] = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
 # openat2(2) has this number on all machines but Alpha; flags, mode, and RESOLVE_NO_SYMLINKS.
@@ -34,6 +39,8 @@ _STEP: Final[int] = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH
 _OPENAT2: Final = 437
 _AT_FDCWD: Final = -100
 _NO_LINKS: Final = struct.pack("=QQQ", _STEP, 0, 0x04)
+# Of one directory: a registry's of all packages may have that many, and a build leave any number.
+MAX_NAMES: Final = 200_000
 LINK: Final = "is a symbolic link, and no link is followed here"
 
 
@@ -85,6 +92,24 @@ class Folder:
                 raise
             return descriptor
 
+    def open_unnamed(self) -> int:
+        """A descriptor of a new file that never has a name, to write and read.
+
+        File systems that have none (NFS) give it one for a moment.
+        """
+        flags = os.O_RDWR | os.O_EXCL | _PLAIN
+        with self._telling("."):
+            try:
+                return os.open(".", flags | _TMPFILE, 0o600, dir_fd=self._descriptor)
+            except OSError as error:
+                if error.errno not in _NO_TMPFILE:
+                    raise
+        name = f".{secrets.token_hex(8)}.tmp"
+        descriptor = self.open(name, flags | os.O_CREAT, 0o600)
+        if sys.platform != "win32":
+            self.unlink(name)
+        return descriptor
+
     def unlink(self, name: str) -> None:
         """Remove a regular file, or nothing where nothing is; anything else is refused."""
         with self._telling(name), contextlib.suppress(FileNotFoundError):
@@ -132,10 +157,26 @@ class Folder:
         finally:
             found.close()
 
-    def make(self, name: str) -> None:
+    def make(self, name: str, mode: int = 0o777) -> None:
         """A new, empty directory in it."""
         with self._telling(name):
-            os.mkdir(self._place(name), dir_fd=self._descriptor)
+            os.mkdir(self._place(name), mode, dir_fd=self._descriptor)
+
+    def open_pipe(self, name: str) -> tuple[int, int]:
+        """Make a named pipe, and return its two ends; neither waits for anybody."""
+        with self._telling(name), contextlib.ExitStack() as undo:
+            os.mkfifo(self._place(name), 0o600, dir_fd=self._descriptor)
+            ends = []
+            for flags in (os.O_RDONLY, os.O_WRONLY):
+                end = os.open(
+                    self._place(name), flags | _PLAIN | _NONBLOCK, dir_fd=self._descriptor
+                )
+                undo.callback(os.close, end)
+                if not stat.S_ISFIFO(os.fstat(end).st_mode):
+                    raise OSError(errno.EINVAL, "is not the pipe that was made")
+                ends.append(end)
+            undo.pop_all()
+            return ends[0], ends[1]
 
     def is_directory(self, name: str) -> bool:
         """Whether a directory has this name, and not a link to one."""
@@ -176,6 +217,11 @@ class Folder:
                     tree._empty()  # noqa: SLF001
                 os.rmdir(name, dir_fd=self._descriptor)
 
+    def remove_empty(self, name: str) -> None:
+        """Remove a directory that nothing is in."""
+        with self._telling(name):
+            os.rmdir(self._place(name), dir_fd=self._descriptor)
+
     def _empty(self) -> None:
         prefix, number, pending = secrets.token_hex(8), 0, self.names()
         while pending:
@@ -198,11 +244,21 @@ class Folder:
         return True
 
     def names(self) -> list[str]:
-        """Sorted; the children of the directory."""
-        if self._descriptor is None:
-            return sorted(path.name for path in self.path.iterdir())
-        with self._telling("."), self._listable() as here, os.scandir(here) as entries:
-            return sorted(entry.name for entry in entries)
+        """Sorted; the children of the directory. Raises OSError where there are too many."""
+        directories, others = self.listed()
+        return sorted([*directories, *others])
+
+    def listed(self) -> tuple[list[str], list[str]]:
+        """Sorted; the directories in it, and all else. Raises OSError where there are too many."""
+        there: dict[str, bool] = {}
+        with self._telling("."), contextlib.ExitStack() as stack:
+            here = self.path if self._descriptor is None else stack.enter_context(self._listable())
+            for each in stack.enter_context(os.scandir(here)):
+                there[each.name] = each.is_dir(follow_symlinks=False)
+                if len(there) > MAX_NAMES:
+                    raise OSError(errno.EFBIG, f"holds more than {MAX_NAMES} names")
+        names = sorted(there)
+        return [each for each in names if there[each]], [each for each in names if not there[each]]
 
     def sync(self) -> None:
         """Make the names durable. Windows has no such call; NTFS journals them."""

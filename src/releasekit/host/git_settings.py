@@ -16,6 +16,8 @@ _OVERRULED: Final = {
     "core.fsmonitor": "false",
     "core.hooksPath": "/dev/null",
     "log.showSignature": "false",
+    # Tracked files may look like a repository of their own, with settings: git 2.38 and later.
+    "safe.bareRepository": "explicit",
 }
 
 

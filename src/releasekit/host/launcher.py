@@ -2,9 +2,9 @@
 
     python -I -S launcher.py ABI PIPE [NAME=VALUE...] PLACE... -- PROGRAM ARGUMENT...
 
-Whatever the child may do later, it writes nowhere but below the PLACEs, cannot look into a process
-outside, and never gets more rights. The settings are for the child alone. One line on PIPE says why
-there is no child; without one, it has taken over.
+Whatever the child may do later, it writes nowhere but below the PLACEs, can neither look into a
+process outside nor limit it, and never gets more rights. The settings are for the child alone. One
+line on PIPE says why there is no child; without one, it has taken over.
 https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -34,6 +34,19 @@ CAPBSET_DROP, SET_NO_NEW_PRIVS, CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL = 24, 38, 47,
 KEPT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
 CAPABILITIES = 64
 CAPABILITY_VERSION = 0x20080522
+# The number of prlimit64 for programs of each kind that a processor runs, its own kind first.
+# https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/audit.h
+PRLIMIT = {
+    "x86_64": ((0xC000003E, 302), (0x40000003, 340)),
+    "aarch64": ((0xC00000B7, 261), (0x40000028, 369)),
+}
+X32 = 1 << 30  # of a number on x86_64: the same call, with shorter pointers
+SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+# https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/bpf_common.h
+LOAD, AND, EQUAL, RETURN = 0x20, 0x54, 0x15, 0x06
+# Where a filter finds what is called: seccomp(2)
+NUMBER, KIND, PID, LIMITS = 0, 4, 16, 32
+ALLOW, EPERM = 0x7FFF0000, 0x00050001
 SIGINT, SIGPIPE, SIGXFSZ = 2, 13, 25
 SIG_DFL, SIG_IGN = 0, 1
 
@@ -98,6 +111,33 @@ def drop_capabilities() -> None:  # pragma: no cover - as above
     called("prctl", CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
 
+def protect_limits() -> None:
+    """No limit of another process is changed, which ends one with a limit of CPU time: neither
+    Landlock nor a lack of rights forbids it among those of a user.
+
+    A process names itself as 0. Systems without such filters do without.
+    """
+    if os.uname().machine not in PRLIMIT:
+        return
+    (kind, number), (_, other) = PRLIMIT[os.uname().machine]
+    program = [
+        *((LOAD, 0, 0, KIND), (EQUAL, 0, 3, kind)),
+        *((LOAD, 0, 0, NUMBER), (AND, 0, 0, ~X32 & 0xFFFFFFFF), (EQUAL, 2, 8, number)),
+        *((LOAD, 0, 0, NUMBER), (EQUAL, 0, 6, other)),
+        *((LOAD, 0, 0, PID), (EQUAL, 4, 0, 0)),
+        # A pointer, in two halves: without one it is only asked.
+        *((LOAD, 0, 0, LIMITS), (EQUAL, 0, 3, 0), (LOAD, 0, 0, LIMITS + 4), (EQUAL, 0, 1, 0)),
+        *((RETURN, 0, 0, ALLOW), (RETURN, 0, 0, EPERM)),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *each) for each in program))
+    try:
+        place = struct.pack("@HP", len(program), ctypes.addressof(code))
+        about = ctypes.create_string_buffer(place)
+        called("prctl", SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(about), 0, 0)
+    except OSError:
+        pass  # the system has none
+
+
 def confine(abi: int, places: list[str]) -> None:  # pragma: no cover - as above
     rules = ruleset(abi)
     for place in places:
@@ -106,6 +146,7 @@ def confine(abi: int, places: list[str]) -> None:  # pragma: no cover - as above
     called("prctl", SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     called("syscall", RESTRICT_SELF, rules, 0)
     os.close(rules)
+    protect_limits()
 
 
 def main() -> None:  # pragma: no cover - as above

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
+from releasekit.host import durable
 from releasekit.host.streams import Output, Stream, appending
 
 if TYPE_CHECKING:
@@ -29,23 +29,25 @@ async def log_pipe(log: Path, redact: Redactor) -> AsyncIterator[Path]:
     It lies in the directory for temporary files, which builds may write to.
     """
     with contextlib.ExitStack() as ours:
-        # Who writes there may also have put something else in its place.
-        directory = ours.enter_context(
-            tempfile.TemporaryDirectory(prefix="releasekit-log-", ignore_cleanup_errors=True)
-        )
-        path = Path(directory) / "log"
-        os.mkfifo(path, 0o600)
+        directory = durable.make_scratch(Path(tempfile.gettempdir()), "releasekit-log-")
+        ours.callback(_remove, directory)
         output = Output(redact)
         output.log = ours.enter_context(appending(log))
         stream = Stream(output.splitter().feed)
         writer = contextlib.ExitStack()
-        await stream.open_named(path, writer)
+        await stream.open_named(directory, "log", writer)
         try:
             with writer:
-                yield path
+                yield directory / "log"
         finally:
             try:
                 await asyncio.wait((stream.closed,), timeout=_PATIENCE_S)
             finally:
                 stream.close()
                 await uncancellable(stream.closed)
+
+
+def _remove(directory: Path) -> None:
+    """Who writes there may also have put something in the way."""
+    with contextlib.suppress(OSError):
+        durable.remove_tree(directory)

@@ -15,6 +15,19 @@ _SERVER: Final = re.compile(
     r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
 )
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
+# What starts a job for a pull request, which anybody may open.
+# https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
+PULL_REQUEST_EVENTS: Final = frozenset(
+    {
+        "pull_request",
+        "pull_request_target",
+        "pull_request_review",
+        "pull_request_review_comment",
+        "merge_group",
+    }
+)
+# Where what waits in a merge queue is tried out: as above, `merge_group`.
+_QUEUE: Final = "refs/heads/gh-readonly-queue/"
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
@@ -27,6 +40,17 @@ class Origin:
     project: str = ""
     repository: str = ""
     run_url: str = ""
+
+
+def pull_request_of(environment: Mapping[str, str]) -> str:
+    """By which event, and at which ref, this is a job of a pull request; empty where it is none, or
+    where that was merged: https://docs.github.com/en/actions/reference/workflows-and-actions/contexts
+    (`github.ref`).
+    """
+    event, ref = (environment.get(name, "") for name in ("GITHUB_EVENT_NAME", "GITHUB_REF"))
+    merged = ref.startswith("refs/heads/") and event != "pull_request_target"
+    of_one = ref.startswith(_QUEUE) or (event in PULL_REQUEST_EVENTS and not merged)
+    return f"{event} at {ref or 'no ref'}" if of_one else ""
 
 
 def origin(environment: Mapping[str, str], root: Path) -> Origin:

@@ -47,7 +47,7 @@ def linked(path: Path, root: Path) -> Path | None:
     through `root`; links above are those of the machine.
     """
     lexical = Path(os.path.normpath(path))
-    inner = [each for each in lexical.parents if each.resolve() == root]
+    inner = [each for each in lexical.parents if os.path.realpath(each) == str(root)]
     if not inner:
         return None
     steps = reversed([each for each in lexical.parents if each.is_relative_to(inner[-1])])

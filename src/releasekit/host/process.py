@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
 import shutil
 import signal
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.causes.failures import CannotStart, CommandTimedOut
+from releasekit.causes.refusals import PathError
 from releasekit.errors import CommandFailed
 from releasekit.host.git_settings import settled
 from releasekit.host.refusal import Refusal
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import Redactor, ToolVariables
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream, appending
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,11 @@ class Patience:
 
 USUAL: Final = ToolVariables()
 PATIENCE: Final = Patience()
+MAX_PLACE: Final = 200
+# A line of a child that is talked to: the metadata of a package is the longest.
+MAX_ANSWER: Final = 4 * 1024 * 1024
+# Nothing in a repository asks for these: what a job may do to its runner, and what is said to us.
+_OF_THE_RUNNER: Final = re.compile(r"(ACTIONS|GITHUB|RELEASEKIT|RUNNER)_", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +89,7 @@ class Processes(Resource):
         self._variables = variables
         self._patience = patience
         self.sandbox = sandbox
+        self._outside: dict[str, str | None] = {}
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -93,12 +102,30 @@ class Processes(Resource):
             name: self._given[name]
             for name in names
             if name in self._given
+            and not _OF_THE_RUNNER.match(name)
             and self._variables.harmless(name, self._given[name], self._secrets)
         }
 
     def which(self, program: str) -> str | None:
         """The path of `program` on the children's PATH."""
         return shutil.which(program, path=self._given.get("PATH", os.defpath))
+
+    def outside(self, program: str) -> str | None:
+        """The path of one that runs outside of the sandbox, looked up once, before any build.
+
+        Raises PathError where a build could put another program in its place.
+        """
+        if program not in self._outside:
+            found = self.which(program)
+            place = Path(found or os.sep).absolute()
+            if self.sandbox.can_change(place):
+                raise PathError(
+                    f"{program} is {visible(clip(str(place), MAX_PLACE))}, where builds can write",
+                    hint=f"Install {program} elsewhere, and put its directory first on PATH: it "
+                    "runs outside of the sandbox.",
+                )
+            self._outside[program] = found and str(place)
+        return self._outside[program]
 
     async def run(  # noqa: PLR0913 - all there is to say of a child, by name
         self,
@@ -108,15 +135,16 @@ class Processes(Resource):
         env: Mapping[str, str | None] | None = None,
         timeout_s: float | None = None,
         log: Path | None = None,
-        stdin: str | None = None,
-        sandbox: Sandbox | None = None,
+        stdin: str | int | None = None,
+        outside: bool = False,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
 
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
-        that file, redacted. Without `stdin` there is nothing to read. A `sandbox` stands in for
-        the usual one, for a program that acts for the user.
+        that file, redacted. Without `stdin`, a text or a descriptor, there is nothing to read. A
+        program that acts for the user runs `outside` of the sandbox, with few variables but those
+        of `env`.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -128,10 +156,12 @@ class Processes(Resource):
                 Stream(output.splitter().feed, keep=captured if log is None else None),
                 Stream(output.splitter().feed),
             )
-            talk = stdin is not None
-            running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=talk, sandbox=sandbox)
+            source = asyncio.subprocess.PIPE if isinstance(stdin, str) else stdin
+            running = await self._spawn(
+                argv, streams, cwd=cwd, env=env, source=source, outside=outside
+            )
             life = await self._attend(running)
-            if stdin is not None:
+            if isinstance(stdin, str):
                 running.feed(stdin)
             try:
                 async with asyncio.timeout(timeout_s):
@@ -166,10 +196,10 @@ class Processes(Resource):
         """
         output = Output(self.redact)
         streams = (
-            Stream(Splitter(receive, limit=MAX_OUTPUT).feed),
+            Stream(Splitter(receive, limit=MAX_ANSWER).feed),
             Stream(output.splitter().feed),
         )
-        running = await self._spawn(argv, streams, cwd=cwd, env=env, talk=True)
+        running = await self._spawn(argv, streams, cwd=cwd, env=env, source=asyncio.subprocess.PIPE)
 
         still_open = {stream.closed for stream in streams}
 
@@ -191,14 +221,19 @@ class Processes(Resource):
         *,
         cwd: Path,
         env: Mapping[str, str | None] | None,
-        talk: bool = False,
-        sandbox: Sandbox | None = None,
+        source: int | None = None,
+        outside: bool = False,
     ) -> _Running:
-        sandbox = sandbox or self.sandbox
-        merged = {**self.environment, **(env or {})}
-        environment = {k: v for k, v in merged.items() if v is not None}
+        sandbox = UNCONFINED if outside else self.sandbox
+        usual = self.sandbox.outside(self.environment) if outside else self.environment
+        environment = {k: v for k, v in {**usual, **(env or {})}.items() if v is not None}
         if argv[0] == "git":
             environment = settled(environment)
+        if outside:
+            program = self.outside(argv[0])
+            if program is None:
+                raise CannotStart(f"{_shown(argv)} cannot be started: {argv[0]} is not on PATH")
+            argv = [program, *argv[1:]]
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
             refusal: Refusal | None = None
@@ -212,7 +247,7 @@ class Processes(Resource):
                     *command,
                     cwd=cwd,
                     env=self.sandbox.trusted(environment),
-                    stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
+                    stdin=asyncio.subprocess.DEVNULL if source is None else source,
                     stdout=ends[0],
                     stderr=ends[1],
                     pass_fds=tuple(passed),

@@ -18,7 +18,7 @@ from actions_toolkit.file_command import (  # type: ignore[import-untyped]
 
 from releasekit.host.command_files import CommandFiles
 from releasekit.host.spellings import encoded
-from releasekit.text.escape import visible
+from releasekit.text.escape import visible, without_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -125,6 +125,10 @@ class Actions:
             more = len(messages) - len(shown)
             self._command(level, "The job summary has them all.", title=f"and {more} more")
         self._annotated[level] = self._annotated.get(level, 0) + min(len(messages), max(room, 0))
+
+    def log_text(self, text: str) -> str:
+        """`text` for the step's log, as it is but for what the runner would take for commands."""
+        return "\n".join(map(without_command, text.split("\n"))) if self._on else text
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:

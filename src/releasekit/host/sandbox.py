@@ -31,18 +31,26 @@ Wanted = Literal["auto", "required", "off"]
 # https://docs.kernel.org/userspace-api/landlock.html#truncating-files-abi-3
 LEAST_ABI: Final = 3
 _VERSION: Final = 1  # LANDLOCK_CREATE_RULESET_VERSION
-_LAUNCHER: Final = Path(__file__).with_name("launcher.py")
+# Where they really are, before a build could put a link on the way.
+_PYTHON: Final = os.path.realpath(sys.executable)
+_LAUNCHER: Final = Path(os.path.realpath(__file__)).with_name("launcher.py")
 # Who can write these decides what runs with the secrets.
-_OURS: Final = (_LAUNCHER, Path(sys.prefix))
+_OURS: Final = (_LAUNCHER, *map(Path, (sys.prefix, sys.base_prefix, sys.executable)))
+# As Linux has it: path_resolution(7)
+_MAX_LINKS: Final = 40
 _SYSTEMS: Final = {"darwin": "macOS", "win32": "Windows"}
 _TEMPORARY: Final = ("TMPDIR", "TEMP", "TMP")
-# Of what children get, what the loader looks at before a launcher has given anything up: ld.so(8)
-_OF_THE_LOADER: Final = "LD_LIBRARY_PATH"
-# The JVM takes the last one whatever the variables say.
+# Of what children get, what the loader and libc look at before a launcher has given anything up,
+# for code among others: ld.so(8), setlocale(3), iconv_open(3)
+_OF_THE_LOADER: Final = re.compile(r"LD_\w+|GCONV_PATH|GLIBC_TUNABLES|LOCPATH")
+_LIBRARIES: Final = "LD_LIBRARY_PATH"
+# All that a program gets that acts for the user: others have variables that make it load code.
+_OF_THE_USER: Final = re.compile(rf"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|{_LIBRARIES}")
+# Not /dev/pts: the user's terminals are there. The JVM takes /tmp whatever the variables say.
 # https://github.com/openjdk/jdk/blob/jdk-21-ga/src/java.base/unix/native/libjava/java_props_md.c
 _EVERYBODYS: Final = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"),
-    *("/dev/ptmx", "/dev/pts", "/dev/shm", "/tmp"),  # noqa: S108 - named, not made
+    *("/dev/ptmx", "/dev/shm", "/tmp"),  # noqa: S108 - named, not made
 )
 _OF_THE_STATE: Final = ("dist", "logs", "work")
 # Where a runner keeps the files by which a step changes those after it.
@@ -74,8 +82,10 @@ class Cache:
     option: str = ""
     of_the_user: bool = False
 
-    def places(self, environment: Mapping[str, str]) -> list[Path]:
-        """Those that are there, and where the tool is, those that it would make."""
+    def places(self, environment: Mapping[str, str]) -> dict[Path, bool]:
+        """Those that are there, and where the tool is, those that it would make; each with whether
+        it is a directory.
+        """
         text = environment.get(self.variable, "")
         if self.option:
             # The last one counts; quotes are the business of a shell, and of those who need one.
@@ -85,61 +95,68 @@ class Cache:
             environment = {**environment, "HOME": _home_of_the_user(environment)}
         top = _expanded(text or self.default, environment)
         if not top.is_absolute():
-            return []
-        if shutil.which(self.tool, path=environment.get("PATH", os.defpath)) is not None:
-            for name in self.below:
-                with contextlib.suppress(OSError):
-                    _make(top, name)
-        return [top / name for name in self.below if (top / name).exists()]
-
-
-def _make(top: Path, name: str) -> None:
-    if name and not name.endswith("/"):
-        top.mkdir(parents=True, exist_ok=True)
-        (top / name).touch()
-    else:
-        (top / name).mkdir(parents=True, exist_ok=True)
+            return {}
+        used = shutil.which(self.tool, path=environment.get("PATH", os.defpath)) is not None
+        return {
+            top / name: not name or name.endswith("/")
+            for name in self.below
+            if used or (top / name).exists()
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     """`words` say what holds for builds, as plans and reports have it. With an `abi` of 0 there is
-    none; else children write below `places`, which are without links.
+    none, if only because the system is `lacking` one; else children write below `places`, which are
+    without links.
     """
 
     words: str
     abi: int = 0
     places: tuple[str, ...] = ()
+    lacking: str = ""
 
     def command(self, argv: Sequence[str], environment: Mapping[str, str], pipe: int) -> list[str]:
         """What to start in the place of `argv`; `pipe` is for what a `Refusal` reads."""
-        libraries = environment.get(_OF_THE_LOADER)
-        setting = [] if libraries is None else [f"{_OF_THE_LOADER}={libraries}"]
-        program = [sys.executable, "-I", "-S", str(_LAUNCHER)]
+        setting = [
+            f"{name}={value}"
+            for name, value in environment.items()
+            if _OF_THE_LOADER.fullmatch(name)
+        ]
+        program = [_PYTHON, "-I", "-S", str(_LAUNCHER)]
         return [*program, str(self.abi), str(pipe), *setting, *self.places, "--", *argv]
-
-    def opened(self, *further: Path) -> Sandbox:
-        """The same, with more places to write to. What lies in an open one is open as it is, and a
-        build may have put a link there since.
-        """
-        new = [str(place) for place in further if not self._is_open(str(place))]
-        return replace(self, places=(*self.places, *new))
 
     def trusted(self, environment: Mapping[str, str]) -> dict[str, str]:
         """`environment` for a program that is not confined, or not yet: it loads no library from
         where a build writes, its working directory included.
         """
-        if not self.abi or _OF_THE_LOADER not in environment:
+        if not self.abi:
             return dict(environment)
-        given = environment[_OF_THE_LOADER].replace(";", ":").split(":")
-        kept = ":".join(each for each in given if each[:1] == "/" and not self._is_open(each))
-        rest = {name: value for name, value in environment.items() if name != _OF_THE_LOADER}
-        return {**rest, _OF_THE_LOADER: kept} if kept else rest
+        rest = {k: value for k, value in environment.items() if not _OF_THE_LOADER.fullmatch(k)}
+        return rest | self._closed_directories(_LIBRARIES, environment)
 
-    def _is_open(self, place: str) -> bool:
-        """As it is written, and where it leads."""
-        paths = Path(os.path.normpath(place)), Path(os.path.realpath(place))
-        return any(path.is_relative_to(each) for path in paths for each in self.places)
+    def outside(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Of `environment`, what a program gets that acts for the user: it finds no program where a
+        build writes.
+        """
+        rest = {k: value for k, value in environment.items() if _OF_THE_USER.fullmatch(k)}
+        return rest | {"PATH": os.defpath} | self._closed_directories("PATH", environment)
+
+    def _closed_directories(self, name: str, environment: Mapping[str, str]) -> dict[str, str]:
+        """A variable that lists directories, without those that a build can change; none if none
+        are left.
+        """
+        given = environment.get(name, "").replace(";", ":").split(":")
+        kept = [each for each in given if each[:1] == "/" and not self.can_change(Path(each))]
+        return {name: ":".join(kept)} if kept else {}
+
+    def can_write(self, place: Path) -> bool:
+        """Whether a build may write where `place` leads."""
+        return not self.abi or any(trail(place)[-1].is_relative_to(each) for each in self.places)
+
+    def can_change(self, place: Path) -> bool:
+        """Whether a build may decide what is found at `place`: there, or by a link on the way."""
+        return any(step.is_relative_to(each) for step in trail(place) for each in self.places)
 
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""
@@ -178,17 +195,26 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
             hint="Run it on Linux 6.2 or later, or write `build-sandbox: auto`.",
         )
     if lacking:
-        return Sandbox(words=f"not sandboxed: {lacking}")
+        return Sandbox(words=f"not sandboxed: {lacking}", lacking=lacking)
     # Of the state directory, a build gets the places where it works, not the journal.
     state = [state_directory / name for name in _OF_THE_STATE]
-    if state_directory.is_dir() and not state_directory.is_relative_to(root):
-        for place in state:
-            durable.make_directory(place)
-    candidates = [root, *map(Path, _EVERYBODYS), *further, *state]
-    candidates += [place for cache in caches for place in cache.places(environment)]
     temporary = (Path(environment[name]) for name in _TEMPORARY if environment.get(name))
-    candidates += [place for place in temporary if place.is_absolute()]
-    places = outermost(candidates)
+    caches_of = {place: kind for each in caches for place, kind in each.places(environment).items()}
+    places = outermost(
+        [
+            *(root, *map(Path, _EVERYBODYS), *further, *state, *caches_of),
+            *(place for place in temporary if place.is_absolute()),
+        ]
+    )
+    # What lies in an open place is left to the tools: a build may have put a link on the way.
+    if state_directory.is_dir():
+        for place in set(state) & set(places):
+            durable.make_directory(place)
+    for place, is_directory in caches_of.items():
+        led = trail(place)[-1]
+        with contextlib.suppress(OSError):
+            if led in places:
+                _make(led, is_directory=is_directory)
     return Sandbox(
         words=f"sandboxed (Landlock {abi}){_except_for(root, places, environment)}",
         abi=abi,
@@ -212,14 +238,56 @@ def landlock() -> tuple[int, str]:
     return abi, ""
 
 
-def outermost(places: Sequence[Path]) -> list[Path]:
-    """Those that lie in no other one, in this order, links resolved.
+def _make(place: Path, *, is_directory: bool) -> None:
+    (place if is_directory else place.parent).mkdir(parents=True, exist_ok=True)
+    if not is_directory and not place.exists():
+        place.touch()
 
-    What lies in another one is not followed: there, a build can put a link in its place.
+
+def trail(place: Path) -> list[Path]:
+    """Every path on the way to where `place` leads, which is the last one; links are followed, and
+    no path holds one but as its last part.
     """
-    top = [place for place in places if not any(other in place.parents for other in places)]
-    led = list(dict.fromkeys(place.resolve() for place in top))
-    return [place for place in led if not any(other in place.parents for other in led)]
+    at, left, links = Path(place.anchor), [*reversed(place.parts[1:])], 0
+    steps = [at]
+    while left:
+        name = left.pop()
+        at = at.parent if name == ".." else at / name
+        steps.append(at)
+        try:
+            target = at.readlink()
+        except (OSError, ValueError):
+            continue  # no link, or nothing at all
+        links += 1
+        if links > _MAX_LINKS:
+            break
+        left += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+        at = Path(target.anchor) if target.is_absolute() else at.parent
+        steps.append(at)
+    return steps
+
+
+def outermost(places: Sequence[Path]) -> list[Path]:
+    """Where they lead, in this order, without what lies in another one of them.
+
+    Nor where the way to it goes through another one: there, a build can put a link in its place.
+    """
+    trails = [trail(place) for place in dict.fromkeys(places)]
+    waiting, found = trails, set[Path]()
+    while waiting:
+        ends = {steps[-1] for steps in waiting}
+        ready = [steps for steps in waiting if not any(_goes_through(steps, end) for end in ends)]
+        if not ready:
+            break  # of several, each way goes through another one: builds decide about all
+        found |= {
+            steps[-1] for steps in ready if not any(_goes_through(steps, place) for place in found)
+        }
+        waiting = [steps for steps in waiting if steps not in ready]
+    return [end for end in dict.fromkeys(steps[-1] for steps in trails) if end in found]
+
+
+def _goes_through(steps: Sequence[Path], place: Path) -> bool:
+    return any(place in step.parents for step in steps)
 
 
 def _except_for(root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> str:
@@ -232,7 +300,7 @@ def _except_for(root: Path, places: Sequence[Path], environment: Mapping[str, st
     runners = Path(environment.get("RUNNER_TEMP") or "/", _OF_THE_RUNNER)
     for place in (root, *places):
         name = "the workspace" if place == root else str(place)
-        if any(each.resolve().is_relative_to(place) for each in _OURS):
+        if any(step.is_relative_to(place) for each in _OURS for step in trail(each.absolute())):
             return f", but {name} holds ReleaseKit itself"
         if runners.exists() and runners.resolve().is_relative_to(place):
             return f", but {name} holds files of the runner"

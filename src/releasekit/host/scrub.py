@@ -29,7 +29,7 @@ _ALLOWED: Final = re.compile(
 )
 _SECRET_NAME: Final = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|(?<!GO)PRIVATE|SIGNING|AUTH"
-    r"|_USER(NAME)?$|HTTP_BASIC",
+    r"|_USER(NAME)?$|HTTP_BASIC|_PWD$|SSHPASS",
     re.IGNORECASE,
 )
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")

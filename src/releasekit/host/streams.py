@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from releasekit.causes.failures import NoPlaceForOutput
 from releasekit.host import durable
+from releasekit.host.folder import Folder
 from releasekit.host.scrub import NOTHING_SECRET, Redactor
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ MAX_LINE: Final = 64 * 1024
 HELD_BACK: Final = 8 * 1024
 MAX_OUTPUT: Final = 16 * 1024 * 1024
 MAX_LOG: Final = 64 * 1024 * 1024
+_KEPT_THERE: Final = (
+    "What a build prints is kept there. Make room, or move away what is in the way."
+)
 
 
 def last_lines(
@@ -37,7 +41,7 @@ def last_lines(
         with durable.reading(log) as file:
             skipped = os.fstat(file.fileno()).st_size - max_bytes
             file.seek(max(0, skipped - 1))
-            lines = file.read().decode(errors="replace").splitlines()
+            lines = file.read(max_bytes + 1).decode(errors="replace").splitlines()
     except OSError:
         return ()
     whole = lines[1:] if skipped > 0 else lines
@@ -46,14 +50,25 @@ def last_lines(
 
 @contextlib.contextmanager
 def appending(log: Path) -> Iterator[BinaryIO]:
-    """The log, and the directory it is in, made if they are not there; raises CommandFailed."""
+    """The log, and the directory it is in, made if they are not there; raises CommandFailed, at the
+    end for what could not be written.
+    """
     try:
         durable.make_directory(log.parent)
         descriptor = durable.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
-        raise NoPlaceForOutput(f"{error.filename}: {error.strerror}") from error
-    with os.fdopen(descriptor, "ab") as file:
+        raise NoPlaceForOutput(f"{error.filename}: {error.strerror}", hint=_KEPT_THERE) from error
+    file = os.fdopen(descriptor, "ab")
+    try:
         yield file
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.close()
+        raise
+    try:
+        file.close()
+    except OSError as error:
+        raise NoPlaceForOutput(f"{log}: {error.strerror}", hint=_KEPT_THERE) from error
 
 
 class Stream(asyncio.Protocol):
@@ -73,11 +88,11 @@ class Stream(asyncio.Protocol):
         await self._read(read_end)
         return write_end
 
-    async def open_named(self, path: Path, ours: ExitStack) -> None:
-        """The write end is whoever opens `path`; until `ours` ends, nobody need be there."""
-        # In this order, and so, neither of them waits for the other.
-        read_end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        ours.callback(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    async def open_named(self, directory: Path, name: str, ours: ExitStack) -> None:
+        """Who opens the pipe of this name has the write end; until `ours` ends, nobody need do."""
+        with Folder.reached(directory) as folder:
+            read_end, write_end = folder.open_pipe(name)
+        ours.callback(os.close, write_end)
         await self._read(read_end)
 
     async def _read(self, descriptor: int) -> None:
@@ -163,4 +178,9 @@ class Output:
             return
         data = line.encode() + b"\n"
         self._room -= len(data)
-        self.log.write(data if self._room >= 0 else b"[the log is cut here: it is full]\n")
+        try:
+            self.log.write(data if self._room >= 0 else b"[the log is cut here: it is full]\n")
+        except OSError:
+            # The child must not wait for a reader that is gone. Closing the log writes what is left
+            # of it, and fails for the same reason.
+            self._room = -1

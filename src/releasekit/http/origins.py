@@ -38,8 +38,8 @@ def is_safe(url: httpx.URL) -> bool:
     return bool(host) and (url.scheme == "https" or (url.scheme == "http" and _is_loopback(host)))
 
 
-def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
-    return _origin(one) == _origin(other)
+def same_origin(one: httpx.URL | str, other: httpx.URL | str) -> bool:
+    return _origin(httpx.URL(one)) == _origin(httpx.URL(other))
 
 
 def _origin(url: httpx.URL) -> tuple[str, bytes, int | None]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
 from releasekit.notes.changelog import section
-from releasekit.text.escape import markdown, visible
+from releasekit.text.escape import markdown, visible, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # A forge takes twice as much; nobody reads it. What marks a release as ours is behind it.
 MAX_CHARS: Final = 65_000
 _MAX_LOG_BYTES: Final = 4 * 1024 * 1024
+# Ten times those of the longest of twenty years.
+_MAX_HEADINGS: Final = 50_000
 _MOST_COMMITS: Final = 200
 _STEMS: Final = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS", "RELEASES", "RELEASE_NOTES")
 _ENDS: Final = (".md", ".rst", ".markdown", ".txt", "")
@@ -80,9 +82,10 @@ async def notes_of(  # noqa: PLR0913 - by name
     names = (package.id.name, package.id.name.rpartition("/")[2].rpartition(":")[2])
     for place in places:
         data = found.get(place)
-        if data is None or len(data) > _MAX_LOG_BYTES:
+        if data is None or len(data) > _MAX_LOG_BYTES or data.count(b"\n#") > _MAX_HEADINGS:
             continue
-        if text := section(data.decode(errors="replace"), package.version, names).strip():
+        log = visible_lines(_decoded(data))
+        if text := section(log, package.version, names).strip():
             return shortened(text, _rest(repository, f"blob/{commit}/{place.partition(':')[2]}"))
     inner = [
         each.directory
@@ -100,6 +103,12 @@ async def notes_of(  # noqa: PLR0913 - by name
     if len(commits) > _MOST_COMMITS:
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
     return shortened("\n".join(lines), _rest(repository, f"compare/{previous}...{commit}"))
+
+
+def _decoded(data: bytes) -> str:
+    """With lines that end as `section` takes them to end."""
+    text = data.decode(errors="replace").removeprefix("\ufeff")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _line(commit: Commit, repository: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.choice import concerns, consulted
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError
+from releasekit.host import durable
 from releasekit.host.files import repository_of
 from releasekit.report.text import few, packages
 
@@ -206,11 +206,11 @@ async def _listed(config: Config, names: Collection[str], processes: Processes) 
 
 def _walked(root: Path, names: Collection[str]) -> list[Path]:
     found = []
-    for visited, (where, directories, files) in enumerate(os.walk(root)):
+    for visited, (where, directories, files) in enumerate(durable.walk(root)):
         if visited > MAX_DIRECTORIES:
             break
         directories[:] = sorted(name for name in directories if not _is_foreign(name))
-        found += [Path(where, name).relative_to(root) for name in names if name in files]
+        found += [(where / name).relative_to(root) for name in names if name in files]
     return sorted(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +12,13 @@ from releasekit.report.text import few
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from releasekit.config.config import Config
+    from releasekit.model import PlannedPackage
     from releasekit.state.history import Intent
     from releasekit.state.journal import HistoryEntry
 
+# What sends something to a registry.
+SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 GONE: Final = (
     "its upload was begun, and the bytes it was begun with are gone from the state directory: "
     "bring that directory back, or bump the version"
@@ -183,9 +186,23 @@ def intact(entry: HistoryEntry) -> bool:
     """Whether the stored bytes are still those that were built."""
     for artifact in entry.artifacts:
         try:
-            with durable.reading(artifact.path) as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != artifact.sha256:
-                    return False
+            there = durable.sha256_of(artifact.path, max_bytes=artifact.size)
+            if there != artifact.sha256:
+                return False
         except OSError:
             return False
     return bool(entry.artifacts)
+
+
+def without_unplanned(
+    packages: Sequence[PlannedPackage], config: Config
+) -> tuple[tuple[PlannedPackage, ...], list[str]]:
+    """Those that a plan file lets the run publish, or that are published already; and a note."""
+    left_out = {
+        planned.package.id
+        for planned in packages
+        if planned.package.id in config.not_to_publish and planned.action in SENT
+    }
+    kept = tuple(planned for planned in packages if planned.package.id not in left_out)
+    names = few([*map(str, sorted(left_out))])
+    return kept, [f"not published, as the plan file says: {names}"] * bool(left_out)

@@ -17,9 +17,12 @@ from releasekit.model import (
     Plan,
     PlannedPackage,
 )
+from releasekit.plan.decision import SENT
 from releasekit.report.plans import PLAN_SCHEMA
+from releasekit.report.results import MAX_PACKAGES
 from releasekit.report.text import few
 from releasekit.text.commands import spelled
+from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
 
 # A plan of 10,000 packages is about 10 MB.
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,23 @@ class PlanFile:
                     f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",
                     hint=hint,
                 )
-            packages = tuple(_planned(row, path.parent) for row in document["packages"])
+            rows = document["packages"]
+            if len(rows) > MAX_PACKAGES:
+                raise PlanFileError(f"{path}: has more than {MAX_PACKAGES} packages")
+            packages = tuple(_planned(row, path.parent) for row in rows)
             return cls(path, str(document["commit"]), str(document["digest"]), packages)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except ValueError as error:
+            raise PlanFileError(f"{path}: is not a plan file: {error}", hint=hint) from error
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise PlanFileError(f"{path}: is not a plan file", hint=hint) from error
 
     def narrowed(self, config: Config) -> Config:
-        """`config` with these packages, so far as it chooses them, as the only ones to publish."""
+        """`config` with these packages, so far as it chooses them, as the only ones of the run, and
+        none of them to publish that the file does not publish.
+        """
         ours = [planned for planned in self.packages if chosen(config, planned.package.id)]
         found = [
-            planned.package.id
+            planned
             for planned in ours
             if config.shard is None or planned.shard == str(config.shard)
         ]
@@ -80,7 +90,14 @@ class PlanFile:
                 "`exclude-packages`",
                 hint="Leave these out to publish all of the plan.",
             )
-        return replace(config, packages=tuple(map(str, found)), exclude_packages=())
+        return replace(
+            config,
+            packages=tuple(str(planned.package.id) for planned in found),
+            exclude_packages=(),
+            not_to_publish=frozenset(
+                planned.package.id for planned in found if planned.action not in SENT
+            ),
+        )
 
     def check(self, plan: Plan) -> None:
         """Raises PlanError when `plan` would publish anything else."""
@@ -100,10 +117,12 @@ class PlanFile:
                     hint=hint,
                 )
 
+        published = {each.package.id for each in self.packages if each.action in SENT}
         for package in plan.foreign:
-            if package.id not in fingerprints:
+            if package.id not in published:
                 raise NotAsPlanned(
-                    f"{self.path}: {package.id} would be waited for, and is not part of this plan",
+                    f"{self.path}: {package.id} would be waited for, and this plan does not "
+                    "publish it",
                     hint=f"Publish {package.id.name} first, or plan again with it.",
                 )
 
@@ -116,8 +135,12 @@ class PlanFile:
 
 def _planned(row: Mapping[str, Any], place: Path) -> PlannedPackage:
     """Raises KeyError, TypeError or ValueError for a row that is none of ours."""
+    identity = PackageId(str(row["ecosystem"]), str(row["name"]))
+    if any(character in str(identity) for character in "*?["):
+        # As a pattern it would choose others.
+        raise ValueError(f"{visible(clip(str(identity), 100))} is the name of no package")
     package = Package(
-        id=PackageId(str(row["ecosystem"]), str(row["name"])),
+        id=identity,
         version=str(row["version"]),
         directory=place,
         manifest=place,

@@ -9,10 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.causes.refusals import AllAtOnce, NeedsLeftOut, NeedsPrivate, NoPackages, SameName
+from releasekit.causes.refusals import (
+    AllAtOnce,
+    ManifestError,
+    NeedsLeftOut,
+    NeedsPrivate,
+    NoPackages,
+    SameName,
+)
 from releasekit.config.choice import concerns, select, with_extra
 from releasekit.errors import Cycle
 from releasekit.graph import DependencyGraph, levels_above
+from releasekit.host.files import read_file, read_text
 from releasekit.model import (
     Action,
     Artifact,
@@ -24,9 +32,9 @@ from releasekit.model import (
     PlannedPackage,
     Published,
 )
-from releasekit.plan.access import look_up
+from releasekit.plan.access import find_unnamed, look_up, refuse_unnamed
 from releasekit.plan.below import missed, standing, told
-from releasekit.plan.decision import compare, decide
+from releasekit.plan.decision import compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.staged import looked_at
 from releasekit.report.text import few
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
-    from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.ecosystems.interface import Discovery, Target, Workspace
     from releasekit.plan.below import Below
     from releasekit.state.journal import History, HistoryEntry
 
@@ -59,6 +67,8 @@ class Around:
 
 NOTHING_AROUND: Final = Around({})
 # What is about the bytes of an earlier run, whatever the registry shows.
+# More than any tool reads as a manifest.
+_MAX_BYTES: Final = 16 * 1024 * 1024
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
 
 
@@ -92,12 +102,15 @@ async def make_plan(
     chosen = [without_private(package, everything) for package in select(public, config)]
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    published = await look_up(
-        with_dependencies(ordered, public),
-        targets,
-        uploading=config.mode == "publish" and not config.dry_run,
-    )
-    foreign = refuse_left_out(ordered, published, config)
+    asked = with_dependencies(ordered, public)
+    checks = {
+        each.id.ecosystem: targets[each.id.ecosystem].registry.check_credentials for each in asked
+    }
+    uploading = config.mode == "publish" and not config.dry_run
+    unnamed = find_unnamed(checks)
+    if uploading:
+        refuse_unnamed(unnamed)
+    published = await look_up(asked, targets, uploading=uploading, unnamed=unnamed)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     decided = [
         plan_package(
@@ -109,7 +122,9 @@ async def make_plan(
         )
         for package in ordered
     ]
-    planned = tuple(await looked_at(decided, targets))
+    planned, left_out = without_unplanned(await looked_at(decided, targets), config)
+    ordered = [each.package for each in planned]
+    foreign = refuse_left_out(ordered, published, config)
     versions = planned_versions(public.values())
     # Parses whole manifests, which may be long.
     await asyncio.to_thread(check_pins, planned, versions, targets)
@@ -134,7 +149,12 @@ async def make_plan(
             *missed,
             *order_notes,
             *waiting_notes(foreign),
+            *left_out,
             *plan_notes(planned, targets),
+            *(
+                f"{error}: it was asked without one, and may have more than it shows. {error.hint}"
+                for error in unnamed.values()
+            ),
         ),
     )
 
@@ -259,6 +279,8 @@ def waiting_notes(foreign: Sequence[PackageId]) -> list[str]:
 
 
 def way_out(left_out: PackageId, name: str, config: Config) -> str:
+    if left_out in config.not_to_publish:
+        return f"The plan file does not publish {name}: plan again with it."
     if concerns(config, left_out.ecosystem):
         return (
             f"Add {name} to `packages` (or take it out of `exclude-packages`), publish it first, "
@@ -318,7 +340,10 @@ def _stored(
 def fingerprint(package: Package, url: str) -> str:
     """The same on every machine that has the same sources and the same destination."""
     edges = sorted(f"{dependency.kind} {dependency.on}" for dependency in package.dependencies)
-    manifests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in package.manifests]
+    manifests = [
+        hashlib.sha256(read_file(path, max_bytes=_MAX_BYTES)).hexdigest()
+        for path in package.manifests
+    ]
     facts: list[object] = [str(package.id), package.version, *manifests, url, edges]
     facts += [f"{artifact.filename} {artifact.sha256}" for artifact in package.prebuilt]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
@@ -347,12 +372,25 @@ def check_pins(
         for manifest in planned.package.manifests
     }
     for name, manifest in manifests:
-        targets[name].workspace.pin(read_manifest(manifest), versions[name])
+        pin_manifest(targets[name].workspace, manifest, versions[name])
+
+
+def pin_manifest(
+    workspace: Workspace, manifest: Path, versions: Mapping[str, str]
+) -> tuple[str, str]:
+    """Its text before and after. Raises ManifestError for what is not the manifest that was found
+    before: a build that was asked for a version may have changed it.
+    """
+    before = read_manifest(manifest)
+    try:
+        return before, workspace.pin(before, versions)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ManifestError(f"{manifest}: changed while the plan was made: {error}") from error
 
 
 def read_manifest(path: Path) -> str:
     """Text with its line ends and byte order mark as they are; UTF-8."""
-    return path.read_bytes().decode()
+    return read_text(path, max_bytes=_MAX_BYTES)
 
 
 def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[str, Target]) -> None:

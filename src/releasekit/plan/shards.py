@@ -9,13 +9,13 @@ al., https://doi.org/10.1109/71.993206. Then packages move to where most of thei
 from __future__ import annotations
 
 import heapq
-import os
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.refusals import ShardError
 from releasekit.graph import DependencyGraph, rings
+from releasekit.host import durable
 from releasekit.model import Action
 from releasekit.report.text import packages
 
@@ -106,7 +106,7 @@ def expected(packages: Sequence[Package], durations: Mapping[str, float]) -> dic
 
 def _files(package: Package) -> int:
     count = 0
-    for _, directories, files in os.walk(package.directory):
+    for _, directories, files in durable.walk(package.directory):
         directories[:] = [d for d in directories if d not in _LEFT_OUT and not d.startswith(".")]
         count += len(files)
         if count >= _MAX_FILES:

@@ -45,6 +45,7 @@ async def with_warnings(
         ecosystem = planned.package.id.ecosystem
         warnings = [
             *_of_names(planned, targets[ecosystem]),
+            *_of_sandbox(planned, processes.sandbox.lacking),
             *_of_siblings(planned, new),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
             *unbumped.get(planned.package, ()),
@@ -80,6 +81,16 @@ def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarnin
             name=WarningName.NEW_NAME,
             message=f"{target.registry.url} has no package of this name yet: make sure that it is "
             "spelled correctly",
+        )
+
+
+def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarning]:
+    """Whoever wrote `build-sandbox: off` knows."""
+    if lacking and planned.action is Action.PUBLISH and not planned.package.prebuilt:
+        yield PackageWarning(
+            name=WarningName.UNSANDBOXED,
+            message=f"{lacking}, so its build can read the tokens of this run: build it in a job "
+            "without any, or write `build-sandbox: off` if you trust it",
         )
 
 

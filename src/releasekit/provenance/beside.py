@@ -115,7 +115,7 @@ def file_at(
 def bundles_in(path: Path) -> list[Bundle]:
     """Blocks. Raises FileNotFoundError, and ValueError for what holds none."""
     try:
-        data = durable.read_file(resolved(path), max_bytes=MAX_BYTES + 1)
+        data = durable.read_file(resolved(path), max_bytes=MAX_BYTES)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MEDIA_TYPE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
 # A statement of 1,024 subjects with long names takes half a megabyte.
 MAX_BYTES: Final = 4 * 1024 * 1024
+# That statement has 6,000; those of other builders may list all that went into a build.
+MAX_VALUES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +53,14 @@ class Bundle:
         """
         if len(data) > MAX_BYTES:
             raise ValueError(f"more than {MAX_BYTES} bytes")
-        document = Document(parse_json(data, max_bytes=None), "")
+        document = Document(parse_json(data, max_bytes=None, max_values=MAX_VALUES), "")
         document["mediaType"].require(MEDIA_TYPE)
         material, envelope = document["verificationMaterial"], document["dsseEnvelope"]
         entry = material["tlogEntries"].only()
         envelope["payloadType"].require(PAYLOAD_TYPE)
         payload = envelope["payload"].binary()
-        statement = Document(parse_json(payload, max_bytes=None), "statement")
+        said = parse_json(payload, max_bytes=None, max_values=MAX_VALUES)
+        statement = Document(said, "statement")
         statement["_type"].require(STATEMENT_TYPE)
         return cls(
             document=document.members(),
@@ -139,7 +142,7 @@ def read(attestation: Attestation) -> Bundle:
     """The bundle from its file. Blocks; raises PackageError if it is not the one that was made."""
     path = attestation.path
     try:
-        data = durable.read_file(path, max_bytes=MAX_BYTES + 1)
+        data = durable.read_file(path, max_bytes=MAX_BYTES)
     except OSError as error:
         raise InputChanged(f"{path}: cannot be read ({error.strerror})") from error
     digest = hashlib.sha256(data).hexdigest()

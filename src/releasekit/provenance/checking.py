@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 
+from releasekit.host.origin import PULL_REQUEST_EVENTS
 from releasekit.provenance.claims import Claims
 from releasekit.provenance.issued import check_issued
 from releasekit.provenance.keys import is_signed_by
@@ -132,9 +133,12 @@ def is_ours(bundle: Bundle, artifact: Artifact, job: Job, trust: TrustedRoot) ->
     )
 
 
-def require_signer(verified: Verified, repository: str, workflow: str = "") -> None:
+def require_signer(
+    verified: Verified, repository: str, workflow: str = "", *, ref: str = "", event: str = ""
+) -> None:
     """Raises NotVerified unless a job at github.com signed, of `repository` (OWNER/NAME) and, where
-    one is named, of that workflow (the name of its file).
+    they are named, of that workflow (the name of its file), ref and event. The jobs of a pull
+    request count only where their ref or their event is named.
     """
     claims = verified.claims
     if claims.issuer != ISSUER:
@@ -145,3 +149,18 @@ def require_signer(verified: Verified, repository: str, workflow: str = "") -> N
         raise NotVerified(f"it was signed in {signed_in}, not in {repository}")
     if workflow and claims.workflow != f".github/workflows/{workflow}":
         raise NotVerified(f"it was signed by the workflow {claims.workflow}, not by {workflow}")
+    if ref and claims.ref != ref:
+        raise NotVerified(f"it was signed at {claims.ref} (event {claims.event}), not at {ref}")
+    if event and claims.event != event:
+        raise NotVerified(f"it was signed by the event {claims.event}, not by {event}")
+    if claims.event not in PULL_REQUEST_EVENTS or event:
+        return
+    # The ref of pull_request_target is the branch that the pull request wants to be merged into,
+    # which a push to that branch has too.
+    shared = claims.event == "pull_request_target"
+    if shared or not ref:
+        write = f"--event {claims.event}" if shared else f"--ref {claims.ref}"
+        raise NotVerified(
+            f"it was signed for a pull request, by the event {claims.event} at {claims.ref}; "
+            f"write {write} if that is meant"
+        )

@@ -26,13 +26,15 @@ _UTF8_STRING: Final = 0x0C
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
     """The job that signed: `workflow_uri` is the file of its workflow with the ref, which may be
-    elsewhere than the file that has the steps; `repository` is a URL.
+    elsewhere than the file that has the steps; `repository` is a URL. `event` has started the
+    run, at `ref`.
     """
 
     issuer: str
     repository: str
     commit: str
     ref: str
+    event: str
     workflow_uri: str
     run_url: str
 
@@ -44,7 +46,8 @@ class Claims:
             issuer=_claim(said, 8, "issuer of its identity"),
             repository=_claim(said, 12, "repository"),
             commit=_claim(said, 13, "commit"),
-            ref=said.get(14, ""),
+            ref=_claim(said, 14, "ref"),
+            event=_claim(said, 20, "event"),
             workflow_uri=_claim(said, 18, "workflow"),
             run_url=said.get(21, ""),
         )

@@ -25,16 +25,20 @@ _PIECE_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Signers:
-    """Who is believed: jobs of one repository and, where `workflow` says so, of one workflow."""
+    """Who is believed: jobs of one repository and, where these say so, of one workflow, ref and
+    event.
+    """
 
     trust: TrustedRoot
     repository: str
     workflow: str = ""
+    ref: str = ""
+    event: str = ""
 
     def verified(self, bundle: Bundle) -> Verified:
         """Raises NotVerified."""
         verified = check(bundle, self.trust)
-        require_signer(verified, self.repository, self.workflow)
+        require_signer(verified, self.repository, self.workflow, ref=self.ref, event=self.event)
         return verified
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
 from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, SLSA, canonical
-from releasekit.text.json_text import parse_json
+from releasekit.text.json_text import parse_json, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,43 +16,60 @@ if TYPE_CHECKING:
 # A release of 20,000 files has twenty statements; each of them takes half a megabyte.
 MAX_BYTES: Final = 32 * 1024 * 1024
 MAX_BUNDLES: Final = 1_000
+# There may be empty ones.
+_MAX_LINES: Final = 10 * MAX_BUNDLES
+# In all that is signed, and in what is around it. A thousand statements about one file each have
+# 200,000, twenty about a thousand files 120,000.
+MAX_VALUES: Final = 500_000
 
 
 def bundles_of(data: bytes) -> list[Bundle]:
     """All that `data` holds, unchecked. Raises ValueError that says what is wrong with it."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"has more than {MAX_BYTES} bytes")
-    found = []
+    found: list[Bundle] = []
+    values = 0
     for document in _documents(data):
         for each in _bundles(document):
-            found.append(_parsed(each))
-            if len(found) > MAX_BUNDLES:
+            if len(found) == MAX_BUNDLES:
                 raise ValueError(f"has more than {MAX_BUNDLES} attestations")
+            text = canonical(each)
+            found.append(_parsed(text))
+            values += values_in(text) + values_in(found[-1].payload)
+            if values > MAX_VALUES:
+                raise ValueError(f"has more than {MAX_VALUES} values in its attestations")
     if not found:
         raise ValueError("has no attestation in it")
     # Such as what is in a file, which `gh attestation download` gets too.
     return [each for each in found if each.predicate_type in ABOUT_ORIGIN] or found
 
 
-def _parsed(document: Any) -> Bundle:
+def _parsed(text: bytes) -> Bundle:
     try:
-        return Bundle.parse(canonical(document))
+        return Bundle.parse(text)
     except ValueError as error:
         raise ValueError(f"holds an attestation that cannot be read: {error}") from error
 
 
-def _documents(data: bytes) -> list[Any]:
-    """One, or one a line."""
+def _documents(data: bytes) -> Iterator[Any]:
+    """One, or one a line, of which the first that is wrong is the last that is read."""
     try:
-        return [parse_json(data, max_bytes=None)]
+        whole = parse_json(data, max_bytes=None, max_values=MAX_VALUES)
     except ValueError as error:
-        lines = [line for line in data.splitlines() if line.strip()]
-        if len(lines) < 2 or not lines[0].rstrip().endswith(b"}"):
-            raise ValueError(f"is not JSON: {error}") from error
-    try:
-        return [parse_json(line, max_bytes=None) for line in lines]
-    except ValueError as error:
-        raise ValueError(f"has a line that is not JSON: {error}") from error
+        whole = error
+    if not isinstance(whole, ValueError):
+        yield whole
+        return
+    if data.count(b"\n") > _MAX_LINES:
+        raise ValueError(f"is not JSON ({whole}), and has more than {_MAX_LINES} lines")
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    if len(lines) < 2 or not lines[0].rstrip().endswith(b"}"):
+        raise ValueError(f"is not JSON: {whole}")
+    for line in lines:
+        try:
+            yield parse_json(line, max_bytes=None, max_values=MAX_VALUES)
+        except ValueError as error:
+            raise ValueError(f"has a line that is not JSON: {error}") from error
 
 
 def _bundles(document: Any) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from releasekit.attested import RELEASE_STATEMENT
 from releasekit.causes.failures import NotAnnounced
 from releasekit.errors import CommandFailed, PackageError
 from releasekit.forge.interface import Draft, Upload
+from releasekit.host import durable
 from releasekit.notes.body import before, joined, notes_of
 from releasekit.notes.names import is_shared, previous_tag, tag_name
 from releasekit.notes.versions import is_stable
@@ -22,15 +23,16 @@ from releasekit.plan.tags import commit_of_version
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from releasekit.announced import Tag
+    from releasekit.attested import ReleaseStatement
     from releasekit.git.remote import RemoteTag
     from releasekit.model import Package, PackageId, Plan, Published, Result
     from releasekit.plan.tags import Tagging
 
 _CHECKSUMS: Final = "checksums.txt"
+_MAX_STATEMENT_BYTES: Final = 64 * 1024 * 1024
 _PAGE: Final = "report.html"
 # How `cksum --check` and `shasum --check` know them, in the form that BSD has for several kinds.
 # https://www.gnu.org/software/coreutils/manual/html_node/cksum-general-options.html
@@ -42,12 +44,12 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._+-]+")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a release may tell of, besides its notes: what the registries show, the directory that
-    the release statement is in, and the page of the run, if that is wanted.
+    """What a release may tell of, besides its notes: what the registries show, the release
+    statement that the run has signed, and the page of the run, if that is wanted.
     """
 
     published: Mapping[PackageId, Published]
-    directory: Path
+    statement: ReleaseStatement | None
     page: Callable[[], bytes]
 
 
@@ -163,20 +165,30 @@ class _Telling:
             found += [
                 Upload(
                     name=_UNSAFE.sub(".", file.filename).strip("."),
-                    content=file.path,
+                    content=file,
                     sha256=file.sha256,
                     size=file.size,
                 )
                 for result in subject.results
                 for file in result.artifacts
-                if file.path.is_file()
+                if durable.is_file(file.path)
             ]
-        statement = material.directory / RELEASE_STATEMENT
-        if "provenance" in wanted and statement.is_file():
-            found.append(_upload(RELEASE_STATEMENT, statement.read_bytes(), by_name=True))
+        if "provenance" in wanted and material.statement is not None:
+            found += _signed(material.statement)
         if self.page:
             found.append(_upload(_PAGE, self.page, by_name=True))
         return told_apart(found)
+
+
+def _signed(statement: ReleaseStatement) -> Iterator[Upload]:
+    """What this run has signed, and nothing that lies there instead."""
+    if not statement.attestations:
+        return
+    content = durable.read_file(statement.path, max_bytes=_MAX_STATEMENT_BYTES)
+    *lines, end = content.split(b"\n")
+    there = [hashlib.sha256(line).hexdigest() for line in lines]
+    if not end and there == [each.sha256 for each in statement.attestations]:
+        yield _upload(RELEASE_STATEMENT, content, by_name=True)
 
 
 def told_apart(uploads: Sequence[Upload]) -> tuple[Upload, ...]:

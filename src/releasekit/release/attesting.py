@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import bundle_name, unfinished_name
-from releasekit.causes.failures import NoPlaceToBuild, NotSigned
-from releasekit.ecosystems.shared.artifacts import KEPT_THERE
+from releasekit.causes.failures import NotSigned
+from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.http.traffic import waited_for
@@ -137,5 +137,5 @@ def _kept(artifact: Artifact, bundle: Bundle, log_url: str) -> Artifact:
     try:
         durable.replace(path, bundle.text, temporary=temporary)
     except OSError as error:
-        raise NoPlaceToBuild(f"{error.filename}: {error.strerror}", hint=KEPT_THERE) from error
+        raise no_place(error) from error
     return replace(artifact, attestation=bundle.at(path, log_url=log_url))

@@ -7,9 +7,10 @@ import itertools
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import ReleasekitError
-from releasekit.host.files import read_text
+from releasekit.host.files import read_file
 from releasekit.model import Outcome
 from releasekit.report import load_results
+from releasekit.report.record import MAX_BYTES
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 # In the directory itself, in state directories in it, and in those of checkouts in it.
 _WHERE: Final = ("results.json", "*/results.json", "*/*/results.json")
 # As for a report that joins them.
-_MAX_BYTES: Final = 256 * 1024 * 1024
 _MAX_FILES: Final = 1_000
 _EACH_S: Final = 5.0
 _MAX_CHARS: Final = 300
@@ -76,7 +76,7 @@ class OtherJobs:
 
     def _read(self, path: Path) -> dict[PackageId, str]:
         try:
-            report = load_results(read_text(path, max_bytes=_MAX_BYTES), where=str(path))
+            report = load_results(read_file(path, max_bytes=MAX_BYTES), where=str(path))
         except (ReleasekitError, OSError):
             return {}  # the registry decides; this only saves time, where it can be read
         if report.commit != self._commit or report.dry_run:

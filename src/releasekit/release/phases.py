@@ -13,18 +13,20 @@ from releasekit.causes.failures import (
     ChangedMeanwhile,
     FollowUpFailed,
     HoldsState,
-    NoPlaceToBuild,
     NotSentInTime,
     WarnedBuild,
 )
+from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.shared.archives import member_names
-from releasekit.ecosystems.shared.artifacts import KEPT_THERE
+from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import (
     BuildFailed,
+    ConfigError,
     Denied,
     DigestMismatch,
     LeftAlone,
     PackageError,
+    PlanError,
     Rejected,
     Transient,
     Undecided,
@@ -32,7 +34,7 @@ from releasekit.errors import (
 from releasekit.http.traffic import billed_to, waited_for, waiting
 from releasekit.model import Outcome
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
-from releasekit.plan.make import read_manifest
+from releasekit.plan.make import pin_manifest
 from releasekit.plan.warnings import WAY_OUT
 from releasekit.problems import Problem
 from releasekit.release.delivery import deliver
@@ -109,7 +111,16 @@ class Phases:
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         workspace = self._targets[name].workspace
-        pins = pinned(workspace, packages, versions)
+        try:
+            pins = pinned(workspace, packages, versions)
+        except (ConfigError, PlanError) as error:
+            # It could be, when the plan was made.
+            changed = ChangedMeanwhile(str(error), hint="Let nothing change the manifests.")
+            for run in runs:
+                run.error = changed
+            if len(runs) == 1:
+                raise changed from error
+            return
         config = self._config
         with self._events.span("build", *runs):
             pin = EphemeralPin(
@@ -174,8 +185,9 @@ class Phases:
             return {package.id: failed for package in packages}
         except OSError as trouble:
             # A disk that is full, or a link in the way of what is built.
-            no_place = NoPlaceToBuild(f"{trouble.filename}: {trouble.strerror}", hint=KEPT_THERE)
-            return {package.id: no_place for package in packages}
+            return {package.id: no_place(trouble) for package in packages}
+        except PathError as trouble:
+            return {package.id: BuildFailed(str(trouble)) for package in packages}
 
     async def upload(
         self,
@@ -366,7 +378,7 @@ def without_state(package: Package, built: Built, state_directory: Path) -> Buil
         try:
             names = member_names(artifact.path)
         except OSError as error:
-            return NoPlaceToBuild(f"{error.filename}: {error.strerror}", hint=KEPT_THERE)
+            return no_place(error)
         found = first_leaked(names, package, state_directory)
         if found:
             return HoldsState(
@@ -383,8 +395,7 @@ def pinned(
     """The manifests that have to change for the build, with the bytes they are to have."""
     pins = {}
     for manifest in dict.fromkeys(path for package in packages for path in package.manifests):
-        before = read_manifest(manifest)
-        after = workspace.pin(before, versions)
+        before, after = pin_manifest(workspace, manifest, versions)
         if after != before:
             pins[manifest] = after.encode()
     return pins

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.host import durable
 from releasekit.plan.source import Head
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan
+
+
+# More than any tool reads as a manifest.
+_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class _Stamp:
 
     @classmethod
     def of_file(cls, path: Path) -> Self:
-        return cls(_facts(path), _sha256(path.read_bytes()))
+        return cls(_facts(path), durable.sha256_of(path, max_bytes=_MAX_BYTES))
 
 
 class Sources:
@@ -41,9 +46,11 @@ class Sources:
     """
 
     def __init__(self, plan: Plan, head: Callable[[], Awaitable[str]] | None) -> None:
-        self._stamps = {
-            path: _Stamp.of_file(path) for each in plan.packages for path in each.package.manifests
+        # Where they really are, before a build could put a link in the place of one.
+        self._places = {
+            path: path.resolve() for each in plan.packages for path in each.package.manifests
         }
+        self._stamps = {path: _Stamp.of_file(place) for path, place in self._places.items()}
         self._planned = plan.commit.partition("+")[0]
         self._head = head
         self._pinned: dict[Path, str] = {}
@@ -87,11 +94,11 @@ class Sources:
 
     def _changed_manifest(self, package: Package) -> str:
         for path in package.manifests:
-            stamp = self._stamps[path]
+            stamp, place = self._stamps[path], self._places[path]
             try:
-                if _facts(path) == stamp.facts:
+                if _facts(place) == stamp.facts:
                     continue
-                current = _sha256(path.read_bytes())
+                current = durable.sha256_of(place, max_bytes=_MAX_BYTES)
             except OSError as error:
                 return f"{path}: {error.strerror}"
             if current not in {stamp.sha256, self._pinned.get(path)}:
@@ -100,7 +107,7 @@ class Sources:
 
 
 def _facts(path: Path) -> tuple[int, ...]:
-    status = path.stat()
+    status = path.lstat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.announced import Status
 from releasekit.causes.failures import NotTagged
+from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, PackageError
 from releasekit.git.objects import tag_object, write_loose
@@ -135,8 +136,13 @@ async def _pushed(
         # Nobody else says what it was about.
         cause = NotTagged(f"the tags cannot be made: {error}", hint="")
         return {each.tag.name: owed(each.tag, cause) for each in missing}
-    async with scratch(processes.environment) as directory:
-        await asyncio.to_thread(write_loose, objects.values(), directory)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            directory = await stack.enter_async_context(scratch(processes.environment))
+            await asyncio.to_thread(write_loose, objects.values(), directory)
+        except (OSError, PathError) as error:
+            cause = NotTagged(f"the tags cannot be made: {error}", hint="")
+            return {each.tag.name: owed(each.tag, cause) for each in missing}
         for start in range(0, len(missing), size):
             part = [each.tag for each in missing[start : start + size] if each.tag.name in objects]
             push = _Push(part, objects, tagging, directory)

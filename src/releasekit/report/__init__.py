@@ -14,7 +14,7 @@ from releasekit.report.plans import (
     plan_mermaid,
     plan_table,
 )
-from releasekit.report.results import load_results, results_json
+from releasekit.report.results import load_all, load_results, results_json
 from releasekit.report.results_table import results_table
 from releasekit.report.summary import plan_summary, summary
 from releasekit.report.verdict import Verdict, exit_code, headline, verdict_of
@@ -26,6 +26,7 @@ __all__ = [
     "exit_code",
     "headline",
     "join",
+    "load_all",
     "load_results",
     "notices",
     "outputs",

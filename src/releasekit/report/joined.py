@@ -13,6 +13,7 @@ from releasekit.attested import ReleaseStatement
 from releasekit.causes.refusals import ResultsError
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
 from releasekit.problems import Problem
+from releasekit.report.results import MAX_KB, MAX_PACKAGES
 from releasekit.report.tagged_rows import best
 from releasekit.spent import added
 
@@ -49,6 +50,8 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     started = min(map(_started, reports))
     runs = [_shifted(report, (_started(report) - started).total_seconds()) for report in reports]
     edges = _edges(runs, plan)
+    if len(edges) > MAX_PACKAGES:
+        raise ResultsError(f"the results files name more than {MAX_PACKAGES} packages")
     results = _best(result for run in runs for result in run.results)
     planned = {each.package.id: each for each in plan.packages} if plan else {}
     for name in edges.keys() - results.keys():
@@ -153,8 +156,10 @@ def _shifted(report: Report, by_s: float) -> Report:
     )
 
 
-def _edges(runs: Iterable[Report], plan: Plan | None) -> dict[PackageId, frozenset[PackageId]]:
+def _edges(runs: Sequence[Report], plan: Plan | None) -> dict[PackageId, frozenset[PackageId]]:
     edges = plan.edges() if plan else {}
+    if sum(len(on) for run in runs for on in run.edges.values()) > MAX_KB:
+        raise ResultsError(f"the results files list more than {MAX_KB} dependencies")
     for run in runs:
         for name, dependencies in run.edges.items():
             edges[name] = edges.get(name, frozenset()) | dependencies

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NoReturn, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, cast
 
 from releasekit.causes.refusals import ResultsError
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
-_MAX_CHARACTERS = 64 * 1024 * 1024
+# Results of 10,000 packages are some 20 MB, with the last lines of each build.
+MAX_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,9 @@ class Record:
     values: Mapping[str, object]
 
     @classmethod
-    def parse(cls, text: str, where: str) -> Self:
-        if len(text) > _MAX_CHARACTERS:
-            raise ResultsError(f"{where}: larger than {_MAX_CHARACTERS} characters")
+    def parse(cls, text: str | bytes, where: str) -> Self:
+        if len(text) > MAX_BYTES:
+            raise ResultsError(f"{where}: larger than {MAX_BYTES} bytes")
         try:
             values: object = parse_json(text, max_bytes=None)
         except ValueError as error:
@@ -89,11 +90,12 @@ class Record:
         inner = self.record(key)
         return {name: inner.text(name) for name in inner.values}
 
-    def records(self, key: str) -> tuple[Self, ...]:
-        return tuple(
-            self._of(value, f"{self.where}: {key}[{index}]")
-            for index, value in enumerate(self._list(key))
-        )
+    def records(self, key: str) -> Iterator[Self]:
+        """Once: each is let go when it has been read, so that no two forms of all are kept."""
+        values = self._list(key)
+        for index, value in enumerate(values):
+            values[index] = None
+            yield self._of(value, f"{self.where}: {key}[{index}]")
 
     def _list(self, key: str) -> list[object]:
         value = self._get(key)

@@ -32,16 +32,23 @@ from releasekit.report.attested_rows import (
     statement_of,
     statement_row,
 )
-from releasekit.report.record import Record
+from releasekit.report.record import MAX_BYTES, Record
 from releasekit.report.spent_rows import package_row, package_spent, run_row, run_spent
 from releasekit.report.tagged_rows import announcement_of, announcement_row, tag_of, tag_row
 from releasekit.report.verdict import verdict_of
 from releasekit.report.warnings import warning_rows
+from releasekit.text.json_text import MAX_VALUES, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SCHEMA: Final = 1
+# What a report takes for each, in kilobytes at most, and for all of them together. 10,000 packages
+# of two files, eight dependencies and four phases are 220,000.
+_PACKAGE_KB: Final = 6
+_ROW_KB: Final = {"artifacts": 2, "log": 0}
+MAX_KB: Final = 240_000
+MAX_PACKAGES: Final = 30_000
 
 
 def results_json(report: Report) -> str:
@@ -115,7 +122,7 @@ def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]
     }
 
 
-def load_results(text: str, where: str = "results.json") -> Report:
+def load_results(text: str | bytes, where: str = "results.json") -> Report:
     """The report that `text` was written from; paths are lost, and an artifact's is its filename.
 
     Raises ConfigError naming `where` (the file) and the key.
@@ -126,8 +133,12 @@ def load_results(text: str, where: str = "results.json") -> Report:
             f"{where}: schema {record.count('schema')} is not known here, only {SCHEMA}",
             hint="Let the report job use the version of the action the publish jobs used.",
         )
-    rows = record.records("packages")
-    results = tuple(_result(row) for row in rows)
+    _refuse_many(record)
+    edges: dict[PackageId, frozenset[PackageId]] = {}
+    results: list[Result] = []
+    for row in record.records("packages"):
+        results.append(_result(row))
+        edges[results[-1].package.id] = frozenset(map(PackageId.parse, row.texts("dependencies")))
     twice = [name for name, count in Counter(r.package.id for r in results).items() if count > 1]
     if twice:
         raise ResultsError(f"{where}: {twice[0]} is listed more than once")
@@ -143,16 +154,51 @@ def load_results(text: str, where: str = "results.json") -> Report:
         repository=_since(record, "repository"),
         run_url=_since(record, "run_url"),
         registries=record.mapping("registries") if "registries" in record.values else {},
-        results=results,
+        results=tuple(results),
         private=tuple(_package(row, row.text("reason")) for row in record.records("private")),
-        edges={
-            result.package.id: frozenset(map(PackageId.parse, row.texts("dependencies")))
-            for result, row in zip(results, rows, strict=True)
-        },
+        edges=edges,
         spent=run_spent(record),
         provenance=_since(record, "provenance"),
         statement=statement_of(record),
     )
+
+
+def _refuse_many(record: Record) -> None:
+    """Raises ConfigError for more than a report has room for."""
+    found = record.values.get("packages")
+    rows = [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+    size_kb = _PACKAGE_KB * len(rows) + sum(
+        len(value) * _ROW_KB.get(key, 1)
+        for row in rows
+        for key, value in row.items()
+        if isinstance(value, list)
+    )
+    if size_kb > MAX_KB or len(rows) > MAX_PACKAGES:
+        raise ResultsError(
+            f"{record.where}: more packages, files and dependencies than a report takes: "
+            f"{MAX_PACKAGES} packages, or {MAX_KB // 2} files"
+        )
+
+
+def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
+    """Of the jobs of a release, by file: all together hold no more than one alone may."""
+    reports: list[Report] = []
+    size = values = size_kb = 0
+    for where, text in texts:
+        size, values = size + len(text), values + values_in(text)
+        if reports and (size > MAX_BYTES or values > MAX_VALUES or size_kb > MAX_KB):
+            raise ResultsError(
+                f"{where}: with the results before it, more than {MAX_BYTES} bytes, {MAX_VALUES} "
+                "values, or what a report takes",
+                hint="Join only the results.json files of the jobs of one workflow run.",
+            )
+        reports.append(load_results(text, where))
+        size_kb += sum(map(_size_kb, reports[-1].results))
+    return reports
+
+
+def _size_kb(result: Result) -> int:
+    return _PACKAGE_KB + _ROW_KB["artifacts"] * len(result.artifacts) + len(result.spans)
 
 
 def _since(record: Record, key: str) -> str:

@@ -5,7 +5,7 @@ Names, files and scripts are whatever somebody has packed: all of it is text of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -54,7 +54,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """`changes` are to be approved, dependencies first. `settled` need nobody any more, each with
+    """`run` says whose run has staged it: the repository, the event, and so on, each by its name.
+    `changes` are to be approved, dependencies first. `settled` need nobody any more, each with
     what became of it; `refused` must not be approved, each with the reason; `behind` waits
     elsewhere, each with what it needs.
     """
@@ -62,6 +63,7 @@ class Review:
     run_id: str
     commit: str
     places: tuple[str, ...]
+    run: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     settled: Mapping[str, str]
     refused: Mapping[str, str]
@@ -99,6 +101,7 @@ def _console(stream: TextIO, environment: Mapping[str, str], width: int | None =
 
 def _parts(review: Review) -> Iterator[RenderableType]:
     yield _line(_headline(review), "bold")
+    yield from _listed("Staged by this run:", review.run, "bold")
     if review.changes:
         yield Text()
         yield _overview(review.changes)

@@ -7,6 +7,8 @@ never left out, nor what waits for approval, nor any record of a run that may st
 
 from __future__ import annotations
 
+import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from releasekit.model import Outcome
@@ -18,27 +20,71 @@ if TYPE_CHECKING:
 _OF_PACKAGES = frozenset({"built", "attested", "intent", "outcome"})
 
 
-def compacted(data: bytes) -> bytes:
-    """`data` is a whole journal that `history.fold` reads without an error."""
-    records = list(records_of(data))
-    at_work = _of_runs_at_work(records)
-    kept = at_work | _of_packages(records, at_work) | _durations(records)
-    kept |= _of_runs(records, kept)
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What tells whether a record is kept; empty where it says nothing of that."""
+
+    event: str
+    run: str
+    package: str
+    version: str
+    outcome: str
+    node: str
+    ecosystems: tuple[str, ...]
+    failed: bool
+
+
+def compacted(data: bytes, *, most: int | None = None) -> bytes:
+    """`data` is a whole journal that `history.fold` reads without an error; empty for one that
+    would have more than `most` bytes.
+    """
+    kept = _kept(data)
     sequence: dict[str, int] = {}
-    lines: list[bytes] = []
-    size = 0
-    for index in sorted(kept):
-        record = {key: value for key, value in records[index].items() if key != "crc"}
+    shorter = io.BytesIO()
+    for index, whole in enumerate(records_of(data)):
+        if index not in kept:
+            continue
+        record = {key: value for key, value in whole.items() if key != "crc"}
         record["seq"] = sequence.get(record["run"], 0)
         sequence[record["run"]] = record["seq"] + 1
         # All of it will be on the disk before it is put in place, so everything before this line
         # counts as durable.
-        lines.append(encode({**record, "durable": size}))
-        size += len(lines[-1])
-    return b"".join(lines)
+        shorter.write(encode({**record, "durable": shorter.tell()}))
+        if most is not None and shorter.tell() > most:
+            return b""
+    return shorter.getvalue()
 
 
-def _of_packages(records: Sequence[Mapping[str, Any]], at_work: set[int]) -> set[int]:
+def _kept(data: bytes) -> set[int]:
+    """The indices of the records that stay."""
+    texts: dict[str, str] = {}
+    records = [_record_of(record, texts) for record in records_of(data)]
+    at_work = _of_runs_at_work(records)
+    kept = at_work | _of_packages(records, at_work) | _durations(records)
+    return kept | _of_runs(records, kept)
+
+
+def _record_of(record: Mapping[str, Any], texts: dict[str, str]) -> _Record:
+    """The same text is there once, in however many of them: in `texts`."""
+
+    def text(name: str) -> str:
+        said = str(record.get(name, ""))
+        return texts.setdefault(said, said)
+
+    starts = record["event"] == "run_started"
+    return _Record(
+        event=text("event"),
+        run=text("run"),
+        package=text("package"),
+        version=text("version"),
+        outcome=text("outcome"),
+        node=text("node"),
+        ecosystems=tuple(map(str, record["ecosystems"])) if starts else (),
+        failed="error" in record,
+    )
+
+
+def _of_packages(records: Sequence[_Record], at_work: set[int]) -> set[int]:
     """The records behind the entries: of each package's last version, of unsettled versions, and of
     those that a run at work mentions.
     """
@@ -46,10 +92,10 @@ def _of_packages(records: Sequence[Mapping[str, Any]], at_work: set[int]) -> set
     last: dict[str, str] = {}
     current: set[tuple[str, str]] = set()
     for index, record in enumerate(records):
-        if record["event"] in _OF_PACKAGES:
-            version = record["package"], record["version"]
+        if record.event in _OF_PACKAGES:
+            version = record.package, record.version
             versions.setdefault(version, _Version()).add(index, record)
-            last[record["package"]] = record["version"]
+            last[record.package] = record.version
             if index in at_work:
                 current.add(version)
     return set().union(
@@ -61,84 +107,84 @@ def _of_packages(records: Sequence[Mapping[str, Any]], at_work: set[int]) -> set
     )
 
 
+@dataclass(slots=True)
 class _Version:
     """The records of one version of one package that its entry is folded from."""
 
-    def __init__(self) -> None:
-        self._built: set[int] = set()
-        self._attested: set[int] = set()
-        self._intent: set[int] = set()
-        self._intent_run = ""
-        self._settling: set[int] = set()
-        self._staged: set[int] = set()
-        self._outcome: set[int] = set()
+    built: int | None = None
+    attested: int | None = None
+    intent: int | None = None
+    intent_run: str = ""
+    settling: int | None = None
+    staged: int | None = None
+    outcome: int | None = None
 
     @property
     def indices(self) -> set[int]:
-        made = self._built | self._attested
-        return made | self._intent | self._settling | self._staged | self._outcome
+        sent = self.intent, self.settling, self.staged, self.outcome
+        return {index for index in (self.built, self.attested, *sent) if index is not None}
 
     @property
     def settled(self) -> bool:
         """Whether nothing was ever sent, or it is known what became of it for good."""
-        return not self._staged and (not self._intent or bool(self._settling))
+        return self.staged is None and (self.intent is None or self.settling is not None)
 
-    def add(self, index: int, record: Mapping[str, Any]) -> None:
+    def add(self, index: int, record: _Record) -> None:
         """Forget what the record supersedes, by the rules of `history`."""
-        if record["event"] == "built":
-            self._built, self._attested, self._outcome = {index}, set(), set()
-        elif record["event"] == "attested":
-            self._attested = {index}
-        elif record["event"] == "intent":
-            self._intent, self._intent_run = {index}, record["run"]
-            self._settling, self._staged, self._outcome = set(), set(), set()
+        if record.event == "built":
+            self.built, self.attested, self.outcome = index, None, None
+        elif record.event == "attested":
+            self.attested = index
+        elif record.event == "intent":
+            self.intent, self.intent_run = index, record.run
+            self.settling = self.staged = self.outcome = None
         else:
-            self._outcome = {index}
-            outcome = Outcome(record["outcome"])
+            self.outcome = index
+            outcome = Outcome(record.outcome)
             if outcome is Outcome.STAGED:
-                self._staged = {index}
+                self.staged = index
             elif outcome.done:
-                self._staged = set()
-            failed = outcome is Outcome.FAILED and record["run"] == self._intent_run
-            if self._intent and not self._settling and (outcome.done or failed):
-                self._settling = {index}
+                self.staged = None
+            failed = outcome is Outcome.FAILED and record.run == self.intent_run
+            if self.intent is not None and self.settling is None and (outcome.done or failed):
+                self.settling = index
 
 
-def _durations(records: Sequence[Mapping[str, Any]]) -> set[int]:
+def _durations(records: Sequence[_Record]) -> set[int]:
     last = {
-        record["node"]: index
+        record.node: index
         for index, record in enumerate(records)
-        if record["event"] == "step_ended" and "error" not in record
+        if record.event == "step_ended" and not record.failed
     }
     return set(last.values())
 
 
-def _of_runs_at_work(records: Sequence[Mapping[str, Any]]) -> set[int]:
+def _of_runs_at_work(records: Sequence[_Record]) -> set[int]:
     """All records of runs without an end, unless a later run of one of their ecosystems shows that
     they are dead.
     """
-    ended = {record["run"] for record in records if record["event"] == "run_ended"}
+    ended = {record.run for record in records if record.event == "run_ended"}
     dead: set[str] = set()
     taken: set[str] = set()
     for record in reversed(records):
-        if record["event"] == "run_started":
-            if not taken.isdisjoint(record["ecosystems"]):
-                dead.add(record["run"])
-            taken.update(record["ecosystems"])
+        if record.event == "run_started":
+            if not taken.isdisjoint(record.ecosystems):
+                dead.add(record.run)
+            taken.update(record.ecosystems)
     over = ended | dead
-    return {index for index, record in enumerate(records) if record["run"] not in over}
+    return {index for index, record in enumerate(records) if record.run not in over}
 
 
-def _of_runs(records: Sequence[Mapping[str, Any]], kept: set[int]) -> set[int]:
+def _of_runs(records: Sequence[_Record], kept: set[int]) -> set[int]:
     """Start and end of each run of which anything is kept, and of each ecosystem's last run."""
-    runs = {records[index]["run"] for index in kept}
+    runs = {records[index].run for index in kept}
     last: dict[str, str] = {}
     for record in records:
-        if record["event"] == "run_started":
-            last |= dict.fromkeys(["", *record["ecosystems"]], record["run"])
+        if record.event == "run_started":
+            last |= dict.fromkeys(["", *record.ecosystems], record.run)
     runs.update(last.values())
     return {
         index
         for index, record in enumerate(records)
-        if record["event"] in {"run_started", "run_ended"} and record["run"] in runs
+        if record.event in {"run_started", "run_ended"} and record.run in runs
     }

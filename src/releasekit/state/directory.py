@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Unless `state-directory` says otherwise.
 NAME: Final = ".releasekit"
+_MAX_PATH: Final = 4096
 BUILT: Final = "dist"
 JOURNAL: Final = "journal.jsonl"
 IGNORE: Final = ".gitignore"
@@ -54,7 +55,10 @@ def first_leaked(names: Iterable[str], package: Package, state_directory: Path) 
     Of one that has a name of its own, a directory of that name counts where it holds a file that
     the state directory has; and so does any in which a lock lies beside a journal.
     """
-    paths = [PurePosixPath(name) for name in names]
+    # A longer name is that of no file, and its parts are compared one by one.
+    paths = [
+        path for name in names if len(name) <= _MAX_PATH and (path := PurePosixPath(name)).name
+    ]
     journals = {path.parent for path in paths if path.name == JOURNAL}
     locked = {path.parent for path in paths if path.name.startswith("lock.")}
     own = state_directory if within(state_directory, package.directory) else None
@@ -92,9 +96,15 @@ def state_errors(hint: str, *, trouble: str = "") -> Iterator[None]:
 
 
 def state_error(error: OSError, message: str, hint: str) -> StateError:
-    """Of a disk that is full, one that says so and leads to another exit code."""
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return StateUnwritable(message, hint=f"Make room, and run it again. {hint}")
+    """Of a disk that takes no more, one that says so and leads to another exit code."""
+    what_to_do = {
+        errno.ENOSPC: "Make room",
+        errno.EDQUOT: "Make room",
+        errno.EFBIG: "Raise the limit of the size of files (ulimit -f)",
+        errno.EROFS: "Let that file system be written",
+    }
+    if error.errno in what_to_do:
+        return StateUnwritable(message, hint=f"{what_to_do[error.errno]}, and run it again. {hint}")
     return StateError(message, hint=hint)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import JournalError, JournalNewer, StateError
 from releasekit.host import durable
@@ -37,6 +37,10 @@ Kind = Literal[
     "damaged-journal",
     "link",
 ]
+
+
+# Of uploads and files; who has more has read enough of them.
+_MOST: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +236,11 @@ def _journal(
         return [
             Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=ours)
         ], ()
-    found = [*_torn(history, running), *_runs(history, running), *_entries(history, running)]
+    entries = list(_entries(history, running))
+    found = [*_torn(history, running), *_runs(history, running), *entries[:_MOST]]
+    if len(entries) > _MOST:
+        more = f"{JOURNAL}: there are {len(entries) - _MOST} more like these"
+        found.append(Finding(kind=entries[_MOST].kind, message=more))
     if last is None:
         return found, ()
     run, trace = last

@@ -8,10 +8,12 @@ damage to something promised, which is an error: nothing is guessed.
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zlib
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +21,7 @@ from releasekit.attested import Attestation
 from releasekit.errors import JournalError, JournalNewer
 from releasekit.model import Artifact, Outcome, PackageId, Staged
 from releasekit.text.commands import spelled
+from releasekit.text.json_text import refuse_many
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,6 +31,17 @@ if TYPE_CHECKING:
 
 # Since 2 there is `planned`, since 3 the outcome "staged", since 4 `attested`.
 SCHEMA = 4
+# A release of 10,000 packages writes 120,000 lines. The longest says what each of these waits for.
+MAX_RECORDS: Final = 400_000
+MAX_VALUES: Final = 500_000
+# What a history takes of each, in units of 256 bytes, and of all of them. 10,000 packages of two
+# files, in two versions, are 440,000.
+_ENTRY, _FILE, _DIGEST, _NODE, _RUN = 8, 4, 1, 2, 4
+MAX_KEPT: Final = 480_000
+_SET_ASIDE: Final = (
+    f"{spelled('doctor --fix')} sets the journal aside; what is published is then read from the "
+    "registries alone."
+)
 # Separators elsewhere, and what no system call takes: NUL, and surrogates that stand for no byte.
 # https://peps.python.org/pep-0383/
 _NO_NAME: Final = re.compile(r"[\\:\x00\ud800-\udc7f\udd00-\udfff]")
@@ -124,22 +138,24 @@ def fold(
     data: bytes, *, state_directory: Path, where: str = "journal", seal: Seal | None = None
 ) -> History:
     """Raises JournalError for damage before the tail, and for whatever this version cannot read."""
-    lines = data.split(b"\n")
-    crc32 = zlib.crc32
-    sound = [line[-_SEAL:] == b',"crc":"%08x"}' % crc32(line[:-_SEAL]) for line in lines[:-1]]
-    count = sound.index(False) if False in sound else len(sound)
-    intact = sum(map(len, lines[:count])) + count
-    rest = [line for line, good in zip(lines[count:], sound[count:], strict=False) if good]
+    if data.count(b"\n") > MAX_RECORDS:
+        raise JournalError(f"{where}: has more than {MAX_RECORDS} lines", hint=_SET_ASIDE)
+    count = intact = 0
+    for line in _lines(data):
+        if not _is_sound(line):
+            break
+        count += 1
+        intact += len(line) + 1
+    rest = (line for line in islice(_lines(data), count, None) if _is_sound(line))
     promised = (record.get("durable") for record in _parse(rest, where))
     if any(isinstance(size, int) and size > intact for size in promised):
         raise JournalError(
             f"{where}: line {count + 1} is damaged, and it had been written for good",
-            hint=f"{spelled('doctor --fix')} sets the journal aside; what is published is then "
-            "read from the registries alone.",
+            hint=_SET_ASIDE,
         )
-    folding, number = _Fold(state_directory, seal), 0
+    folding, number = _Fold(state_directory, seal, where), 0
     try:
-        for record in _parse(lines[:count], where):
+        for record in _parse(islice(_lines(data), count), where):
             number += 1
             folding.apply(record)
     except _UNREADABLE as error:
@@ -151,7 +167,7 @@ def records_of(data: bytes) -> Iterator[Mapping[str, Any]]:
     """The records of a journal that `fold` reads without an error: the very same ones, however its
     lines are written.
     """
-    return _parse(data.split(b"\n")[:-1], "journal")
+    return _parse(_lines(data), "journal")
 
 
 _SEAL = len(b',"crc":"00000000"}')
@@ -161,15 +177,27 @@ def _seal(body: bytes) -> bytes:
     return b',"crc":"%08x"}' % zlib.crc32(body)
 
 
-def _parse(lines: Sequence[bytes], where: str) -> Iterator[Mapping[str, Any]]:
+def _is_sound(line: bytes) -> bool:
+    return line[-_SEAL:] == _seal(line[:-_SEAL])
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """The whole ones, without their ends; never all of them at once."""
+    return (line[:-1] for line in io.BytesIO(data) if line[-1:] == b"\n")
+
+
+def _parse(lines: Iterator[bytes], where: str) -> Iterator[Mapping[str, Any]]:
     # Many lines in one call are parsed three times as fast as one line per call; all lines in one
     # call would all be in memory.
-    for start in range(0, len(lines), 256):
-        chunk = lines[start : start + 256]
+    while chunk := list(islice(lines, 256)):
+        text = b"[" + b",".join(chunk) + b"]"
         try:
-            records = json.loads(b"[" + b",".join(chunk) + b"]")
+            refuse_many(text, MAX_VALUES)
+            records = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise JournalError(f"{where}: not written by releasekit: {error}") from error
+            raise JournalError(
+                f"{where}: not written by releasekit: {error}", hint=_SET_ASIDE
+            ) from error
         if len(records) != len(chunk) or not all(type(record) is dict for record in records):
             raise JournalError(f"{where}: not written by releasekit")
         yield from records
@@ -178,9 +206,11 @@ def _parse(lines: Sequence[bytes], where: str) -> Iterator[Mapping[str, Any]]:
 class _Fold:
     """Everything read so far; one method per event, named after it."""
 
-    def __init__(self, state_directory: Path, seal: Seal | None) -> None:
+    def __init__(self, state_directory: Path, seal: Seal | None, where: str) -> None:
         self._state_directory = state_directory
         self._seal = seal
+        self._where = where
+        self._size = 0
         self._sequence: dict[str, int] = {}
         self._runs: dict[str, Run] = {}
         # Fields of a HistoryEntry; replacing frozen ones over and over would take half of the time.
@@ -218,6 +248,7 @@ class _Fold:
         )
 
     def run_started(self, record: Mapping[str, Any]) -> None:
+        self._add(_RUN)
         self._runs[record["run"]] = Run(
             id=record["run"],
             plan_digest=record["plan"],
@@ -235,16 +266,19 @@ class _Fold:
 
     def step_ended(self, record: Mapping[str, Any]) -> None:
         if "error" not in record:
+            self._add(_NODE * (record["node"] not in self._durations))
             self._durations[record["node"]] = record["duration_s"]
 
     def built(self, record: Mapping[str, Any]) -> None:
         # An intent for earlier bytes stays until it is known what became of it.
         commit = self._runs[record["run"]].commit
-        self._entry(record).update(
+        entry, listed = self._entry(record), record["artifacts"]
+        self._add(_FILE * len(listed) - sum(map(_weight, entry.get("artifacts", ()))))
+        entry.update(
             run_id=record["run"],
             commit=commit,
             fingerprint=record["fingerprint"],
-            artifacts=tuple(map(self._artifact, record["artifacts"])),
+            artifacts=tuple(map(self._artifact, listed)),
             prebuilt=frozenset(map(str, record.get("prebuilt", ()))),
             sealed=self._seal is not None and self._seal.fits(record, commit=commit),
             again=bool(record.get("again")),
@@ -255,20 +289,23 @@ class _Fold:
     def attested(self, record: Mapping[str, Any]) -> None:
         # Files that were built anew since have no attestation yet.
         entry, files = self._entry(record), record["files"]
+        before = entry.get("artifacts", ())
         entry["artifacts"] = tuple(
             replace(each, attestation=self._attestation(files[each.filename]))
             if each.filename in files and files[each.filename]["sha256"] == each.sha256
             else each
-            for each in entry.get("artifacts", ())
+            for each in before
         )
+        self._add(sum(map(_weight, entry["artifacts"])) - sum(map(_weight, before)))
 
     def intent(self, record: Mapping[str, Any]) -> None:
         intent = Intent(
             run_id=record["run"], registry=record["registry"], digests=record["digests"]
         )
-        self._entry(record).update(
-            intent=intent, outcome=None, reason="", uncertain=True, staged=None
-        )
+        entry = self._entry(record)
+        before: Intent | None = entry.get("intent")
+        self._add(_DIGEST * (len(intent.digests) - (len(before.digests) if before else 0)))
+        entry.update(intent=intent, outcome=None, reason="", uncertain=True, staged=None)
 
     def outcome(self, record: Mapping[str, Any]) -> None:
         entry, outcome = self._entry(record), Outcome(record["outcome"])
@@ -286,7 +323,18 @@ class _Fold:
 
     def _entry(self, record: Mapping[str, Any]) -> dict[str, Any]:
         key = record["package"], record["version"]
-        return self._entries.setdefault(key, {"version": record["version"]})
+        if key not in self._entries:
+            self._add(_ENTRY)
+            self._entries[key] = {"version": record["version"]}
+        return self._entries[key]
+
+    def _add(self, size: int) -> None:
+        self._size += size
+        if self._size > MAX_KEPT:
+            raise JournalError(
+                f"{self._where}: tells of more packages, files and runs than there is room for",
+                hint=_SET_ASIDE,
+            )
 
     def _attestation(self, record: Mapping[str, Any]) -> Attestation:
         path, index = self._path(record["path"]), record["index"]
@@ -307,6 +355,10 @@ class _Fold:
         if type(size) is not int or type(digests.get("sha256")) is not str:
             raise ValueError(f"{path} has no size or no sha256")
         return Artifact(path=path, size=size, digests=digests)
+
+
+def _weight(artifact: Artifact) -> int:
+    return _FILE if artifact.attestation is None else 2 * _FILE
 
 
 def _is_of(intent: Intent | None, record: Mapping[str, Any]) -> bool:

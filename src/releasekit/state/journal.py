@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "HistoryEntry", "Intent", "Journal", "Log", "Run", "read_history"]
 
-# A release of 1,000 packages takes about 2 MB. It is read as a whole, and takes several times its
-# length in memory then.
-MAX_BYTES: Final = 256 * 1024 * 1024
+# A release of 10,000 packages takes about 20 MB. It is read as a whole.
+MAX_BYTES: Final = 48 * 1024 * 1024
 
 
 class Log(Protocol):
@@ -249,9 +248,8 @@ class Journal:
         return self.history.intact
 
     def _compacted(self, data: bytes) -> bytes:
-        shorter = compacted(data)
-        if len(shorter) > len(data) // 2:
-            return data
+        self.history = History()  # there is no room for both
+        shorter = compacted(data, most=len(data) // 2) or data
         self._fold(shorter)
         return shorter
 

@@ -16,14 +16,15 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.errors import LockHeld, StateError
+from releasekit.errors import LockHeld
 from releasekit.host import durable
 from releasekit.host.flock import try_lock
 from releasekit.state import lock_order
-from releasekit.state.directory import make_state_directory
+from releasekit.state.directory import make_state_directory, state_error
 from releasekit.state.lock_order import Kind
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 # `doctor` looks whether a lock is free by taking it for some microseconds.
 ATTEMPTS = 5
 PAUSE_S = 0.01
+# Of what a lock file says of its holder.
+_MAX_BYTES: Final = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,7 @@ class Locks:
     """Held from the moment it exists until `close`, or the end of the `with` block."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[int, Hold]] = {}
+        self._held: dict[str, tuple[int, int, Hold]] = {}
 
     @property
     def ecosystems(self) -> tuple[str, ...]:
@@ -63,7 +66,7 @@ class Locks:
         """For `Processes(inherit_fds=…)`: an orphan keeps the lock. Windows cannot inherit them."""
         if sys.platform == "win32":
             return ()
-        return tuple(descriptor for descriptor, _ in self._held.values())
+        return tuple(descriptor for descriptor, *_ in self._held.values())
 
     def take(self, state_directory: Path, ecosystem: str) -> None:
         """Raises LockHeld at once when another process has it."""
@@ -71,20 +74,25 @@ class Locks:
         hold = lock_order.take(Kind.ECOSYSTEM, ecosystem)
         with contextlib.ExitStack() as undo:
             undo.callback(hold.release)
-            descriptor = _open(path)
+            writer = _open(path, os.O_RDWR | os.O_CREAT)
+            undo.callback(os.close, writer)
+            # A lock belongs to an open file: what builds inherit with it is not to be written.
+            # Windows, which hands none on, lets no other one read meanwhile.
+            descriptor = os.dup(writer) if sys.platform == "win32" else _open(path, os.O_RDONLY)
             undo.callback(os.close, descriptor)
             _lock_or_raise(descriptor, path, ecosystem)
             undo.pop_all()
-        self._held[ecosystem] = descriptor, hold
+        self._held[ecosystem] = descriptor, writer, hold
         with contextlib.suppress(OSError):  # a full disk: the lock holds without a name in it
-            _introduce(descriptor)
+            _introduce(writer)
 
     def close(self) -> None:
         """Idempotent. An empty file tells `doctor` that its run ended in order."""
         while self._held:
-            _, (descriptor, hold) = self._held.popitem()
+            _, (descriptor, writer, hold) = self._held.popitem()
             with contextlib.suppress(OSError):
-                os.ftruncate(descriptor, 0)
+                os.ftruncate(writer, 0)
+            os.close(writer)
             os.close(descriptor)
             hold.release()
 
@@ -135,11 +143,11 @@ def holder(path: Path) -> Holder | None:
     """Who took the lock last and has not released it in order; None when that is unknown."""
     try:
         # Windows locks are mandatory: the text may be out of reach while the lock is held.
-        fields = json.loads(durable.read_file(path))
+        fields = parse_json(durable.read_file(path, max_bytes=_MAX_BYTES))
         return Holder(
             pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
         )
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
@@ -157,13 +165,14 @@ def has_ended(holder: Holder) -> bool:
     return False
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, flags: int) -> int:
     try:
-        return durable.open_file(path, os.O_RDWR | os.O_CREAT)
+        return durable.open_file(path, flags)
     except OSError as error:
-        raise StateError(
+        raise state_error(
+            error,
             f"{path}: cannot be opened as a lock file: {error.strerror}",
-            hint="It must be a plain file in a directory that this user may write.",
+            "It must be a plain file in a directory that this user may write.",
         ) from error
 
 
@@ -171,8 +180,15 @@ def _lock_or_raise(descriptor: int, path: Path, ecosystem: str) -> None:
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
-        if try_lock(descriptor):
-            return
+        try:
+            if try_lock(descriptor):
+                return
+        except OSError as error:
+            raise state_error(
+                error,
+                f"{path}: cannot be locked: {error.strerror}",
+                "Name a `state-directory` on a disk of this machine: NFS has no such locks.",
+            ) from error
     other = holder(path)
     raise LockHeld(
         f"another run publishes {ecosystem} from this workspace: {other or 'it does not say who'}",

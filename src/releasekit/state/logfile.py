@@ -190,7 +190,7 @@ class LogFile:
             yield
         except OSError as error:
             raise JournalUnwritable(
-                f"{self._path}: cannot be written: {error.strerror or error}",
+                f"{error.filename or self._path}: cannot be written: {error.strerror or error}",
                 hint="What is published stays published. Make room or correct the permissions, and "
                 "run it again: it goes on from there.",
             ) from error

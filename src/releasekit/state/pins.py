@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import errno
 import hashlib
 import hmac
 import json
@@ -27,6 +29,7 @@ from releasekit.host import durable
 from releasekit.state import lock_order
 from releasekit.state.directory import state_error, state_errors
 from releasekit.state.lock_order import Kind
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,8 +40,13 @@ if TYPE_CHECKING:
 State = Literal["original", "pinned", "edited"]
 _PURPOSE: Final = b"originals of manifests, 1"
 _HINT: Final = "Building with pinned versions keeps the originals there."
+# More than any tool reads as a manifest.
+_MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
 # Of two sets that are pinned at once, the second sees the first.
 _SAVING: Final = threading.Lock()
+# Of one backup: 10,000 manifests of three kilobytes each. It is read as a whole.
+MAX_BYTES: Final = 48 * 1024 * 1024
+_MAX_HEADER_BYTES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +199,7 @@ def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Pa
 
 
 def _vouched_for(backup: Path, seal: Seal) -> bool:
-    header, _, body = durable.read_file(backup).partition(b"\n")
+    header, body = _parts(backup)
     given = header.partition(b" ")[2]
     return hmac.compare_digest(given, seal.of_bytes(_PURPOSE, body).encode())
 
@@ -210,16 +218,24 @@ def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
 def load(backup: Path, root: Path) -> tuple[Original, ...]:
     """Raises StateError when the backup is damaged, or names a file outside `root`."""
     try:
-        header, _, body = durable.read_file(backup).partition(b"\n")
+        header, body = _parts(backup)
     except OSError as error:
         raise _unusable(backup, error.strerror) from error
     digest = header.partition(b" ")[0]
     if digest != _sha256(body).encode():
         raise _unusable(backup, "its checksum is wrong")
     try:
-        return tuple(_decode(fields, root) for fields in json.loads(body))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        return tuple(_decode(fields, root) for fields in parse_json(body, max_bytes=MAX_BYTES))
+    except (KeyError, TypeError, ValueError) as error:
         raise _unusable(backup, str(error)) from error
+
+
+def _parts(backup: Path) -> tuple[bytes, bytes]:
+    """Its first line and the rest. Raises OSError."""
+    with durable.reading(backup) as file:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"it is longer than {MAX_BYTES} bytes", str(backup))
+        return file.readline(_MAX_HEADER_BYTES).rstrip(b"\n"), file.read(MAX_BYTES)
 
 
 def _unusable(backup: Path, reason: str | None) -> StateError:
@@ -231,10 +247,8 @@ def _unusable(backup: Path, reason: str | None) -> StateError:
 
 def state_of(original: Original) -> State:
     """What is in the manifest's place now; "edited" covers a file that is gone or elsewhere."""
-    if original.path.resolve() != original.path:
-        return "edited"
     try:
-        current = _sha256(original.path.read_bytes())
+        current = _sha256(durable.read_file(original.path, max_bytes=_MAX_MANIFEST_BYTES))
     except OSError:
         return "edited"
     if current == _sha256(original.data):
@@ -246,9 +260,12 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
     if not path.is_relative_to(root):
         raise StateError(f"{path}: is outside the workspace {root}, so it cannot be pinned")
     try:
-        status, data = path.stat(), path.read_bytes()
+        with durable.reading(path) as file:
+            status, data = os.fstat(file.fileno()), file.read(_MAX_MANIFEST_BYTES + 1)
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_MANIFEST_BYTES:
+        raise StateError(f"{path}: larger than {_MAX_MANIFEST_BYTES} bytes, so it cannot be pinned")
     return Original(
         path=path,
         data=data,
@@ -276,6 +293,12 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
     body = json.dumps([_encode(original, root) for original in originals]).encode()
     mark = f" {seal.of_bytes(_PURPOSE, body)}" if seal is not None else ""
     sealed = f"{_sha256(body)}{mark}\n".encode() + body
+    if len(sealed) > MAX_BYTES:
+        raise PinConflict(
+            f"{directory}: the originals of {len(originals)} manifests take more than {MAX_BYTES} "
+            "bytes",
+            hint="Publish fewer packages at once, with `packages`.",
+        )
     with state_errors(_HINT):
         durable.replace(backup, sealed, temporary=backup.with_suffix(".tmp"))
     return backup
@@ -320,8 +343,10 @@ def _put(original: Original, data: bytes, *, times_ns: tuple[int, int] | None = 
 def _restore(original: Original) -> bool:
     """False when the manifest is neither the original nor what it was pinned to."""
     unfinished = _temporary(original.path)
-    if unfinished.exists() and unfinished.resolve() == unfinished:
-        durable.remove(unfinished)
+    # A link or a directory there is somebody else's.
+    with contextlib.suppress(OSError):
+        if durable.is_file(unfinished):
+            durable.remove(unfinished)
     state = state_of(original)
     if state == "edited":
         return False
@@ -331,7 +356,7 @@ def _restore(original: Original) -> bool:
 
 
 def _differs(original: Original) -> bool:
-    status = original.path.stat()
+    status = original.path.lstat()
     mode_and_time = durable.Attributes.from_status(status).mode, status.st_mtime_ns
     return mode_and_time != (original.attributes.mode, original.times_ns[1])
 

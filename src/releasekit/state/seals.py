@@ -142,6 +142,10 @@ def _make(folder: Folder) -> None:
         if _read(folder) is None:  # one is there, and is not whole
             folder.rename(name, _FILE)
         folder.sync()
+    except OSError as error:
+        # write(2) and fsync(2) are told no name.
+        error.filename = error.filename or str(folder.path / _FILE)
+        raise
     finally:
         with contextlib.suppress(OSError):
             folder.unlink(name)

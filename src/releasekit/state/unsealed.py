@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
+    from releasekit.model import Artifact
     from releasekit.state.history import History, HistoryEntry
 
     Named = Mapping[PurePath, tuple[str, HistoryEntry]]
@@ -139,17 +139,15 @@ def _holds(directory: Path, entry: HistoryEntry) -> bool:
     """Whether it holds the files of the record, each with its digest, and nothing else but what
     was signed about them, which is checked wherever it is used.
     """
-    wanted = {artifact.filename: artifact.sha256 for artifact in entry.artifacts}
+    wanted = {artifact.filename: artifact for artifact in entry.artifacts}
     about = {name_for(each) for each in wanted for name_for in (bundle_name, unfinished_name)}
     return {*durable.names(directory)} - about == wanted.keys() and all(
-        _sha256(directory / name) == digest for name, digest in wanted.items()
+        _is_at(directory / name, artifact) for name, artifact in wanted.items()
     )
 
 
-def _sha256(path: Path) -> str:
-    """Empty where it cannot be read."""
+def _is_at(path: Path, artifact: Artifact) -> bool:
     try:
-        with durable.reading(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return durable.sha256_of(path, max_bytes=artifact.size) == artifact.sha256
     except OSError:
-        return ""
+        return False

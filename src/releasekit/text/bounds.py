@@ -15,6 +15,9 @@ T = TypeVar("T")
 # The deepest manifest in tests/world has 7 levels, the longest dotted key 6 parts.
 MAX_DEPTH: Final = 100
 MAX_KEY_PARTS: Final = 50
+# Of tables, keys and values of TOML, each of which takes tomllib a kilobyte at most. A megabyte of
+# ordinary manifest has half as many.
+MAX_MARKS: Final = 150_000
 # YAML's aliases let a small file stand for any number of values.
 MAX_VALUES: Final = 1_000_000
 # Python turns no integer of more than 4,300 digits into text, not even for a message:
@@ -33,6 +36,8 @@ def parse_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str
     """Raises ValueError (tomllib's own is one) in time that grows with the text and no faster."""
     if _LONG_KEY.search(text):
         raise ValueError(f"a key has more than {MAX_KEY_PARTS} parts")
+    if sum(map(text.count, "[{,=.")) > MAX_MARKS:
+        raise ValueError(f"it holds more than {MAX_MARKS} tables, keys and values")
     try:
         return bounded(tomllib.loads(text, parse_float=parse_float))
     except RecursionError as error:

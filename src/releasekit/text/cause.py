@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _MAX_CHARS: Final = 300
 
+_MAX_LINE: Final = 2_000
 # A compiler's error with its place, the first of which the others may follow from: gcc, clang,
 # javac (`a.c:3:1: error: …`), tsc (`a.ts(3,1): error TS2304: …`, for people `a.ts:3:1 - error …`)
 # and go (`a.go:3:1: …`).
@@ -24,7 +25,7 @@ _RUST: Final = re.compile(r"error(?:\[E\d+\])?: (?!could not compile|aborting|[|
 _BUNDLER: Final = re.compile(r"(?:[✘X] \[ERROR\]|\[!\]) (.+)")
 # A test that failed, as TAP and as node's, vitest's and jest's reporters put it.
 _TEST: Final = re.compile(
-    r"(?:not ok \d+ - |✖ (?!failing tests:)|FAIL +(?=.* > )|● (?=.* \u203a )).+"
+    r"(?:not ok \d+ - |✖ (?!failing tests:)|FAIL ++(?=.* > )|● (?=.* \u203a )).+"
 )
 # The end of a traceback, and the top of one of node's.
 _RAISED: Final = re.compile(
@@ -47,7 +48,7 @@ def cause_in(lines: Sequence[str]) -> str:
     the last line that calls itself an error; empty where nothing does. It may hold anything but
     control characters.
     """
-    stripped = [line.strip() for line in lines]
+    stripped = [line[:_MAX_LINE].strip() for line in lines]
     for pattern, candidates in (
         (_LOCATED, stripped),
         (_RUST, stripped),

@@ -26,6 +26,16 @@ _LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
 _NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
 _WORD = re.compile(r"[^\s<>\"']+")
 _BACKTICKS = re.compile(r"`{3,}")
+# What acts on a terminal or on the text around it, or is not to be seen; written with code points,
+# as it would not be seen here either. Left alone are newline and tab, spaces of any width, joiners
+# and variation selectors (of emoji and of many scripts), soft hyphens, and the zero-width space,
+# which many put behind an "@" so that it names nobody. Of tags, the flags that are made of them.
+# https://www.unicode.org/reports/tr51/#def_emoji_tag_sequence
+_HIDDEN = re.compile(
+    "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,8}\U000e007f)"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 def visible(text: str) -> str:
@@ -43,6 +53,13 @@ def _visible_character(char: str) -> str:
     if char.isprintable():
         return char
     return " " if char.isspace() else char.encode("unicode_escape").decode("ascii")
+
+
+def visible_lines(text: str) -> str:
+    """`text` of any number of lines, with its control and bidirectional characters spelled out and
+    everything else as it is: for Markdown that is kept.
+    """
+    return _HIDDEN.sub(lambda found: found[1] or _visible_character(found[0]), text)
 
 
 def bare_urls(text: str) -> str:
@@ -140,10 +157,14 @@ def gantt_words(text: str) -> str:
 
 
 def log_line(text: str) -> str:
-    """For a line of a CI log: the runner finds no command in it.
+    """For a line of a CI log: the runner finds no command in it."""
+    return without_command(visible(text))
+
+
+def without_command(line: str) -> str:
+    """`line`, in which the runner finds no command.
 
     It looks for "::" at the start of a line and "##[" anywhere:
     https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
     """
-    line = visible(text).replace("##[", "# #[")
-    return re.sub(r"^\s*::", ": :", line)
+    return re.sub(r"^\s*::", ": :", line.replace("##[", "# #["))

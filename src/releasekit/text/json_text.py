@@ -19,28 +19,66 @@ MAX_BYTES: Final = 256 * 1024
 # a version, or a line of an index, has some ten kilobytes.
 MAX_ENTRY_BYTES: Final = 2 * 1024 * 1024
 MAX_DEPTH: Final = 100
+# What Python makes of a value takes 130 bytes at most, besides its text: 130 MB for so many.
+# Results of 10,000 packages have 630,000.
+MAX_VALUES: Final = 1_000_000
+# As a text, which takes four bytes for each character where one of them is an emoji.
+MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
 # Of names and values that are read one by one: a hundred bytes for each, in the largest of pages.
 MAX_ENTRIES: Final = 300_000
 _FIRST_BYTES: Final = 2 * 1024
 _SPACE: Final = re.compile(rb"[ \t\n\r]*+")
+_TEXT_SPACE: Final = re.compile(r"[ \t\n\r]*+")
+# What begins a character that takes four, or two bytes in Python's texts; a smaller one takes one.
+_BEGINS_WIDE: Final = ((4, re.compile(rb"[\xf0-\xff]")), (2, re.compile(rb"[\xc4-\xff]")))
 # An escaped half of a pair of surrogates. Where the other half is missing, Python makes of it a
 # text that cannot be encoded. https://www.rfc-editor.org/rfc/rfc8259#section-8.2
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parse_json(data: str | bytes, *, max_bytes: int | None = MAX_BYTES) -> Any:
+def parse_json(
+    data: str | bytes, *, max_bytes: int | None = MAX_BYTES, max_values: int = MAX_VALUES
+) -> Any:
     """The document, in which a half of a surrogate pair is U+FFFD, and nothing is NaN.
 
     None for `max_bytes` is for files, which are read outside of the event loop.
     """
     if max_bytes is not None and len(data) > max_bytes:
         raise ValueError(f"more than {max_bytes} bytes")
-    text = data if isinstance(data, str) else data.decode("utf-8-sig")
-    text = text.strip(" \t\n\r")
-    value, end = _decoded(text)
-    if end < len(text):
+    refuse_many(data, max_values)
+    text = data if isinstance(data, str) else _text_of(data)
+    value, end = _decoded(text, _after_space(text, 0))
+    if _after_space(text, end) < len(text):
         raise ValueError("there is more behind its end")
     return value
+
+
+def refuse_many(data: str | bytes, max_values: int) -> None:
+    """Raises ValueError for JSON that may stand for more values than that."""
+    if values_in(data) > max_values:
+        raise ValueError(f"it holds more than {max_values} values")
+
+
+def values_in(data: str | bytes) -> int:
+    """As many values as JSON may stand for, counted before any of them is made: each but the first
+    follows a comma or a bracket. Those within texts count too.
+    """
+    if isinstance(data, str):
+        return data.count(",") + data.count("[") + data.count("{")
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+def _text_of(data: bytes) -> str:
+    if 4 * len(data) > MAX_TEXT_BYTES:
+        width = next((width for width, begins in _BEGINS_WIDE if begins.search(data)), 1)
+        if width * len(data) > MAX_TEXT_BYTES:
+            raise ValueError(f"as a text it takes more than {MAX_TEXT_BYTES} bytes")
+    return data.decode("utf-8-sig")
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _TEXT_SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def entries(data: bytes, keys: Collection[str]) -> Iterator[tuple[str, str | None, Any]]:
@@ -142,10 +180,10 @@ class _Reader:
         return found.end() if found else self._at
 
 
-def _decoded(text: str) -> tuple[Any, int]:
-    """The value that `text` begins with, and where it ends."""
+def _decoded(text: str, start: int = 0) -> tuple[Any, int]:
+    """The value that is at `start` of `text`, and where it ends."""
     try:
-        value, end = _DECODER.raw_decode(text)
+        value, end = _DECODER.raw_decode(text, start)
     except RecursionError as error:
         raise ValueError("JSON nested too deeply") from error
     except json.JSONDecodeError:
@@ -154,9 +192,9 @@ def _decoded(text: str) -> tuple[Any, int]:
         # https://docs.python.org/3/library/stdtypes.html#integer-string-conversion-length-limitation
         words = "a number of thousands of digits" if "digits" in str(error) else str(error)
         raise ValueError(words) from error
-    if text.count("[", 0, end) + text.count("{", 0, end) > MAX_DEPTH:
+    if text.count("[", start, end) + text.count("{", start, end) > MAX_DEPTH:
         _check_depth(value)
-    return (_encodable(value) if _HALF.search(text, 0, end) else value), end
+    return (_encodable(value) if _HALF.search(text, start, end) else value), end
 
 
 def _check_depth(value: object) -> None:
@@ -174,15 +212,19 @@ def _check_depth(value: object) -> None:
 
 
 def _encodable(value: Any) -> Any:
+    """Lists and objects are changed in place: there is no room for all of them twice."""
     match value:
-        case str():
+        case str() if not value.isascii():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [_encodable(each) for each in value]
+            for index, each in enumerate(value):
+                value[index] = _encodable(each)
         case dict():
-            return {_encodable(key): _encodable(each) for key, each in value.items()}
+            for key in list(value):  # each is put behind the others: their order stays
+                value[_encodable(key)] = _encodable(value.pop(key))
         case _:
-            return value
+            pass
+    return value
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -25,7 +25,7 @@ def layout(config: Config, _options: Options) -> Layout:
 def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
-    if config.registry_url("bundle", default=""):
+    if config.registry_url("bundle", default="").text:
         raise ConfigError("bundle-registry: bundles go into a directory; write dir:PATH")
     seal = services.credentials.get("RELEASEKIT_BUNDLE_SEAL")
     return Discovery.joining(

@@ -86,6 +86,24 @@ def test_a_variable_alone_makes_a_registry(tmp_path: Path) -> None:
         of(tmp_path, "other", environment=variables)
 
 
+def test_who_names_an_index(tmp_path: Path) -> None:
+    """R37: the user, or nothing but files of the workspace."""
+    root = tmp_path / "workspace"
+    configure(root / ".cargo", CORP)
+    variables = {
+        "CARGO_HOME": str(tmp_path / "home"),
+        "CARGO_REGISTRIES_ODD_INDEX": "sparse+https://[",
+        "CARGO_REGISTRIES_OLD_INDEX": "https://corp.example/index.git",
+    }
+    alone = of(root, "corp", environment=variables)
+    assert alone.only_in == ".cargo/config.toml: registries.corp"
+    assert of(root, "https://corp.example/index/", environment=variables).only_in == ""
+    assert of(root, environment=variables).only_in == ""
+    # Whatever it is called there: what counts is where it is.
+    configure(tmp_path / "home", CORP.replace("corp]", "other]"))
+    assert of(root, "corp", environment=variables).only_in == ""
+
+
 def test_dependencies_mean_a_destination_by_its_index(tmp_path: Path) -> None:
     stands_in = f'{CORP}[source.crates-io]\nreplace-with = "corp"\n'
     corp, crates_io = "sparse+https://corp.example/index/", ""

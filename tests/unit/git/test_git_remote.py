@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from integration.tools import require_landlock
 from releasekit.causes.failures import TagRefused
 from releasekit.errors import CommandFailed, Denied, PackageError, Transient
 from releasekit.git.remote import Remote, RemoteTag, explain, without_userinfo
-from releasekit.host.process import Completed
-from releasekit.host.sandbox import UNCONFINED
+from releasekit.host.process import Completed, Processes
+from releasekit.host.sandbox import UNCONFINED, Sandbox
 
 if TYPE_CHECKING:
-    from releasekit.host.process import Processes
+    from collections.abc import Iterator
 
 V0 = RemoteTag("0", "9")
 V1 = RemoteTag("1", "1")
@@ -80,6 +85,8 @@ class Git:
         self.failure = failure
 
     async def run(self, argv: list[str], *, env: dict[str, str], **_: object) -> Completed:
+        if argv[:3] == ["git", "remote", "get-url"]:
+            return Completed(stdout="https://host/a.git\n", tail=(), duration_s=0.0)
         assert argv == ["git", "ls-remote", "--tags", "origin"]
         assert env["GIT_TERMINAL_PROMPT"] == "0"
         assert env["SSH_AUTH_SOCK"] == "/agent"
@@ -128,3 +135,83 @@ def test_an_error_is_shared_too_and_not_kept() -> None:
 )
 def test_an_address_is_shown_without_who_pushes(url: str, shown: str) -> None:
     assert without_userinfo(url) == shown
+
+
+def git(*arguments: str, cwd: Path) -> None:
+    """Of nobody's settings but its own."""
+    who = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *who, *arguments], cwd=cwd, env=environment, check=True)
+
+
+@pytest.fixture
+def top() -> Iterator[Path]:
+    """A repository with a commit, and a bare one beside it: neither in /tmp, which is open."""
+    with tempfile.TemporaryDirectory(prefix="releasekit-remote-", dir="/var/tmp") as name:
+        there = Path(name, "repository")
+        there.mkdir()
+        git("init", "--quiet", "--bare", "bare.git", cwd=there.parent)
+        git("init", "--quiet", cwd=there)
+        git("commit", "--quiet", "--allow-empty", "--message=Start", cwd=there)
+        yield there
+
+
+def pushed(top: Path, *places: Path) -> PackageError | None:
+    """What comes of a first tag, after a look at those there are."""
+    within = Sandbox(
+        words="", abi=require_landlock(), places=("/dev/null", str(top), *map(str, places))
+    )
+
+    async def main() -> None:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(top.parent)}
+        async with Processes(environment=environment, sandbox=within) as processes:
+            there = Remote("origin", top, processes, environment)
+            with suppress(PackageError):
+                await there.tags()
+            await there.push({"v1": "HEAD"}, objects=top, what="fake:a")
+
+    try:
+        asyncio.run(main())
+    except PackageError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "../bare.git"])
+def test_a_directory_of_this_machine_has_to_be_named(top: Path, form: str) -> None:
+    """R50: settings that a build has left name one; the user opens it, or nobody."""
+    bare = top.parent / "bare.git"
+    git("remote", "add", "origin", form.format(bare), cwd=top)
+    error = pushed(top)
+    assert isinstance(error, TagRefused)
+    words = f"fake:a: git remote origin is {bare}, where the sandbox does not let git write"
+    assert str(error) == words
+    assert "`build-sandbox-paths`" in error.hint
+    assert not list((bare / "refs" / "tags").iterdir())
+    assert pushed(top, bare) is None
+    assert (bare / "refs" / "tags" / "v1").exists()
+
+
+def test_settings_that_a_build_left_open_no_directory(top: Path) -> None:
+    """R50: neither to git nor to the program that they name in the place of its own."""
+    home = top.parent
+    git("remote", "add", "origin", str(home / "bare.git"), cwd=top)
+    git("remote", "set-url", "--push", "origin", str(home), cwd=top)
+    script = top / "receive-pack"
+    script.write_text(f"#!/bin/sh\ntouch '{top}/ran'\ntouch '{home}/taken'\n")
+    script.chmod(0o755)
+    git("config", "remote.origin.receivepack", str(script), cwd=top)
+    assert isinstance(pushed(top), TagRefused)
+    assert (top / "ran").exists()
+    assert not (home / "taken").exists()
+
+
+def test_the_directory_of_a_remote_is_told_on_one_short_line(top: Path) -> None:
+    hostile = top.parent / ("x" * 200) / "\x1b[2J\u202e"
+    git("remote", "add", "origin", str(hostile), cwd=top)
+    hostile.mkdir(parents=True)
+    git("init", "--quiet", "--bare", ".", cwd=hostile)
+    error = pushed(top)
+    assert isinstance(error, TagRefused)
+    assert f"{error}{error.hint}".isprintable()
+    assert len(str(error)) < 300

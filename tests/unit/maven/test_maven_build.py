@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
+from releasekit.causes.failures import SigningFailed
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.build import collect
 from releasekit.ecosystems.maven.ecosystem import Maven
@@ -343,6 +344,44 @@ def test_a_signature_goes_through_no_link(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="File exists"):
         asyncio.run(main())
     assert (tmp_path / "victim").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("kind", ["changed", "link", "gone"])
+def test_only_the_bytes_that_were_built_are_signed(tmp_path: Path, kind: str) -> None:
+    """R52: a process that a build left behind puts others in their place, for the user's key."""
+    artifacts = built(tmp_path)
+    for artifact in artifacts:
+        data = artifact.path.read_bytes()
+        artifact.path.unlink()
+        if kind == "changed":
+            artifact.path.write_bytes(data[::-1])
+        elif kind == "link":
+            (tmp_path / "other").write_bytes(data)
+            artifact.path.symlink_to(tmp_path / "other")
+    program(tmp_path / "gpg", f"touch {tmp_path}/asked\n{SIGNS}")
+
+    async def main() -> None:
+        async with Processes(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"}) as processes:
+            await Signer(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
+
+    with pytest.raises(SigningFailed, match="it was not sent"):
+        asyncio.run(main())
+    assert not (tmp_path / "asked").exists()
+
+
+def test_gpg_reads_what_was_built(tmp_path: Path) -> None:
+    artifacts = built(tmp_path)
+    program(tmp_path / "gpg", "cat")
+
+    async def main() -> tuple[Artifact, ...]:
+        async with Processes(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"}) as processes:
+            signer = Signer(processes, key=True, concurrency=1)
+            return await signer.sign(a_package(tmp_path), artifacts)
+
+    signed = asyncio.run(main())
+    assert [each.path.read_bytes() for each in signed[2:]] == [
+        each.path.read_bytes() for each in artifacts
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from releasekit.config.values import Url
 from releasekit.ecosystems.maven import Options, deployment_record, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
@@ -52,7 +53,7 @@ def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: 
     async def main() -> None:
         async with services(there, config) as given:
             registry = Portal(
-                *(portal.CENTRAL, Options.from_table(table)),
+                *(Url(portal.CENTRAL), Options.from_table(table)),
                 config=config,
                 services=given,
                 first_pause_s=0.0,

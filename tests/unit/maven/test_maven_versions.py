@@ -53,6 +53,10 @@ def test_versions_in_mavens_order() -> None:
             assert versions.compare(later, one) == 1, (one, later)
 
 
+def test_what_only_looks_like_a_digit_is_a_word() -> None:
+    assert versions.compare("1.\u00b2", "1.2") == -1
+
+
 def test_a_separator_before_a_word_decides_nothing() -> None:
     assert versions.compare("1.0-rc2", "1.0.rc1") == 1
 

@@ -124,6 +124,41 @@ def test_a_subject_is_text_and_stays_readable(subject: str) -> None:
     assert not re.search(r"@[A-Za-z0-9]", line)
 
 
+@pytest.mark.parametrize(
+    ("hidden", "shown"),
+    [
+        ("\x1b[2J\x1b]0;owned\x07", r"\x1b[2J\x1b]0;owned\x07"),
+        ("\x9b31m\x00\x7f", r"\x9b31m\x00\x7f"),
+        ("a\u202eb\u2066c\u200f", r"a\u202eb\u2066c\u200f"),
+        ("a\u2028b\x0bc\x85d", "a b c d"),
+        ("\ufeffa\u2060b", r"\ufeffa\u2060b"),
+        ("hidden\U000e0068\U000e0069", r"hidden\U000e0068\U000e0069"),
+        ("a\rb", "a\nb"),
+    ],
+)
+def test_what_acts_in_a_change_log_is_spelled_out(hidden: str, shown: str) -> None:
+    """R40: it goes to terminals, to logs and into releases."""
+    log = LOG.replace("New.", f"New: {hidden}.")
+    assert told(Past({"core/CHANGELOG.md": log})) == f"- New: {shown}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\N{WOMAN}\u200d\N{PERSONAL COMPUTER} \u2764\ufe0f \U0001f44d\U0001f3fd 1\ufe0f\u20e3",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        "\N{REGIONAL INDICATOR SYMBOL LETTER D}\N{REGIONAL INDICATOR SYMBOL LETTER E}",
+        "m\u00eame\u00a0: \u3000\u00ab\u202fd\u00e9j\u00e0\u202f\u00bb",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u05e9\u05dc\u05d5\u05dd",
+        "thanks @\u200bsomebody, soft\u00adhyphen, \ue0b0",
+        "`code`\n\n\t  indented\n\n```sh\n::set-output\n##[x]\n```\n\n| a | b |\n|---|---|",
+    ],
+)
+def test_an_honest_change_log_stays_as_it_is(text: str) -> None:
+    log = LOG.replace("New.", text)
+    assert told(Past({"core/CHANGELOG.md": log})) == f"- {text}"
+
+
 def test_pull_requests_and_scopes_are_left_as_they_are() -> None:
     text = told(Past(changes=["fix(core): mend it (#12)"]))
     assert text == "- fix(core): mend it (#12) (00000000)"

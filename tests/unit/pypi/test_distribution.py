@@ -153,6 +153,21 @@ NAMELESS = b"Metadata-Version: 2.1\nVersion: 1\n"
         (SDIST, tarred("a/b/PKG-INFO", FULL), "without core metadata"),
         (SDIST, tarred("a/PKG-INFO", b"", tarfile.DIRTYPE), "without core metadata"),
         (SDIST, tarred("a/PKG-INFO", NAMELESS), "no Metadata-Version, Name"),
+        (
+            SDIST,
+            tarred("a/PKG-INFO", b"".join(b"X-%d: 1\n" % number for number in range(201)) + FULL),
+            "more than 200 kinds of headers",
+        ),
+        (
+            SDIST,
+            tarred("a/PKG-INFO", b"Description-Content-Type: " + b";" * 101 + b"\n" + FULL),
+            "more than 100 brackets or semicolons",
+        ),
+        (
+            SDIST,
+            tarred("a/PKG-INFO", b"Requires-Dist: a; " + b"(" * 101 + b"\n" + FULL),
+            "more than 100 brackets or semicolons",
+        ),
     ],
 )
 def test_what_is_no_distribution_is_refused_by_name(

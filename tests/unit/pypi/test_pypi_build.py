@@ -746,19 +746,19 @@ def test_a_worker_that_cannot_start_fails_the_package(
             Installer(uv="/bin/uv"),
             "",
             "/bin/uv venv --no-project --clear --python PYTHON /e",
-            "/bin/uv pip install --python /e/bin/python -r /r",
+            "/bin/uv pip install --python /e/bin/python --requirements -",
         ),
         (
             Installer(),
             "BASE",
             "PYTHON -I -m venv --clear --without-pip /e",
-            "BASE -I -m pip --python /e/bin/python install -r /r",
+            "BASE -I -m pip --python /e/bin/python install --requirement /dev/stdin",
         ),
         (
             Installer(),
             "",
             "PYTHON -I -m venv --clear /e",
-            "/e/bin/python -I -m pip install -r /r",
+            "/e/bin/python -I -m pip install --requirement /dev/stdin",
         ),
     ],
 )
@@ -767,7 +767,7 @@ def test_environments_are_made_by_uv_or_else_by_venv_and_pip(
 ) -> None:
     monkeypatch.setattr(environment, "python_with_pip", lambda: with_pip)
     monkeypatch.setattr(sys, "executable", "PYTHON")
-    commands = installer.commands(Path("/e"), Path("/r"))
+    commands = installer.commands(Path("/e"))
     assert [" ".join(argv) for argv in commands] == [create, install]
 
 
@@ -789,7 +789,7 @@ def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -
         "hatchling>=1.27",
         "plugin[a,b,c] @ file:///b%20c/plugin-1-py3-none-any.whl",
     ]
-    assert "u:p" not in str(installer.commands(Path("/e"), Path("/r")))
+    assert "u:p" not in str(installer.commands(Path("/e")))
 
 
 def test_most_packages_find_their_environment_made(root: Path) -> None:
@@ -837,3 +837,12 @@ def _commit(root: Path) -> None:
     who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     for argv in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "x"]):
         subprocess.run(["git", *argv], cwd=root, check=True, env={**os.environ, **when})
+
+
+@pytest.mark.parametrize(
+    "text", ["foo; os_name ~= 'x'", "a; " + "(" * 5_000, "\0", "x" * 100_000 + ";"]
+)
+def test_what_packaging_cannot_read_is_no_requirement(text: str) -> None:
+    with pytest.raises(BuildFailed, match="the build backend asks for") as raised:
+        Requirements.parse([text], {})
+    assert len(str(raised.value)) < 2_000

@@ -246,6 +246,10 @@ def test_odd_answers_and_tokens_do_not_crash(
         ("/_/oidc/audience", httpx.Response(403), Denied, "offers no trusted publishing"),
         ("/_/oidc/audience", httpx.Response(200, json={}), Transient, "no audience"),
         ("/_/oidc/audience", httpx.Response(410), Rejected, "HTTP 410"),
+        *(
+            ("/_/oidc/audience", httpx.Response(200, json={"audience": each}), Rejected, "another")
+            for each in ("testpypi", "npm:registry.npmjs.org", "crates.io", "sigstore")
+        ),
         ("/_/oidc/mint-token", httpx.Response(503), Transient, "HTTP 503"),
         ("/_/oidc/mint-token", httpx.Response(200, json={}), Transient, "without a token"),
         ("/idtoken", httpx.Response(403), Denied, "ID token service"),

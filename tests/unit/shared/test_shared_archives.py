@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import tarfile
+import zipfile
 import zlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from releasekit.ecosystems.shared import archives
-from releasekit.ecosystems.shared.archives import BadArchive, opened_archive
+from releasekit.ecosystems.shared.archives import (
+    BadArchive,
+    member_names,
+    opened_archive,
+    opened_zip,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIMIT: Final = 1_000
 
@@ -53,6 +63,83 @@ def test_an_archive_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_FILES", 1)
     with pytest.raises(BadArchive, match="it holds more than 1 files"):
         read(packed(*entries[:2]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        (tarfile.XHDTYPE, b"0" * 300_000, "a header of more than 32768 bytes"),
+        (tarfile.XGLTYPE, b"0" * 300_000, "a header of more than 32768 bytes"),
+        (tarfile.GNUTYPE_LONGNAME, b"0" * 300_000, "a header of more than 32768 bytes"),
+        (tarfile.GNUTYPE_SPARSE, b"", "a sparse file"),
+        (
+            tarfile.XHDTYPE,
+            b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n",
+            "a sparse file",
+        ),
+        (
+            tarfile.XGLTYPE,
+            b"".join(b"8 %03d=x\n" % number for number in range(200)),
+            "more than 100 attributes",
+        ),
+    ],
+)
+def test_headers_have_limits(kind: bytes, data: bytes, words: str) -> None:
+    """R40: tarfile reads each of them as a whole, and a map of a sparse file without end."""
+    stream = packed(("a", kind, data), ("b", tarfile.REGTYPE, b"1"))
+    with pytest.raises(BadArchive, match=words):
+        read(stream)
+
+
+def test_members_are_not_kept() -> None:
+    with opened_archive(packed(*[("a", tarfile.REGTYPE, b"")] * 9), max_bytes=LIMIT) as members:
+        kept = [len(member._archive.members) for member in members]  # type: ignore[attr-defined]
+    assert kept == [0] * 9
+
+
+def zipped(count: int, name: bytes = b"a", comment: bytes = b"") -> io.BytesIO:
+    """The end of a zip that says it has so many files; the count beside it is a lie."""
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 0, 20, *[0] * 8, len(name), *[0] * 6)
+    table = (entry + name) * count
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(table), 0, len(comment))
+    return io.BytesIO(table + end + comment)
+
+
+@pytest.mark.parametrize("comment", [b"", b"a comment"])
+def test_a_zip_has_a_limit_of_files(comment: bytes) -> None:
+    """R40: zipfile makes objects of its whole table."""
+    with opened_zip(zipped(5, comment=comment), max_files=5) as archive:
+        assert archive.namelist() == ["a"] * 5
+    with (
+        pytest.raises(zipfile.BadZipFile, match="it holds more than 5 files"),
+        opened_zip(zipped(6, comment=comment), max_files=5),
+    ):
+        pass
+
+
+def test_a_table_has_a_limit_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_MAX_DIRECTORY_BYTES", 100)
+    with (
+        pytest.raises(zipfile.BadZipFile, match="its table of files has more than 100 bytes"),
+        opened_zip(zipped(2, name=b"a" * 10)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"PK\x05\x06" + b"\xff" * 18])
+def test_what_is_no_zip_is_zipfile_s_to_word(data: bytes) -> None:
+    with pytest.raises(zipfile.BadZipFile), opened_zip(io.BytesIO(data)):
+        pass
+
+
+def test_the_names_in_too_large_a_zip_are_not_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(zipped(3).getvalue())
+    assert member_names(path) == ["a"] * 3
+    monkeypatch.setattr(archives, "_MAX_DIRECTORY_BYTES", 100)
+    assert member_names(path) == []
 
 
 def test_what_is_announced_is_not_unpacked_to_find_it_too_large() -> None:

@@ -1,16 +1,37 @@
-"""What is said where nothing is there to log in with; each ecosystem's own words are its tests'."""
+"""What is said where nothing is there to log in with, or must not be used; each ecosystem's own
+words are its tests'.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
+import httpx
 import pytest
 
-from releasekit.ecosystems.shared.login import TokenInput
+import fakes
+from releasekit.causes.refusals import UnnamedRegistry
+from releasekit.config.values import Url
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.maven import access
+from releasekit.ecosystems.shared.login import Given, TokenInput, choose_login
+from releasekit.errors import MissingCredentials
+from releasekit.http.credentials import Credentials, Secret, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.host.process import Processes
+
+IDENTITY = {
+    "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.actions.example/get",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
+}
+PLACE = Url("https://r.example/", "releasekit.toml: pypi-registry")
 
 
 @pytest.mark.parametrize("ecosystem", ["pypi", "npm", "cargo"])
@@ -26,9 +47,55 @@ def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
         "GITHUB_EVENT_NAME": "pull_request",
         "GITHUB_EVENT_PATH": str(event),
     }
-    wanted = TokenInput(ecosystem=ecosystem, place="https://r.example/", kind="a token")
+    wanted = TokenInput(ecosystem=ecosystem, registry=Url("https://r.example/"), kind="a token")
     error = wanted.missing(environment, trusting=True)
     where = f"{ecosystem}: no credentials for https://r.example/"
     assert str(error) == f"{where}: this run is for a pull request from a fork"
     assert "tags: ['v*']" in error.hint
     assert "is not set" in str(wanted.missing(environment, trusting=False))
+
+
+@pytest.mark.parametrize("environ", [{"RELEASEKIT_PYPI_TOKEN": "secret"}, IDENTITY])
+def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict[str, str]) -> None:
+    """R37: neither a token nor what would be made from an identity, to read or to upload."""
+    wanted = TokenInput(ecosystem="pypi", registry=PLACE, kind="a token")
+    config, trusted = fakes.config(tmp_path), Given(Secret("exchanged"))
+    with pytest.raises(UnnamedRegistry, match=r"releasekit\.toml: pypi-registry names https://r\."):
+        asyncio.run(_use(config, wanted, environ, trusted))
+    named = replace(wanted, registry=Url(PLACE.text))
+    assert asyncio.run(_use(config, named, environ, trusted))
+    nothing = choose_login(config, _services(tmp_path, {}), wanted, trusted=None)
+    with pytest.raises(MissingCredentials):
+        nothing.check()
+
+
+async def _use(
+    config: Config, wanted: TokenInput, environ: dict[str, str], trusted: Given
+) -> Secret | None:
+    services = _services(config.root, environ)
+    login = choose_login(config, services, wanted, trusted=trusted)
+    if wanted.registry.only_in:
+        assert login.for_reading() is None
+        with pytest.raises(UnnamedRegistry):
+            login.check()
+    return await login.get(fakes.package("a"))
+
+
+def _services(root: Path, environ: dict[str, str]) -> Services:
+    taken = snapshot(environ)
+    credentials = Credentials(taken, mask=lambda _: None)
+    processes = cast("Processes", None)
+    logs = fakes.logs(root)
+    return Services(taken.environment, httpx.AsyncClient(), processes, credentials, logs)
+
+
+def test_a_password_goes_where_an_input_says() -> None:
+    """R37"""
+    login = access.Login(PLACE, "ci", Secret("hunter2"))
+    assert login.header() == login.header("Bearer") == {}
+    with pytest.raises(UnnamedRegistry, match="no input does") as caught:
+        login.check()
+    assert "`maven-registry: https://r.example/`" in caught.value.hint
+    assert replace(login, registry=Url(PLACE.text)).header()
+    with pytest.raises(MissingCredentials):
+        replace(login, password=None).check()

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import uncancellable
 from releasekit.causes.failures import BuildToolMissing, NotPublishable
 from releasekit.ecosystems.cargo import crate_file, lock_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
@@ -33,6 +34,8 @@ MAX_CALLS: Final = 20
 # How much of its output is read to find out which crate it was.
 _READ_BYTES: Final = 256 * 1024
 _READ_LINES: Final = 10_000
+# Thirty times that of the largest workspaces.
+_MAX_LOCK_BYTES: Final = 16 * 1024 * 1024
 
 # How cargo says which package it is at, and which it cannot find.
 # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
@@ -121,9 +124,12 @@ class Packager:
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):
                 batch.failed[name] = _without(name, culprits[0], self.lost[culprits[0]].hint)
-        async with self._mirror(batch) as mirror:
-            while batch.left and not await self._packaged(batch, mirror):
-                batch.calls += 1
+        try:
+            async with self._mirror(batch) as mirror:
+                while batch.left and not await self._packaged(batch, mirror):
+                    batch.calls += 1
+        except OSError as error:
+            batch.failed |= {name: _unusable(name, error) for name in batch.left}
         # Those that cargo itself complained of, and not for want of another one.
         self.lost.update(
             (name, error)
@@ -191,13 +197,13 @@ class Packager:
             argv += ["--package", name]
         env = {**self.environment, **(mirror.environment if mirror else {})}
         lock = _lock_of(crate)
-        before = _read(lock)
+        before = await asyncio.to_thread(_read, lock)
         try:
             await self.processes.run(argv, cwd=crate.workspace, env=env, log=log.path)
         finally:
             # Cargo brings a lock file up to date that is behind the manifests.
-            if before is not None and lock.read_bytes() != before:
-                lock.write_bytes(before)
+            if before is not None:
+                await uncancellable(asyncio.to_thread(_restore, lock, before))
 
     def _registry(self, batch: Batch, mirror: Mirror | None) -> list[str]:
         """The index that in-repo dependencies are to be taken for part of: the one they name."""
@@ -298,6 +304,13 @@ class Packager:
         return (artifact,)
 
 
+def _unusable(name: str, error: OSError) -> BuildFailed:
+    return BuildFailed(
+        f"cargo:{name} could not be packaged: {error.filename}: {error.strerror}",
+        hint="Its workspace needs a Cargo.lock that is a regular file, or none.",
+    )
+
+
 def _without(name: str, culprit: str, hint: str) -> BuildFailed:
     words = f"{culprit}, which it needs, could not be packaged"
     return BuildFailed(f"cargo:{name} could not be packaged: {words}", hint=hint)
@@ -312,8 +325,23 @@ def _lock_of(crate: Crate) -> Path:
     return crate.workspace / "Cargo.lock"
 
 
-def _read(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
+def _read(lock: Path) -> bytes | None:
+    """None where there is none; raises OSError for a link, and what is no file of that size."""
+    try:
+        return durable.read_file(lock, max_bytes=_MAX_LOCK_BYTES)
+    except FileNotFoundError:
+        return None
+
+
+def _restore(lock: Path, before: bytes) -> None:
+    """Whatever a build has put in its place goes. Raises OSError."""
+    with contextlib.suppress(OSError):
+        if _read(lock) == before:
+            return
+    with contextlib.suppress(FileNotFoundError):
+        if not durable.is_file(lock):
+            durable.remove_tree(lock)
+    durable.replace(lock, before)
 
 
 def _cure(crate: Crate, missing: Collection[str]) -> str:

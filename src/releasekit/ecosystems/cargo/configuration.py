@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.host.files import read_parsed
+from releasekit.host.files import is_in_checkout, read_parsed
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # What cargo calls it. https://doc.rust-lang.org/cargo/reference/registries.html
 CRATES_IO_NAME: Final = "crates-io"
+SPARSE: Final = "sparse+"
+# Where a workspace has it.
+PLACE: Final = ".cargo/config.toml"
 _INDEX: Final = re.compile("CARGO_REGISTRIES_.+_INDEX")
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_HOPS: Final = 16
@@ -29,7 +32,8 @@ class CargoConfig:
     """`registries` maps each name to its index as it is written there, `sparse+` included;
     `stand_in` is the index of the registry that stands in for crates.io, empty when none does, and
     `replaced` says that something does, which may be a directory;
-    `variables` are those of the environment that say where an index is.
+    `variables` are those of the environment that say where an index is. `of_the_user` are the URLs
+    of sparse indexes that these name, or the user's own configuration, whatever is nearer.
     """
 
     registries: Mapping[str, str]
@@ -37,6 +41,7 @@ class CargoConfig:
     stand_in: str = ""
     replaced: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
+    of_the_user: tuple[str, ...] = ()
 
     def index_of(self, name: str) -> str:
         """As it is written; empty for a name that nothing says anything of."""
@@ -47,11 +52,16 @@ class CargoConfig:
         """The nearer file wins, and the environment over all. Raises ConfigError."""
         registries: dict[str, str] = {}
         sources: dict[str, Mapping[str, Any]] = {}
+        variables = {name: value for name, value in environment.items() if _INDEX.fullmatch(name)}
+        own, home = [*variables.values()], cargo_home(environment)
         default = environment.get("CARGO_REGISTRY_DEFAULT", "")
-        for document in map(_document, _files(root, environment)):
+        for path in _files(root, environment):
+            document = _document(path)
+            is_own = path.parent == home and not is_in_checkout(path, root)
             for name, entry in table_in(document, "registries").items():
                 if index := text_in(entry, "index"):
                     registries.setdefault(name, index)
+                    own += [index] if is_own else []
             for name, entry in table_in(document, "source").items():
                 sources.setdefault(name, entry)
             default = default or text_in(document.get("registry"), "default")
@@ -60,9 +70,10 @@ class CargoConfig:
         }
         return cls(
             registries=registries,
-            variables={
-                name: value for name, value in environment.items() if _INDEX.fullmatch(name)
-            },
+            variables=variables,
+            of_the_user=tuple(
+                index.removeprefix(SPARSE) for index in own if index.startswith(SPARSE)
+            ),
             default_registry=default,
             stand_in=_followed(sources, registries),
             replaced=bool(text_in(sources.get(CRATES_IO_NAME), "replace-with")),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+import httpx
 
 from releasekit.causes.refusals import RegistrySettings
 from releasekit.config.values import Directory, Name, Url
-from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, CargoConfig
+from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, PLACE, SPARSE, CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO
 from releasekit.errors import did_you_mean
-from releasekit.http.origins import require_safe
+from releasekit.http.origins import require_safe, same_origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
 
-_SPARSE: Final = "sparse+"
+_DEFAULT: Final = "https://index.crates.io/"
 # Index to API, for those that need not be asked for it, and the addresses people know them by.
 _KNOWN: Final = {
-    "https://index.crates.io/": "https://crates.io",
+    _DEFAULT: "https://crates.io",
     "https://index.staging.crates.io/": "https://staging.crates.io",
 }
 _ALIASES: Final = {api: index for index, api in _KNOWN.items()}
@@ -33,7 +35,7 @@ class Destination:
     """`name` is what cargo calls it, empty when its configuration does not know it. `directory` is
     set for a directory; else `index` is the URL of its sparse index, ending with a slash, and
     `api` that of its API where it is known beforehand. `stands_for` is the index that manifests
-    name when they mean it.
+    name when they mean it. `only_in` is that of `Url`.
     """
 
     name: str = ""
@@ -41,6 +43,7 @@ class Destination:
     index: str = ""
     api: str = ""
     stands_for: str = CRATES_IO
+    only_in: str = field(default="", compare=False)
 
     def holds(self, registry: str) -> bool:
         """Whether a dependency on `registry`, empty for crates.io, is looked for here."""
@@ -55,7 +58,7 @@ class Destination:
         """As a manifest, or another package's index line, would name it."""
         if self.is_crates_io:
             return CRATES_IO
-        return "" if self.directory else f"{_SPARSE}{self.index}"
+        return "" if self.directory else f"{SPARSE}{self.index}"
 
 
 def destination_for(
@@ -70,7 +73,11 @@ def destination_for(
     if found.directory is not None:
         return replace(found, stands_for=cargo.index_of(found.name) or CRATES_IO)
     stands_in = found.is_crates_io or _with_slash(cargo.stand_in) == found.index
-    return replace(found, stands_for=CRATES_IO if stands_in else found.index)
+    return replace(
+        found,
+        stands_for=CRATES_IO if stands_in else found.index,
+        only_in=_find_only_in(found, cargo, config),
+    )
 
 
 def _destination(cargo: CargoConfig, config: Config, options: Options) -> Destination:
@@ -87,16 +94,31 @@ def _destination(cargo: CargoConfig, config: Config, options: Options) -> Destin
             return _named(cargo, options.registry or cargo.default_registry or CRATES_IO_NAME)
 
 
+def _find_only_in(found: Destination, cargo: CargoConfig, config: Config) -> str:
+    """A name leads where cargo's configuration says, whoever has given it."""
+    given = config.registries.get("cargo")
+    where = given.only_in if isinstance(given, Url) else f"{PLACE}: registries.{found.name}"
+    known = (_DEFAULT, *cargo.of_the_user)
+    return "" if any(_has_origin(index, found.index) for index in known) else where
+
+
+def _has_origin(written: str, index: str) -> bool:
+    try:
+        return same_origin(written, index)
+    except httpx.InvalidURL:
+        return False
+
+
 def _named(cargo: CargoConfig, name: str) -> Destination:
     if name == CRATES_IO_NAME:
-        return _at("https://index.crates.io/", name)
+        return _at(_DEFAULT, name)
     index = cargo.index_of(name)
     if not index:
         raise RegistrySettings(
             f"cargo: the registry {name!r} is not configured{did_you_mean(name, cargo.registries)}",
             hint=f'Write into .cargo/config.toml: [registries.{name}] index = "sparse+https://…".',
         )
-    if not index.startswith(_SPARSE):
+    if not index.startswith(SPARSE):
         raise RegistrySettings(
             f"cargo: the index of the registry {name!r} is a git repository",
             hint="Use its sparse index (sparse+https://…), which every current server has.",
@@ -112,4 +134,4 @@ def _at(address: str, name: str) -> Destination:
 
 
 def _with_slash(index: str) -> str:
-    return index.removeprefix(_SPARSE).rstrip("/") + "/"
+    return index.removeprefix(SPARSE).rstrip("/") + "/"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.causes.failures import NotTrusted
+from releasekit.config.values import Url
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, PackageError
@@ -50,7 +51,7 @@ def login_for(
     exchange = CratesIoExchange(url, config, services, group=group)
     wanted = login.TokenInput(
         ecosystem="cargo",
-        place=destination.index,
+        registry=Url(destination.index, destination.only_in),
         kind="an API token",
         register=", and register its workflow at "
         "https://crates.io/crates/CRATE/settings/new-trusted-publisher",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,7 +13,8 @@ from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError
 from releasekit.graph import rings
-from releasekit.host.files import inside, is_file
+from releasekit.host import durable
+from releasekit.host.files import exists, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _used(root: Path, work: Path, use: str) -> Path:
 
 
 def _nested(root: Path) -> Iterator[Path]:
-    for visited, (where, directories, files) in enumerate(os.walk(root)):
+    for visited, (where, directories, files) in enumerate(durable.walk(root)):
         if visited > MAX_DIRECTORIES:
             raise MembersError(
                 f"{root}: more than {MAX_DIRECTORIES} directories to look for go.mod in",
@@ -245,10 +245,10 @@ def _nested(root: Path) -> Iterator[Path]:
             if name[0] not in "._"
             and name not in _IGNORED
             # False for a path that is too long, too.
-            and not os.path.exists(os.path.join(where, name, ".git"))  # noqa: PTH110, PTH118
+            and not exists(where / name / ".git")
         ]
         if "go.mod" in files:
-            yield Path(where).resolve()
+            yield where.resolve()
 
 
 def _module(root: Path, directory: Path, options: Options) -> Module:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.failures import NotPublishable
 from releasekit.ecosystems.go import paths
-from releasekit.ecosystems.shared.archives import BAD_ZIP
+from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,7 +147,7 @@ def hash_of_mod(mod: bytes) -> str:
 def hash_of_zip(data: bytes) -> str:
     """The `h1:` hash of a module zip; raises ValueError for what is none, or is too large."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with opened_zip(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_ZIP_BYTES:
                 raise ValueError("its files are larger than a module may be")
             return _summed(
@@ -160,7 +160,7 @@ def hash_of_zip(data: bytes) -> str:
 def _digest(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
     # In pieces: a zip of a megabyte may hold a file of half a gigabyte.
     digest = hashlib.sha256()
-    with archive.open(entry) as file:
+    with opened_entry(archive, entry) as file:
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.hexdigest()
@@ -168,7 +168,7 @@ def _digest(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
 
 def top_file(data: bytes, filename: str) -> bytes | None:
     """A file such as go.sum in a module zip, which is sound; None when it has none."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with opened_zip(io.BytesIO(data)) as archive:
         names = (name for name in archive.namelist() if name.endswith(f"/{filename}"))
         root = next((name for name in names if name.partition("@")[2].count("/") == 1), None)
         return None if root is None else archive.read(root)

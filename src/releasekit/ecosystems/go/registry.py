@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
 from releasekit.causes.failures import TagRefused
+from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
@@ -41,7 +42,7 @@ class TagRegistry(Resource):
 
     def __init__(self, config: Config, options: Options, services: Services) -> None:
         super().__init__(together=True)
-        url = config.registry_url("go", default=OFFICIAL)
+        url = config.registry_url("go", default=OFFICIAL).text
         self._top = repository_of(config.root)
         self._processes = services.processes
         self._remote_name = options.remote
@@ -129,9 +130,15 @@ class TagRegistry(Resource):
         return bundle
 
     async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
-        async with artifacts.scratch(self._processes.environment) as scratch:
-            for bundle in bundles:
-                await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                scratch = await stack.enter_async_context(
+                    artifacts.scratch(self._processes.environment)
+                )
+                for bundle in bundles:
+                    await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
+            except (OSError, PathError) as error:
+                raise TagRefused(f"{what}: its tag cannot be made: {error}") from error
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
 

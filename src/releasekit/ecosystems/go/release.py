@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from releasekit.model import Published
 
 _MAX_VERSION_CHARS: Final = 1000
+# The go command takes no larger zip. https://go.dev/ref/mod#zip-path-size-constraints
+_MAX_BYTES: Final = 500 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,9 @@ def read_built(directory: Path, version: str) -> BuiltModule | None:
     """The module whose files an earlier run left there; None if they are incomplete or damaged."""
     bundle, _, mod, zipped = (directory / name for name in filenames(version))
     try:
-        found = Bundle.from_bytes(durable.read_file(bundle))
-        data, manifests = durable.read_file(zipped), {"go.mod": durable.read_file(mod)}
+        found = Bundle.from_bytes(durable.read_file(bundle, max_bytes=_MAX_BYTES))
+        data = durable.read_file(zipped, max_bytes=_MAX_BYTES)
+        manifests = {"go.mod": durable.read_file(mod, max_bytes=_MAX_BYTES)}
         sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
     except (OSError, ValueError):
         return None

@@ -15,6 +15,7 @@ from releasekit.ecosystems.go.module_zip import File
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed
 from releasekit.git.objects import Signature, TreeEntry, tree_object
+from releasekit.host import durable
 from releasekit.host.files import repository_of
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ async def opened_sources(
     changed = await _changed(git)
     async with scratch(processes.environment) as directory:
         tar = await _archive(_Git(processes, directory), head, _archived(trees, wanted))
-        with tarfile.open(tar, errors="surrogateescape") as file:
+        with (
+            durable.reading(tar) as data,
+            tarfile.open(fileobj=data, mode="r:", errors="surrogateescape") as file,
+        ):
             archive = Archive(file)
             yield Sources(top=top, head=head, trees=trees, archive=archive, changed=changed)
 
@@ -194,11 +198,16 @@ async def _archive(git: _Git, head: Head, names: Sequence[str]) -> Path:
     """
     bare = git.directory
     for name in ("objects/info", "refs", "info"):
-        (bare / name).mkdir(parents=True)
-    (bare / "HEAD").write_text("ref: refs/heads/none\n")
-    (bare / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
-    (bare / "objects" / "info" / "alternates").write_text(f"{head.objects}\n")
-    (bare / "info" / "attributes").write_text(_ATTRIBUTES)
+        durable.make_directory(bare / name)
+    texts = {
+        "HEAD": "ref: refs/heads/none\n",
+        "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+        "objects/info/alternates": f"{head.objects}\n",
+        "info/attributes": _ATTRIBUTES,
+    }
+    for name, text in texts.items():
+        with durable.writing(bare / name) as file:
+            file.write(text.encode())
     tar = bare / "tree.tar"
     what = ("archive", "--format=tar", f"--output={tar}", head.tree, "--", *names)
     await git(f"--git-dir={bare}", *_AS_GO, *what)

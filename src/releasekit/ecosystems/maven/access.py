@@ -14,7 +14,8 @@ from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.maven import Inputs, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
-from releasekit.ecosystems.shared.login import pair
+from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
+from releasekit.ecosystems.shared.login import explain_unnamed, pair
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
 from releasekit.errors import MissingCredentials
 from releasekit.host import durable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
 
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.shared.server import Server
     from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Package
@@ -74,16 +76,18 @@ _ABSENT: Final = frozenset({404, 410})
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user and a password, as every Maven repository takes them, for the one at `url`; without a
-    password, nothing is ever sent.
+    """A user and a password, as every Maven repository takes them, for this one; without a
+    password, nothing is ever sent, nor to one that no input names.
     """
 
-    url: str
+    registry: Url
     username: str
     password: Secret | None
 
     def check(self) -> None:
-        """Raises MissingCredentials; no network."""
+        """Raises MissingCredentials, or UnnamedRegistry; no network."""
+        if self.password and (error := explain_unnamed("maven", self.registry)):
+            raise error
         values = {
             "RELEASEKIT_MAVEN_USERNAME": self.username,
             "RELEASEKIT_MAVEN_PASSWORD": self.password,
@@ -91,7 +95,7 @@ class Login:
         missing = [name for name, value in values.items() if not value]
         if missing:
             raise MissingCredentials(
-                f"maven: no credentials for {self.url}: {' and '.join(missing)} "
+                f"maven: no credentials for {self.registry}: {' and '.join(missing)} "
                 f"{'is' if len(missing) == 1 else 'are'} not set",
                 hint="Set them to a user and its password, or to the two halves of a token "
                 "(inputs `maven-username` and `maven-password`).",
@@ -99,15 +103,15 @@ class Login:
 
     def header(self, scheme: str = "Basic") -> dict[str, str]:
         """The portal wants the same pair as Bearer."""
-        if self.password is None:
+        if self.password is None or explain_unnamed("maven", self.registry):
             return {}
         return {"Authorization": f"{scheme} {pair(self.username, self.password)}"}
 
 
-def login_for(config: Config, credentials: Credentials, url: str) -> Login:
+def login_for(config: Config, credentials: Credentials, registry: Url) -> Login:
     username = config.own(Inputs).username
     credentials.adopt_user(username)
-    return Login(url, username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
+    return Login(registry, username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
 
 
 class Reader:
@@ -224,7 +228,6 @@ def _drop_unfinished(files: dict[str, str], ours: Mapping[str, Path]) -> None:
     """A file of ours without its checksum: the upload that brought it never ended. Blocks."""
     for name, path in ours.items():
         if layout.has_checksums(name) and files.get(name, "").startswith("sha256:"):
-            with durable.reading(path) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = durable.sha256_of(path, max_bytes=MAX_BUILT_BYTES)
             if files[name] == f"sha256:{digest}":
                 del files[name]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.approval import Approval
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
@@ -56,8 +57,10 @@ def approval(config: Config, options: Options, services: Services) -> Approval:
 class PortalApproval:
     """Implements `approval.Approval`."""
 
-    def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
-        self._deployments = Deployments(url, config=config, services=services)
+    def __init__(
+        self, registry: Url, options: Options, *, config: Config, services: Services
+    ) -> None:
+        self._deployments = Deployments(registry, config=config, services=services)
         self.url = self._deployments.url
         self.check_credentials = self._deployments.login.check
         where = require_safe(options.repository or REPOSITORY, name="[maven] repository")

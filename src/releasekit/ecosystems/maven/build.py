@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,9 +17,10 @@ from releasekit.aio import uncancellable
 from releasekit.causes.failures import BuildToolMissing
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata, pin
+from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.failures import not_built
 from releasekit.ecosystems.maven.tools import INSTALL
-from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged, write_new
+from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host import durable
 from releasekit.host.folder import Folder
@@ -39,7 +40,7 @@ PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
 SOURCES: Final = f"{PLUGINS}:maven-source-plugin:3.3.1:jar-no-fork"
 JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
-_LEFT_OUT: Final = frozenset({".git", "node_modules", NAME})
+_COPY_SOURCES: Final = Path(__file__).with_name("copy_sources.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,11 @@ class Builder:
     async def run(self, packages: Sequence[Package], log: Log) -> CommandFailed | None:
         """One mvn, on a copy; one that fails may have built some of the packages all the same."""
         copy = self.work / "sources" / self.top.relative_to(self.root)
-        await asyncio.to_thread(self._prepare, copy)
         processes = self.services.processes
         command = [self._command(packages[0], copy), *self._arguments(packages)]
         env = processes.passing(self.options.pass_env)
         try:
+            await self._copy_sources(copy, log)
             await processes.run(command, cwd=copy, env=env, log=log.path)
         except CommandFailed as error:
             return error
@@ -102,30 +103,30 @@ class Builder:
     async def clear(self) -> None:
         await uncancellable(asyncio.to_thread(_cleared, self.work))
 
-    def _prepare(self, copy: Path) -> None:
-        """A copy of the reactor whose POMs leave nothing open.
+    async def _copy_sources(self, copy: Path, log: Log) -> None:
+        """A copy of the reactor whose POMs leave nothing open. Raises CommandFailed.
 
         No `target` of an earlier build gets into a release, and none is left in the tree.
         """
-        durable.remove_tree(self.work)
-        state = self.config.state_directory
+        await asyncio.to_thread(_make_empty, self.work, copy.parent)
+        # In the sandbox: what other builds change meanwhile leads out of it nowhere.
+        copying = [sys.executable, "-I", "-S", _COPY_SOURCES, self.top, copy]
+        left_out = [self.config.state_directory, ".git", "node_modules", NAME]
+        command = [*map(str, (*copying, *left_out))]
+        await self.services.processes.run(command, cwd=copy.parent, log=log.path)
+        await asyncio.to_thread(self._fill_in, copy)
 
-        def left_out(directory: str, names: list[str]) -> set[str]:
-            built = {"target"} if "pom.xml" in names else set()
-            here = Path(directory)
-            return {n for n in names if n in _LEFT_OUT | built or here / n == state}
-
-        top = self.top
-        shutil.copytree(top, copy, symlinks=True, ignore=left_out)
+    def _fill_in(self, copy: Path) -> None:
         for project in self.projects.values():
-            if project.top == top and project.pom.path.is_relative_to(top):
-                path = copy / project.pom.path.relative_to(top)
-                data = path.read_bytes()
-                filled = pin.filled_in(data, project)
-                if filled != data:
-                    # A link in the sources is one in the copy too.
-                    durable.remove_tree(path)
-                    write_new(path, filled)
+            if project.top == self.top and project.pom.path.is_relative_to(self.top):
+                path = copy / project.pom.path.relative_to(self.top)
+                try:
+                    data = durable.read_file(path, max_bytes=MAX_BYTES)
+                    filled = pin.filled_in(data, project)
+                    if filled != data:
+                        durable.replace(path, filled)
+                except OSError as error:
+                    raise CommandFailed(f"{error.filename}: {error.strerror}") from error
 
     def _command(self, package: Package, copy: Path) -> str:
         command = self.options.command
@@ -156,11 +157,20 @@ class Builder:
         ]
 
 
+def _make_empty(work: Path, directory: Path) -> None:
+    try:
+        durable.remove_tree(work)
+        durable.make_directory(directory)
+    except OSError as error:
+        raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+
+
 def _cleared(work: Path) -> None:
     """The next build does it again, where something is in the way."""
     with contextlib.suppress(OSError):
         durable.remove_tree(work)
-        work.parent.rmdir()
+        with Folder.reached(work.parent.parent) as folder:
+            folder.remove_empty(work.parent.name)
 
 
 def is_deployed(package: Package, staging: Path) -> bool:
@@ -181,7 +191,7 @@ def is_deployed(package: Package, staging: Path) -> bool:
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
     """The deployed files of one package, the POM first; empty if it was not deployed."""
     found, pom = staging / layout.version_directory(package), layout.pom_name(package)
-    if not (found / pom).is_file():
+    if not durable.is_file(found / pom):
         return ()
     names = [name for name in durable.names(found) if not layout.is_checksum(name)]
     with (

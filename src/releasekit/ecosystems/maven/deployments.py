@@ -21,6 +21,7 @@ from releasekit.http.origins import require_safe
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
 
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
@@ -50,10 +51,11 @@ class Status:
 class Deployments:
     """Asked with the credentials of the account: nobody else's deployments are ever told of."""
 
-    def __init__(self, url: str, *, config: Config, services: Services) -> None:
-        self.server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
+    def __init__(self, registry: Url, *, config: Config, services: Services) -> None:
+        url = require_safe(registry.text, name="maven-registry")
+        self.server = Server(url, ANSWERS, config, services)
         self.url = str(self.server.url)
-        self.login = login_for(config, services.credentials, url)
+        self.login = login_for(config, services.credentials, registry)
         self._redact = services.credentials.redact
 
     @property

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import tempfile
 import zipfile
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
@@ -22,7 +21,7 @@ from releasekit.ecosystems.maven.deployment_record import Deployment, Deployment
 from releasekit.ecosystems.maven.deployments import Deployments
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import PackageError, Rejected
-from releasekit.host import contents
+from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import PurePosixPath
 
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.deployments import State, Status
@@ -46,14 +46,14 @@ class Portal:
 
     def __init__(
         self,
-        url: str,
+        registry: Url,
         options: Options,
         *,
         config: Config,
         services: Services,
         first_pause_s: float = 0.25,
     ) -> None:
-        self.deployments = Deployments(url, config=config, services=services)
+        self.deployments = Deployments(registry, config=config, services=services)
         self.url = self.deployments.url
         self.check_credentials = self.deployments.login.check
         self.record = DeploymentRecord(config.state_directory, self.url)
@@ -103,7 +103,7 @@ class Portal:
                 return known
         names = ", ".join(sorted(str(package.id) for package in release))
         # A file without a name: what runs on of a build could change one between here and there.
-        with tempfile.TemporaryFile(dir=self._state) as file:
+        with durable.unnamed(self._state) as file:
             await uncancellable(asyncio.to_thread(write_bundle, file, release))
             file.seek(0)
             identifier = await self.deployments.upload(

@@ -5,7 +5,6 @@ https://maven.apache.org/repository/layout.html
 
 from __future__ import annotations
 
-import zipfile
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.causes.failures import NotAPackage
@@ -14,7 +13,7 @@ from releasekit.ecosystems.maven import layout, versions
 from releasekit.ecosystems.maven.discover import ECOSYSTEM
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
-from releasekit.ecosystems.shared.archives import BAD_ZIP
+from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.errors import ConfigError
 from releasekit.model import Dependency, PackageId
 
@@ -120,10 +119,10 @@ class MavenFiles:
 
 def _coordinates(file: IO[bytes]) -> Iterator[tuple[str, str]]:
     """Name and version of every package that says it is in an archive."""
-    with zipfile.ZipFile(file) as archive:
+    with opened_zip(file) as archive:
         for entry in archive.infolist():
             if entry.filename.startswith(_ARCHIVER) and entry.filename.endswith(_PROPERTIES):
-                with archive.open(entry) as member:
+                with opened_entry(archive, entry) as member:
                     text = member.read(_MAX_PROPERTIES_BYTES).decode("latin-1")
                 pairs = (line.partition("=") for line in text.splitlines())
                 said = {key.strip(): value.strip() for key, _, value in pairs}

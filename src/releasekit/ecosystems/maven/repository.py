@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.host.contents import Contents
@@ -41,10 +42,13 @@ _CHUNK: Final = 1024 * 1024
 class Repository:
     """Implements `interface.Registry`."""
 
-    def __init__(self, url: str, options: Options, *, config: Config, services: Services) -> None:
-        self._server = Server(require_safe(url, name="maven-registry"), ANSWERS, config, services)
+    def __init__(
+        self, registry: Url, options: Options, *, config: Config, services: Services
+    ) -> None:
+        url = require_safe(registry.text, name="maven-registry")
+        self._server = Server(url, ANSWERS, config, services)
         self.url = str(self._server.url)
-        self._login = login_for(config, services.credentials, url)
+        self._login = login_for(config, services.credentials, registry)
         self.check_credentials = self._login.check
         self._reader = Reader(self._server, self._login, config.state_directory)
         self.lookup = self._reader.lookup

@@ -34,19 +34,20 @@ def target(
     ecosystem = Maven(config, options, services)
     if directory is not None:
         return Discovery.joining(ecosystem, directory, _joined)
-    url = config.registry_url("maven", default=CENTRAL)
-    if options.api == "portal" or (options.api == "auto" and url.rstrip("/") == CENTRAL):
-        portal = Portal(url, options, config=config, services=services)
+    registry = config.registry_url("maven", default=CENTRAL)
+    is_central = registry.text.rstrip("/") == CENTRAL
+    if options.api == "portal" or (options.api == "auto" and is_central):
+        portal = Portal(registry, options, config=config, services=services)
         staging = PortalStaging(portal, options.stage or config.stage)
         return Discovery.joining(
             ecosystem, portal, partial(_joined, deployment=portal, staging=staging)
         )
     if options.stage == "always":
         raise RegistrySettings(
-            f'releasekit.toml: [maven] stage = "always": {url} shows at once what it accepts',
+            f'releasekit.toml: [maven] stage = "always": {registry} shows at once what it accepts',
             hint='Leave it out; or write api = "portal", if that is the address of one.',
         )
-    repository = Repository(url, options, config=config, services=services)
+    repository = Repository(registry, options, config=config, services=services)
     return Discovery.joining(ecosystem, repository, _joined)
 
 

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.causes.refusals import PathError
+from releasekit.ecosystems.maven.signing import check_gpg
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +33,11 @@ def missing_tool(
     processes: Processes,
     environment: Mapping[str, str],
 ) -> ConfigError | None:
-    """Why none of `packages` could be built; lists a directory at most."""
+    """Why none of `packages` could be built; lists two directories at most."""
+    try:
+        lacks_gpg = bool(options.sign) and not check_gpg(processes)
+    except PathError as error:
+        return PathError(f"maven: {error}", hint=error.hint)
     if all(package.prebuilt for package in packages):
         return None
     command = options.command
@@ -43,7 +49,7 @@ def missing_tool(
         return ConfigError(f"maven: the {command} on PATH is {said}, too old", hint=INSTALL)
     if processes.which("java") is None and not _is_told_a_jdk(environment):
         return ConfigError("maven: java is not on PATH, and JAVA_HOME is not set", hint=_JDK)
-    if options.sign and processes.which("gpg") is None:
+    if lacks_gpg:
         return ConfigError("maven: [maven] sign is set, and gpg is not on PATH", hint=_GPG)
     return None
 

@@ -98,7 +98,7 @@ def _tokens(version: str) -> list[Token]:
                 found.append((separator, (1, 0, "")))  # nothing between two separators is 0
             separator, before = ("-" if text == "_" else text), ""
             continue
-        if before and before.isdigit() != text.isdigit():
+        if before and before.isdecimal() != text.isdecimal():
             if before in _SHORT:  # a1, b1 and m1 are alpha-1 and so on; a alone is not
                 found[-1] = (found[-1][0], _item(_SHORT[before]))
             separator = "-"  # so is the change from digits to letters and back
@@ -108,7 +108,7 @@ def _tokens(version: str) -> list[Token]:
 
 
 def _item(text: str) -> Item:
-    if text.isdigit():
+    if text.isdecimal():
         return 1, int(text[:100]), ""
     name = _ALIASES.get(text, text)
     if name in _QUALIFIERS:

@@ -73,10 +73,11 @@ class NpmApproval:
     """Implements `approval.Approval`."""
 
     def __init__(self, config: Config, services: Services, *, first_pause_s: float = 1.0) -> None:
-        url = require_safe(config.registry_url("npm", default=NPMJS), name="npm-registry")
+        registry = config.registry_url("npm", default=NPMJS)
+        url = require_safe(registry.text, name="npm-registry")
         self.url = str(url)
         self._server = Server(url, ANSWERS, config, services)
-        self._login = user_login(services.credentials, url)
+        self._login = user_login(config, services.credentials, registry)
         self.check_credentials = self._login.check
         self._adopt = services.credentials.adopt
         public = PublicVersions(config, services, self._login)

@@ -8,7 +8,6 @@ and https://www.typescriptlang.org/docs/handbook/declaration-files/publishing.ht
 from __future__ import annotations
 
 import posixpath
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm.tarball import read_tarball
@@ -105,6 +104,11 @@ def _matches(pattern: str, names: Collection[str]) -> bool:
     https://nodejs.org/api/packages.html#subpath-patterns
     """
     text = posixpath.normpath(f"{pattern}*" if pattern.endswith("/") else pattern)
-    first, *others = map(re.escape, text.split("*"))
-    wanted = re.compile(f"{first}(?P<star>.+){'(?P=star)'.join(others)}")
-    return any(wanted.fullmatch(name) for name in names)
+    first, *others = text.split("*")
+    fixed, stars = len(text) - len(others), len(others)
+    for name in names:
+        length, rest = divmod(len(name) - fixed, stars)
+        star = name[len(first) : len(first) + length]
+        if length > 0 and not rest and name == first + star + star.join(others):
+            return True
+    return False

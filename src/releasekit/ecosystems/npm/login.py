@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import httpx
+
 from releasekit.causes.failures import NotTrusted
 from releasekit.ecosystems.shared import login
 from releasekit.http.client import message_of
@@ -16,9 +18,8 @@ from releasekit.http.client import message_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import httpx
-
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.errors import Denied
     from releasekit.http.credentials import Secret
@@ -43,12 +44,13 @@ class Trusted(login.Login):
         return (await self._exchange(package).mint()).token
 
 
-def login_for(config: Config, services: Services, url: httpx.URL) -> login.Login:
+def login_for(config: Config, services: Services, registry: Url) -> login.Login:
     """auto: the token if there is one, else this job's identity where npm knows what that is."""
+    url = httpx.URL(registry.text)
     trusting = login.is_trusting(config, known=url.host in _PUBLISHERS)
     wanted = login.TokenInput(
         ecosystem="npm",
-        place=str(url),
+        registry=registry,
         kind="an access token that may publish",
     )
     trusted = Trusted(partial(PackageExchange, url, config, services)) if trusting else None

@@ -68,11 +68,12 @@ class NpmRegistry:
     """npmjs.com, or a server that speaks as it does. Implements `interface.Registry`."""
 
     def __init__(self, config: Config, services: Services) -> None:
-        url = require_safe(config.registry_url("npm", default=NPMJS), name="npm-registry")
+        goes_to = config.registry_url("npm", default=NPMJS)
+        url = require_safe(goes_to.text, name="npm-registry")
         self.url = str(url)
         self._config = config
         self.server = Server(url, ANSWERS, config, services)
-        self._login = login_for(config, services, url)
+        self._login = login_for(config, services, goes_to)
         self.check_credentials = self._login.check
         # The last packument of each package.
         self._asked: dict[str, Packument] = {}

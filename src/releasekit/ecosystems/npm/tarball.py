@@ -11,7 +11,13 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.npm import manifest, repository
-from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, opened_archive
+from releasekit.ecosystems.shared.archives import (
+    BAD_TAR,
+    MAX_UNPACKED_BYTES,
+    BadArchive,
+    Tar,
+    opened_archive,
+)
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.host import durable
 
@@ -63,28 +69,39 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
 def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
     """Rewrite the tarball where `change` makes another text of its manifest.
 
-    The same bytes come of the same input: no time of writing is kept.
+    The same bytes come of the same input: no time of writing is kept. Raises PackageError for what
+    is no tarball of an npm package.
     """
-    with durable.reading(path) as whole, tarfile.open(fileobj=whole, mode="r:gz") as packed:
-        before = packed.extractfile(_MANIFEST)
-        assert before is not None  # noqa: S101 (npm has just put it there)
-        text = before.read().decode(errors="replace")
-        changed = change(text)
-        if changed == text:
-            return
-        partial = path.with_name(f"{path.name}.partial")
-        with (
-            durable.writing(partial) as file,
-            gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as repacked,
-        ):
-            for member in packed:
-                data = packed.extractfile(member)
-                if member.name == _MANIFEST:
-                    member.size = len(changed.encode())
-                    data = io.BytesIO(changed.encode())
-                repacked.addfile(member, data)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with durable.reading(path) as whole, Tar.open(fileobj=whole, mode="r:gz") as packed:
+            if not _rewritten(packed, partial, change):
+                return
+    except (*BAD_TAR, KeyError) as error:
+        raise NotAPackage(f"{path}: it is no tarball of an npm package ({error})") from error
     durable.rename(partial, path)
+
+
+def _rewritten(packed: tarfile.TarFile, into: Path, change: Callable[[str], str]) -> bool:
+    before = packed.extractfile(_MANIFEST)
+    if before is None:
+        raise BadArchive(f"{_MANIFEST} is no file")
+    text = before.read(manifest.MAX_BYTES).decode(errors="replace")
+    changed = change(text)
+    if changed == text:
+        return False
+    with (
+        durable.writing(into) as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as repacked,
+    ):
+        for member in packed:
+            data = packed.extractfile(member)
+            if member.name == _MANIFEST:
+                member.size = len(changed.encode())
+                data = io.BytesIO(changed.encode())
+            repacked.addfile(member, data)
+    return True
 
 
 def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_head
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 # Since npm 9 a list of files comes from a tree:
 # https://github.com/npm/npm-packlist/releases/tag/v6.0.0
 OLDEST: Final = 9
+_MAX_BYTES: Final = 1024 * 1024
 INSTALL: Final = (
     f"npm packages are packed by npm's own rules: install Node.js with npm {OLDEST} or later "
     "(actions/setup-node does), or leave npm out with `ecosystem`."
@@ -42,7 +44,7 @@ def _version_of(npm: Path) -> str:
     """Of the package that the program belongs to; empty where it lies elsewhere, as with shims."""
     try:
         manifest = npm.resolve().parents[1] / "package.json"
-        document = parse_json(manifest.read_bytes())
+        document = parse_json(read_head(manifest, _MAX_BYTES))
     except (OSError, ValueError, IndexError):
         return ""
     return text_in(document, "version") if text_in(document, "name") == "npm" else ""

@@ -1,7 +1,7 @@
 """Who a person is at an npm registry: a token in the environment, or what `npm login` has left.
 
 Only the user's own .npmrc is read, never a project's: that comes with the sources, and could name
-any place for the token of this one.
+any place for the token of this one. The user's names the place of each token in it.
 https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
 """
 
@@ -11,13 +11,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import httpx
+
 from releasekit.ecosystems.shared import login
 from releasekit.errors import MissingCredentials
-from releasekit.host.files import read_text
+from releasekit.host.files import is_in_checkout, read_text
 
 if TYPE_CHECKING:
-    import httpx
-
+    from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.http.credentials import Credentials
 
 TOKEN: Final = "RELEASEKIT_NPM_TOKEN"  # noqa: S105 (its name)
@@ -27,15 +29,17 @@ _KEY: Final = ":_authToken"
 _VARIABLE: Final = re.compile(r"\$\{([^${}]+)\}")
 
 
-def user_login(credentials: Credentials, url: httpx.URL) -> login.Login:
-    """For `url`, to which credentials may go; raises ConfigError for a file that cannot be read."""
+def user_login(config: Config, credentials: Credentials, registry: Url) -> login.Login:
+    """For `registry`, whose URL is safe; raises ConfigError for a file that cannot be read."""
+    url = httpx.URL(registry.text)
     if token := credentials.get(TOKEN):
-        return login.Given(token)
+        return login.withhold("npm", registry) or login.Given(token)
     path = _npmrc(credentials)
     if path is not None and path.exists():
         text = read_text(path, max_bytes=_MAX_BYTES)
         if found := _expanded(_token_in(text, url), credentials):
-            return login.Given(credentials.adopt(found))
+            held = login.withhold("npm", registry) if is_in_checkout(path, config.root) else None
+            return held or login.Given(credentials.adopt(found))
     return login.Missing(
         MissingCredentials(
             f"npm: no credentials for {url}: {TOKEN} is not set, and "

@@ -32,6 +32,8 @@ YARN: Final = ".yarnrc.yml"
 FILES: Final = (MANIFEST, PNPM)
 # The pure Python parser of YAML reads 100 kB a second.
 _MAX_BYTES: Final = 256 * 1024
+# Of values in one line, which take it two kilobytes for as many bytes.
+_MAX_MARKS: Final = 50_000
 _MAX_PARTS: Final = 10
 # With merges (`<<`) a small file stands for any number of entries.
 _MAX_MERGED: Final = 10_000
@@ -145,6 +147,8 @@ def _read_yaml(path: Path) -> dict[str, object]:
 
 
 def _parse_yaml(text: str) -> object:
+    if sum(map(text.count, "[{,?")) > _MAX_MARKS:
+        raise ValueError(f"it holds more than {_MAX_MARKS} values in brackets")
     # Only workspaces that have such a file pay for it.
     import yaml  # noqa: PLC0415
 

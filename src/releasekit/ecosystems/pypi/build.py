@@ -5,11 +5,9 @@ workspace's own packages, for the builds that need them installed.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.tags import sys_tags
@@ -27,6 +25,7 @@ from releasekit.state.lock_order import Kind, turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.ecosystems.pypi.environment import Environments
     from releasekit.ecosystems.pypi.manifest import PyProject
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 # Each answer of a get_requires hook leads to another environment, where it is asked again.
 MAX_ROUNDS: Final = 5
+MAX_REQUIREMENTS: Final = 1_000
 # What PyPI's upload form asks for: https://docs.pypi.org/api/upload/
 DIGESTS: Final = ("sha256", "blake2b_256")
 
@@ -92,7 +92,10 @@ class Builder:
                 _check(built[0], "bdist_wheel", project)
             for name in (sdist, *built):
                 _check_made(partial / name, project)
-        return tuple(artifacts.digested(into / name, *DIGESTS) for name in (sdist, *built))
+        made = (into / name for name in (sdist, *built))
+        return await asyncio.to_thread(
+            lambda: tuple(artifacts.digested(path, *DIGESTS) for path in made)
+        )
 
     async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
         """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
@@ -141,7 +144,10 @@ class Builder:
                     answer = await worker.ask(question, cancellable=True)
                 if "requires" not in answer:
                     return answer
-                installed += tuple(map(str, answer["requires"]))
+                asked = answer["requires"]
+                if not (isinstance(asked, list) and len(asked) <= MAX_REQUIREMENTS):
+                    raise RequirementsUnavailable("the build backend asks for no list of packages")
+                installed += tuple(map(str, asked))
         except BuildFailed as error:
             raise log.failure(f"{what} could not be built: {error}", error) from error
         raise RequirementsUnavailable(
@@ -150,7 +156,7 @@ class Builder:
 
 
 def _check(filename: str, kind: str, project: PyProject) -> None:
-    release = release_of(filename)
+    release = None if {"/", "\0"} & {*filename} else release_of(filename)
     if release is None or release[2] != kind:
         what = "a wheel" if kind == "bdist_wheel" else "a source distribution"
         raise NotPublishable(f"pypi:{project.name}: {filename!r} is not the name of {what}")
@@ -166,7 +172,7 @@ def _check(filename: str, kind: str, project: PyProject) -> None:
 
 def _check_made(path: Path, project: PyProject) -> None:
     """A backend names a file, and leaves there what it likes: to open a pipe waits for ever."""
-    if not (path.is_file() and not path.is_symlink()):
+    if not durable.is_file(path):
         raise BuiltOtherwise(
             f"pypi:{project.name}: the build said that it had made {path.name}, and there is no "
             "such file"
@@ -212,7 +218,10 @@ class InRepoWheels:
         builder = await self._builder()
         async with turn(Kind.WHEEL, name, self._locks[name]):
             if name not in self._wheels:
-                directory = await asyncio.to_thread(_directory_in, builder.scratch)
+                # A new one: another workspace may have a package of the same name.
+                directory = await asyncio.to_thread(
+                    durable.make_scratch, builder.scratch, "in-repo-"
+                )
                 built = await builder.build(projects[name], directory / name, wheels=wheels)
                 self._wheels[name] = built[-1].path
             return self._wheels[name]
@@ -225,16 +234,11 @@ def installable(wheel: str) -> bool:
     )
     return any(
         interpreter in interpreters and abi in abis and platform in platforms
-        for interpreter, abi, platform in _tags_here()
+        for interpreter, abi, platform in tags_here()
     )
 
 
 @cache
-def _tags_here() -> tuple[tuple[str, str, str], ...]:
-    """A thousand of them, which take 10 ms to make."""
+def tags_here() -> tuple[tuple[str, str, str], ...]:
+    """What wheels fit: a thousand tags, which take 10 ms to make, once."""
     return tuple((tag.interpreter, tag.abi, tag.platform) for tag in sys_tags())
-
-
-def _directory_in(scratch: Path) -> Path:
-    """A new one: another workspace may have a package of the same name."""
-    return Path(tempfile.mkdtemp(prefix="in-repo-", dir=scratch))

@@ -5,11 +5,11 @@ https://packaging.python.org/en/latest/specifications/core-metadata/
 
 from __future__ import annotations
 
-import zipfile
+import re
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from packaging.metadata import RawMetadata, parse_email
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.pypi.simple_index import release_of
@@ -18,6 +18,8 @@ from releasekit.ecosystems.shared.archives import (
     MAX_UNPACKED_BYTES,
     BadArchive,
     opened_archive,
+    opened_entry,
+    opened_zip,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 
+# The standard knows thirty. https://packaging.python.org/en/latest/specifications/core-metadata/
+_MAX_HEADERS: Final = 200
+_MAX_LINES: Final = 20_000
+_MAX_MARKS: Final = 100
 _UNREADABLE: Final = (*BAD_ZIP, BadArchive, OSError)
 
 Form = dict[str, str | list[str]]
@@ -73,7 +79,7 @@ def form_of(contents: Contents) -> Form:
 def names_in(file: IO[bytes], filename: str) -> list[str]:
     """What a wheel holds; raises PackageError for what is no wheel. Blocks."""
     try:
-        with zipfile.ZipFile(file) as archive:
+        with opened_zip(file) as archive:
             return archive.namelist()
     except _UNREADABLE as error:
         raise unreadable(filename, error) from error
@@ -96,7 +102,23 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
         raise NotAPackage(f"{filename}: an archive without core metadata")
     if len(text) > MAX_METADATA_BYTES:
         raise NotAPackage(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
+    if reason := _unusual(text):
+        raise NotAPackage(f"{filename}: its metadata {reason}")
     return text
+
+
+def _unusual(text: bytes) -> str:
+    """What the parsers of `packaging` and `email` would take minutes for, or not survive."""
+    lines = re.split(rb"\r?\n\r?\n", text, maxsplit=1)[0].splitlines()
+    names = {line.partition(b":")[0].lower() for line in lines if line[:1] not in {b" ", b"\t"}}
+    if len(names) > _MAX_HEADERS or len(lines) > _MAX_LINES:
+        return f"has more than {_MAX_HEADERS} kinds of headers, or {_MAX_LINES} lines of them"
+    if b"content-type" in names:
+        return "has a Content-Type, which is that of a message in parts"
+    for line in lines:
+        if max(line.count(b"("), line.count(b";")) > _MAX_MARKS:
+            return f"has a line with more than {_MAX_MARKS} brackets or semicolons"
+    return ""
 
 
 def _metadata_fields(raw: RawMetadata) -> Form:
@@ -122,7 +144,7 @@ def older_than_2_4(metadata_version: str) -> bool:
     """Also False for what is no version."""
     try:
         return Version(metadata_version) < Version("2.4")
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one, and so is a number of thousands of digits
         return False
 
 
@@ -132,11 +154,11 @@ def _python_tag(filename: str) -> str:
 
 
 def _of_wheel(file: IO[bytes]) -> bytes | None:
-    with zipfile.ZipFile(file) as archive:
+    with opened_zip(file) as archive:
         for entry in archive.infolist():
             directory, _, name = entry.filename.partition("/")
             if name == "METADATA" and directory.endswith(".dist-info"):
-                with archive.open(entry) as member:
+                with opened_entry(archive, entry) as member:
                     return member.read(MAX_METADATA_BYTES + 1)
     return None
 

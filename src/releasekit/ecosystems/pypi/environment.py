@@ -7,19 +7,23 @@ import hashlib
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.aio import Resource
 from releasekit.causes.failures import RequirementsUnavailable
 from releasekit.ecosystems.pypi import worker
 from releasekit.ecosystems.pypi.pips import python_with_pip
+from releasekit.ecosystems.shared.artifacts import MAX_BYTES
 from releasekit.ecosystems.shared.jsonlines import conversation
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.host import durable
 from releasekit.state.lock_order import Kind, turn
 from releasekit.text.cause import cause_in
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,6 +40,9 @@ INTERFERING: Final = (
     "UV_TARGET", "UV_WORKING_DIR", "UV_WORKING_DIRECTORY",
 )  # fmt: skip
 INSTALL_TIMEOUT_S: Final = 900.0
+_SHOWN: Final = 200
+# What pip has no name of its own for.
+_FROM_STDIN: Final = ("--requirement", "/dev/stdin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,27 +59,29 @@ class Installer:
     pass_env: tuple[str, ...] = ()
 
     def requirements(self, wanted: Requirements) -> str:
-        """A requirements file: index settings stand in it, and not on a command line, because
-        every process of the machine can read those.
+        """A requirements file. Index settings stand in it, since every process of the machine can
+        read a command line; and it is no file that a build could see coming, and link elsewhere.
         """
         options = [f"--index-url {self.index_url}"] if self.index_url else []
         options += [f"--find-links {link}" for link in self.find_links]
         return "".join(f"{line}\n" for line in [*options, *wanted.lines()])
 
-    def commands(self, directory: Path, requirements: Path) -> tuple[list[str], list[str]]:
-        """How to make the environment, also over a half made one, and how to fill it."""
+    def commands(self, directory: Path) -> tuple[list[str], list[str]]:
+        """How to make the environment, also over a half made one, and how to fill it with the
+        requirements that come on stdin.
+        """
         python, inside = sys.executable, str(_python(directory))
         if self.uv:
             create = [self.uv, "venv", "--no-project", "--clear", "--python", python]
-            install = [self.uv, "pip", "install", "--python", inside]
+            install = [self.uv, "pip", "install", "--python", inside, "--requirements", "-"]
         elif with_pip := python_with_pip():
             # To put one into each environment takes two seconds.
             create = [python, "-I", "-m", "venv", "--clear", "--without-pip"]
-            install = [with_pip, "-I", "-m", "pip", "--python", inside, "install"]
+            install = [with_pip, "-I", "-m", "pip", "--python", inside, "install", *_FROM_STDIN]
         else:
             create = [python, "-I", "-m", "venv", "--clear"]
-            install = [inside, "-I", "-m", "pip", "install"]
-        return [*create, str(directory)], [*install, "-r", str(requirements)]
+            install = [inside, "-I", "-m", "pip", "install", *_FROM_STDIN]
+        return [*create, str(directory)], install
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +113,10 @@ class Requirements:
         return sorted(lines)
 
     def key(self) -> str:
-        """The same for the same texts and the same bytes of the wheels."""
+        """The same for the same texts and the same bytes of the wheels. Blocks; raises OSError."""
         digest = hashlib.sha256("\n".join(self.lines()).encode())
         for _, wheel in sorted(self.wheels.items()):
-            digest.update(wheel.read_bytes())
+            digest.update(durable.sha256_of(wheel, max_bytes=MAX_BYTES).encode())
         return digest.hexdigest()[:16]
 
 
@@ -115,13 +124,19 @@ def _normalised(text: str) -> str:
     """Canonical name, no marker; empty where the marker says that it is not wanted here."""
     try:
         requirement = Requirement(text)
-    except InvalidRequirement as error:
-        raise RequirementsUnavailable(f"the build backend asks for {text!r}: {error}") from error
-    if requirement.marker is not None and not requirement.marker.evaluate():
+        wanted = requirement.marker is None or requirement.marker.evaluate()
+    except (ValueError, RecursionError) as error:  # of packaging, which has one for each mistake
+        asked = visible(clip(text, _SHOWN))
+        reason = clip(str(error), 2 * _SHOWN)
+        raise RequirementsUnavailable(f"the build backend asks for {asked!r}: {reason}") from error
+    if not wanted:
         return ""
     requirement.marker = None
     requirement.name = canonicalize_name(requirement.name)
-    return str(requirement)
+    line = str(requirement)
+    if len(line.splitlines()) > 1:  # of which the next would be a setting of uv's or pip's
+        raise RequirementsUnavailable("the build backend asks for a package in several lines")
+    return line
 
 
 class Environments(Resource):
@@ -144,7 +159,10 @@ class Environments(Resource):
         Raises BuildFailed when it cannot be made; the next package with the same requirements
         then fails with the same reason, at once.
         """
-        key = wanted.key()
+        try:
+            key = await asyncio.to_thread(wanted.key)
+        except OSError as error:
+            raise RequirementsUnavailable(f"{error.filename}: {error.strerror}") from error
         async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
             if known := self._broken.get(key):
                 raise RequirementsUnavailable(str(known), log=known.log, hint=known.hint)
@@ -177,22 +195,18 @@ class Environments(Resource):
         )
 
     async def _make(self, directory: Path, wanted: Requirements) -> None:
-        requirements = directory.with_suffix(".txt")
-        requirements.touch(mode=0o600)
-        requirements.write_text(self._installer.requirements(wanted))
-        create, install = self._installer.commands(directory, requirements)
-        try:
-            # The scratch directory is outside the workspace: nothing its [tool.uv] says, such as
-            # `required-version`, reaches these. https://docs.astral.sh/uv/concepts/configuration-files/
-            for argv in [create, install] if wanted.lines() else [create]:
-                await self._processes.run(
-                    argv,
-                    cwd=self._scratch,
-                    env=dict.fromkeys(INTERFERING),
-                    timeout_s=INSTALL_TIMEOUT_S,
-                )
-        finally:
-            requirements.unlink()
+        create, install = self._installer.commands(directory)
+        # The scratch directory is outside the workspace: nothing its [tool.uv] says, such as
+        # `required-version`, reaches these. https://docs.astral.sh/uv/concepts/configuration-files/
+        run = partial(
+            self._processes.run,
+            cwd=self._scratch,
+            env=dict.fromkeys(INTERFERING),
+            timeout_s=INSTALL_TIMEOUT_S,
+        )
+        await run(create)
+        if wanted.lines():
+            await run(install, stdin=self._installer.requirements(wanted))
 
 
 def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:

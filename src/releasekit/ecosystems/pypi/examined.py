@@ -6,9 +6,8 @@ they need no renderer, of the core metadata, and of the index for platform tags.
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from packaging.metadata import Metadata, RawMetadata, parse_email
@@ -18,7 +17,7 @@ from packaging.version import Version
 from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.pypi.discover import MANIFEST
 from releasekit.ecosystems.pypi.distribution import metadata_of, names_in, older_than_2_4
-from releasekit.host import contents
+from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 # https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
 # https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
 _PLAIN_LINUX: Final = re.compile(r"linux_(?!armv[67]l$).+")
+_MAX_DIRECTORIES: Final = 100_000
 _NO_MODULES: Final = re.compile(
     r"(?:^|/)(?:\.[^/]*|build|dist|docs?|examples?|node_modules|scripts|tests?)/"
     r"|(?:^|/)(?:conf|conftest|noxfile|setup|tasks)\.py$"
@@ -110,11 +110,11 @@ def _of_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarnin
 
 def _has_modules(package: Package) -> bool:
     """Those of another project further down are not its own."""
-    for where, directories, files in os.walk(package.directory):
+    for where, directories, files in islice(durable.walk(package.directory), _MAX_DIRECTORIES):
         directories[:] = [
             name
             for name in directories
-            if not _NO_MODULES.search(f"{name}/") and not Path(where, name, MANIFEST).is_file()
+            if not _NO_MODULES.search(f"{name}/") and not durable.is_file(where / name / MANIFEST)
         ]
         if any(name.endswith(".py") and not _NO_MODULES.search(name) for name in files):
             return True

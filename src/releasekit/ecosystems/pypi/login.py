@@ -9,21 +9,23 @@ import binascii
 import time
 from typing import TYPE_CHECKING, Final
 
+import httpx
+
 from releasekit.causes.failures import Garbled, NotTrusted
 from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
-from releasekit.errors import Denied, Transient
+from releasekit.errors import Denied, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
+from releasekit.text.escape import visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import httpx
-
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.http.credentials import Secret
 
@@ -47,17 +49,28 @@ _REGISTER: Final = (
 )
 
 
-def login_for(config: Config, services: Services, upload: httpx.URL) -> login.Login:
+def login_for(config: Config, services: Services, registry: Url) -> login.Login:
     """auto: the token if there is one, else this job's identity where PyPI knows what that is."""
+    upload = httpx.URL(registry.text)
     trusting = login.is_trusting(config, known=upload.host in _PUBLISHERS)
     exchange = IndexExchange(upload, config, services)
     wanted = login.TokenInput(
         ecosystem="pypi",
-        place=str(upload),
+        registry=registry,
         kind="an API token, or to the password of the user that `pypi-username` names",
     )
     trusted = login.Trusted(exchange) if trusting else None
     return login.choose_login(config, services, wanted, trusted=trusted)
+
+
+# For whom identities of a job are good elsewhere, and who of them is an index.
+_AUDIENCES: Final = {
+    "pypi": "upload.pypi.org",
+    "testpypi": "test.pypi.org",
+    "npm:registry.npmjs.org": "",
+    "crates.io": "",
+    "sigstore": "",
+}
 
 
 def user_of(config: Config, chosen: login.Login) -> str:
@@ -81,6 +94,12 @@ class IndexExchange(login.Exchange):
         audience = text_of(response, "audience")
         if audience is None:
             raise Garbled(f"{self.what}: no audience")
+        if _AUDIENCES.get(audience, self._url.host) != self._url.host:
+            raise Rejected(
+                f"{self.what}: it asks for an identity for {visible(audience)}, which is another "
+                "service; nothing was given to it",
+                hint='Give this index a token, and write `trusted-publishing = "never"`.',
+            )
         return audience
 
     def request(self, token: Secret) -> httpx.Request:

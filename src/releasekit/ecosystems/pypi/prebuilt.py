@@ -9,7 +9,7 @@ import asyncio
 from typing import IO, TYPE_CHECKING
 
 from packaging.metadata import parse_email
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -49,7 +49,7 @@ class PythonFiles:
             raw, _ = parse_email(metadata_of(file, str(path)))
             name, version = canonicalize_name(raw.get("name", "")), Version(raw.get("version", ""))
             needs = tuple(self._needs(raw.get("requires_dist", ())))
-        except (InvalidVersion, InvalidRequirement) as error:
+        except ValueError as error:  # of packaging, and for numbers of thousands of digits
             # A requirement's says in two more lines where it is wrong.
             reason = str(error).splitlines()[0]
             raise NotAPackage(f"{path}: its metadata cannot be used: {reason}") from error

@@ -58,7 +58,7 @@ class Endpoints:
     @classmethod
     def configured(cls, config: Config) -> Endpoints:
         """Raises ConfigError for a URL that cannot be used."""
-        registry = config.registry_url("pypi", default=PYPI)
+        registry = config.registry_url("pypi", default=PYPI).text
         index = config.own(Inputs).index
         upload = require_safe(registry, name="pypi-registry")
         return cls(
@@ -80,7 +80,8 @@ class PackageIndex:
         self.url = str(endpoints.upload)
         self._server = Server(endpoints.upload, ANSWERS, config, services)
         self._index = Server(endpoints.index, ANSWERS, config, services)
-        self._login = login.login_for(config, services, endpoints.upload)
+        goes_to = config.registry_url("pypi", default=PYPI)
+        self._login = login.login_for(config, services, goes_to)
         self.check_credentials = self._login.check
         self._user = login.user_of(config, self._login)
         # A package takes one upload slot, and its files go out side by side; with one slot there

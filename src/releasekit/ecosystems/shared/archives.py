@@ -1,14 +1,15 @@
-"""A .tar.gz, or the names in any archive, read with bounds. Nothing is ever extracted."""
+"""A .tar.gz or a zip, or the names in any archive, read with bounds. Nothing is ever extracted."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import struct
 import tarfile
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.host import durable
 
@@ -18,11 +19,43 @@ if TYPE_CHECKING:
 
 MAX_FILES: Final = 200_000
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
+# Of the table at the end of a zip, which is read as a whole, and of which each entry takes 450
+# bytes more: 46 bytes for each file, its name, and some ten or twenty of extra fields.
+_MAX_DIRECTORY_BYTES: Final = 32 * 1024 * 1024
+_ENTRY: Final = b"PK\x01\x02"
+# Those of the record at the end that say so, and the two that zip64 puts before it.
+_SIZE, _PLACE, _ZIP64_BYTES = 5, 9, 76
+# Those whose output comes in pieces that are asked for; of another kind, four kilobytes may unpack
+# to gigabytes at once.
+_IN_PIECES: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+# Of a name or of attributes, which tar keeps in files of their own before the one they are of.
+_MAX_HEADER_BYTES: Final = 32 * 1024
+_MAX_NAMES_BYTES: Final = 32 * 1024 * 1024
+_HEADERS: Final = frozenset(
+    {
+        *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+        *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    }
+)
+# Of all that is no file's content.
+_MAX_BESIDE_BYTES: Final = 4096 * MAX_FILES
+# Of all files that follow; git tells its commit in one.
+_MAX_ATTRIBUTES: Final = 100
+_SPARSE: Final = "it holds a sparse file"
 
+# What tarfile and gzip raise for what they cannot read; headers that lead to further headers
+# recurse.
+BAD_TAR: Final = (
+    *(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, RecursionError),
+)
 # What zipfile raises for a zip that it cannot read. RuntimeError is for an encrypted member and,
 # as NotImplementedError, for a version of the format that it does not know; UnicodeDecodeError for
 # a name that is no UTF-8.
-BAD_ZIP: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
+# What zipfile raises for damaged ones.
+BAD_ZIP: Final = (
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(EOFError, OverflowError, RuntimeError, ValueError),
+)
 
 
 class BadArchive(ValueError):
@@ -46,36 +79,112 @@ class Member:
         return file.read(min(max_bytes, self.size))
 
 
+class _Entry(tarfile.TarInfo):
+    """Without the headers that tarfile reads as a whole, however long they are.
+
+    `_proc_member` is where tarfile lets subclasses say what is done with an entry.
+    """
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            raise BadArchive(_SPARSE)
+        if self.type in _HEADERS and self.size > _MAX_HEADER_BYTES:
+            raise BadArchive(f"it holds a header of more than {_MAX_HEADER_BYTES} bytes")
+        if len(archive.pax_headers) > _MAX_ATTRIBUTES:
+            raise BadArchive(f"it gives all files more than {_MAX_ATTRIBUTES} attributes")
+        member: tarfile.TarInfo | None = super()._proc_member(archive)  # type: ignore[misc]
+        return member
+
+    def _refuse_sparse(self, *_: object) -> None:
+        raise BadArchive(_SPARSE)
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
+
+
+class Tar(tarfile.TarFile):
+    """`tarfile.TarFile` that keeps to the limits of this module, but for the sizes of files. Raises
+    BadArchive.
+    """
+
+    tarinfo = _Entry
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._count = 0
+        super().__init__(*args, **options)
+
+    def next(self) -> tarfile.TarInfo | None:
+        self._count += 1
+        if self._count > MAX_FILES:
+            raise BadArchive(f"it holds more than {MAX_FILES} files")
+        return super().next()
+
+
 @contextlib.contextmanager
 def opened_archive(file: IO[bytes], *, max_bytes: int) -> Iterator[Iterator[Member]]:
     """Its members, in their order; blocks. Raises BadArchive, also while they are read."""
     try:
         # As a stream, in which no header leads back; tarfile itself would take a compressed file
         # that is cut off for a whole one. https://github.com/python/cpython/blob/3.11/Lib/tarfile.py
-        with gzip.open(file) as data, tarfile.open(fileobj=data, mode="r|") as archive:
+        with gzip.open(file) as data, Tar.open(fileobj=data, mode="r|") as archive:
             yield _members(archive, max_bytes)
-    # gzip raises OSError for a wrong header; headers that lead to further headers recurse.
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError) as error:
+    except (*BAD_TAR, OSError) as error:
         raise BadArchive(str(error)) from error
 
 
 def _members(archive: tarfile.TarFile, max_bytes: int) -> Iterator[Member]:
-    unpacked = 0
-    for number, entry in enumerate(archive):
+    unpacked = named = 0
+    for entry in archive:
         unpacked += entry.size
-        if number >= MAX_FILES:
-            raise BadArchive(f"it holds more than {MAX_FILES} files")
-        if unpacked > max_bytes:
+        named += len(entry.name)
+        if named > _MAX_NAMES_BYTES:
+            raise BadArchive(f"the names in it have more than {_MAX_NAMES_BYTES} bytes")
+        if unpacked > max_bytes or archive.offset > max_bytes + _MAX_BESIDE_BYTES:
             raise BadArchive(f"it unpacks to more than {max_bytes} bytes")
+        archive.members.clear()  # type: ignore[attr-defined]  # or all of them would be kept
         if entry.isfile():
             yield Member(entry.name, entry.size, archive, entry)
+
+
+@contextlib.contextmanager
+def opened_zip(file: IO[bytes], *, max_files: int = MAX_FILES) -> Iterator[zipfile.ZipFile]:
+    """To be read; blocks. Raises BadZipFile for more files than that, before it makes anything of
+    them, and what else is in BAD_ZIP.
+    """
+    _refuse_many(file, max_files)
+    with zipfile.ZipFile(file) as archive:
+        yield archive
+
+
+@contextlib.contextmanager
+def opened_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
+    """To be read piece by piece. Raises as `opened_zip`."""
+    if entry.compress_type not in _IN_PIECES:
+        raise zipfile.BadZipFile(f"a file in it is packed by method {entry.compress_type}")
+    with archive.open(entry) as member:
+        yield member
+
+
+def _refuse_many(file: IO[bytes], max_files: int) -> None:
+    # The very search that ZipFile begins with. What is counted may stand in a name too.
+    try:
+        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001
+    except OSError:
+        end = None
+    if end is None:
+        return  # which ZipFile words
+    size, place = end[_SIZE], end[_PLACE]
+    if size > _MAX_DIRECTORY_BYTES:
+        raise zipfile.BadZipFile(f"its table of files has more than {_MAX_DIRECTORY_BYTES} bytes")
+    file.seek(max(0, place - size - _ZIP64_BYTES))
+    if file.read(size + _ZIP64_BYTES).count(_ENTRY) > max_files:
+        raise zipfile.BadZipFile(f"it holds more than {max_files} files")
 
 
 def member_names(path: Path) -> list[str]:
     """Of the files in a zip or a .tar.gz, whatever its name; none for what is neither. Blocks."""
     with durable.reading(path) as file:
         if zipfile.is_zipfile(file):
-            with contextlib.suppress(*BAD_ZIP), zipfile.ZipFile(file) as archive:
+            with contextlib.suppress(*BAD_ZIP), opened_zip(file) as archive:
                 return [name for name in archive.namelist() if not name.endswith("/")]
             return []
         file.seek(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built
 
 _CHUNK: Final = 1024 * 1024
+# Four times what Maven Central takes, the most generous of all. A sparse file only seems so long.
+# https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle
+MAX_BYTES: Final = 4 * 1024**3
 KEPT_THERE: Final = "Built files are kept there. Make room, or move away what is in the way."
 
 
@@ -37,18 +41,25 @@ async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
     try:
         yield directory
     finally:
-        await uncancellable(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
+        await uncancellable(asyncio.to_thread(_remove, directory))
 
 
 def _new_directory(where: str | None) -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix="releasekit-", dir=where)).resolve()
+        parent = Path(where).resolve() if where else Path(tempfile.gettempdir())
+        return durable.make_scratch(parent, "releasekit-")
     except OSError as error:
         place = f"RUNNER_TEMP: {where}" if where else "TMPDIR"
         raise PathError(
             f"{place}: no directory can be made there: {error.strerror}",
             hint="Name a directory in which files can be written.",
         ) from error
+
+
+def _remove(directory: Path) -> None:
+    """What a build that still runs puts there meanwhile stays."""
+    with contextlib.suppress(OSError):
+        durable.remove_tree(directory)
 
 
 @contextlib.contextmanager
@@ -94,10 +105,15 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise NoPlaceToBuild(
-            f"{error.filename}: {error.strerror}",
-            hint=KEPT_THERE,
-        ) from error
+        raise no_place(error) from error
+
+
+def no_place(error: OSError) -> NoPlaceToBuild:
+    """Where something is built, and a file of it cannot be read or written; not every error of the
+    system has its name.
+    """
+    where = error.filename or "a file of the build"
+    return NoPlaceToBuild(f"{where}: {error.strerror or error}", hint=KEPT_THERE)
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -149,9 +165,13 @@ def copied(given: Sequence[Artifact], into: Path, *algorithms: str) -> Built:
 
 
 def digested(path: Path, *algorithms: str) -> Artifact:
-    """The file with these digests; blocks. Raises BuildFailed for a link, or anything else."""
+    """The file with these digests; blocks. Raises BuildFailed for a link, anything else that is no
+    regular file, and one that no registry would take.
+    """
     with _refusals(), durable.reading(path) as file:
         size = os.fstat(file.fileno()).st_size
+        if size > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"is larger than {MAX_BYTES} bytes", str(path))
         return Artifact(path=path, size=size, digests=digests(file, *algorithms))
 
 
@@ -163,7 +183,11 @@ def digests(file: IO[bytes], *algorithms: str) -> dict[str, str]:
         else hashlib.new(name, usedforsecurity=False)
         for name in algorithms
     }
+    left = MAX_BYTES
     while chunk := file.read(_CHUNK):
+        left -= len(chunk)
+        if left < 0:  # it grows as fast as it is read
+            raise OSError(errno.EFBIG, f"is larger than {MAX_BYTES} bytes")
         for each in hashes.values():
             each.update(chunk)
     return {name: each.hexdigest() for name, each in hashes.items()}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from releasekit.host.process import Child, Processes
 
+_MAX_VALUES: Final = 200_000
 _SHOWN: Final = 200
 
 
@@ -69,7 +70,7 @@ class Conversation:
 
     def receive(self, line: str) -> None:
         try:
-            said = parse_json(line, max_bytes=None)
+            said = parse_json(line, max_bytes=None, max_values=_MAX_VALUES)
             answer = self._waiting.pop(said["id"])
         except (ValueError, LookupError, TypeError):
             # Somebody would wait for an answer that never comes.

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.failures import Garbled
+from releasekit.causes.refusals import UnnamedRegistry
+from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient
+from releasekit.host.files import read_head
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
 from releasekit.text.json_text import parse_json
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.config.config import Config
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.errors import PackageError
     from releasekit.http.credentials import Secret
@@ -100,7 +104,7 @@ class Login(ABC):
     """Where the token of a request comes from."""
 
     def check(self) -> None:  # noqa: B027 (most have nothing to object to)
-        """Raises MissingCredentials; no network."""
+        """Raises MissingCredentials, or UnnamedRegistry; no network."""
 
     @abstractmethod
     async def get(self, package: Package) -> Secret:
@@ -143,9 +147,11 @@ class Trusted(Login):
 
 
 class Missing(Login):
-    """Nothing to log in with; `error` says what to set. Reading works all the same."""
+    """Nothing to log in with; `error` says what to set, or why what is set is not sent. Reading
+    works all the same.
+    """
 
-    def __init__(self, error: MissingCredentials) -> None:
+    def __init__(self, error: MissingCredentials | UnnamedRegistry) -> None:
         self._error = error
 
     def check(self) -> None:
@@ -162,13 +168,13 @@ def is_trusting(config: Config, *, known: bool) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenInput:
-    """An input that a token comes from, for uploads to `place`; `kind` says what token it is.
+    """An input that a token comes from, for uploads to `registry`; `kind` says what token it is.
 
     `register` is what trusted publishing takes besides a permission.
     """
 
     ecosystem: str
-    place: str
+    registry: Url
     kind: str
     register: str = ""
 
@@ -191,7 +197,7 @@ class TokenInput:
             if trusting:
                 reason = f"this job has no `id-token: write` permission, and {reason}"
         return MissingCredentials(
-            f"{self.ecosystem}: no credentials for {self.place}: {reason}", hint=hint
+            f"{self.ecosystem}: no credentials for {self.registry}: {reason}", hint=hint
         )
 
 
@@ -201,11 +207,31 @@ def choose_login(
     """The token that is `wanted` if there is one, else `trusted` where this job has an identity."""
     token = services.credentials.get(wanted.variable)
     if token is not None and config.trusted_publishing != "always":
-        return Given(token)
+        return withhold(wanted.ecosystem, wanted.registry) or Given(token)
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
-        return trusted
+        return withhold(wanted.ecosystem, wanted.registry) or trusted
     environment = services.credentials.environment
     return Missing(wanted.missing(environment, trusting=trusted is not None))
+
+
+def withhold(ecosystem: str, registry: Url) -> Missing | None:
+    """What takes the place of a login that there is, where no input names the registry."""
+    error = explain_unnamed(ecosystem, registry)
+    return Missing(error) if error else None
+
+
+def explain_unnamed(ecosystem: str, registry: Url) -> UnnamedRegistry | None:
+    """Why no credentials go there, and what to add; None where they may."""
+    if not registry.only_in:
+        return None
+    name = f"{ecosystem}-registry"
+    variable = f"{PREFIX}{ecosystem.upper()}_REGISTRY"
+    return UnnamedRegistry(
+        f"{registry.only_in} names {registry}, and no input does; tokens go only where the "
+        "workflow or the command names the registry",
+        hint=f"Add `{name}: {registry}` to the action's inputs (or `--{name} {registry}`, or "
+        f"{variable}).",
+    )
 
 
 def _is_from_fork(environment: Mapping[str, str]) -> bool:
@@ -213,8 +239,8 @@ def _is_from_fork(environment: Mapping[str, str]) -> bool:
     if environment.get("GITHUB_EVENT_NAME") != "pull_request":
         return False
     try:
-        with Path(environment.get("GITHUB_EVENT_PATH", "")).open("rb") as file:
-            event = parse_json(file.read(_MAX_EVENT_BYTES))
+        path = Path(environment.get("GITHUB_EVENT_PATH", ""))
+        event = parse_json(read_head(path, _MAX_EVENT_BYTES))
         head, base = event["pull_request"]["head"], event["pull_request"]["base"]
         return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
     except (OSError, ValueError, LookupError, TypeError):

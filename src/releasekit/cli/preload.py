@@ -1,0 +1,69 @@
+"""What a run still needs when builds have begun is loaded before, so that what they may change is
+not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from releasekit.config.config import Config
+
+# Libraries import these where they first need them: httpcore with the first request, the others
+# with the first archive, name of a host, and time, of that kind.
+_ANY_RUN: Final = (
+    "anyio._backends._asyncio",
+    "anyio._core._resources",
+    "anyio._core._sockets",
+    "anyio._core._streams",
+    "anyio._core._tasks",
+    "anyio._core._testing",
+    "anyio.lowlevel",
+    "anyio.streams.tls",
+    "anyio.to_thread",
+    "httpcore._backends.anyio",
+    "_strptime",
+    "bz2",
+    "concurrent.futures.thread",
+    "encodings.cp437",
+    "encodings.idna",
+    "encodings.punycode",
+    "encodings.utf_16",
+    "encodings.utf_16_le",
+    "encodings.utf_8_sig",
+    "gzip",
+    "lzma",
+    "yaml",
+    "releasekit.ecosystems.directory",
+    "releasekit.report.summary.early",
+)
+_RELEASE: Final = ("releasekit.report.live", "releasekit.report.page")
+_SIGNED: Final = (
+    "cryptography.hazmat.backends.openssl.backend",
+    "releasekit.http.github",
+    "releasekit.provenance.bundle",
+    "releasekit.provenance.certificate",
+    "releasekit.provenance.checking",
+    "releasekit.provenance.claims",
+    "releasekit.provenance.github",
+    "releasekit.provenance.instance",
+    "releasekit.provenance.release",
+    "releasekit.provenance.signer",
+    "releasekit.provenance.statement",
+)
+
+
+def load_everything(config: Config, *, signs: bool) -> None:
+    """All that `config` may need; blocks for some tens of milliseconds. `signs` says whether the
+    job has an identity to sign with.
+    """
+    releases = config.mode == "publish"
+    signed = _SIGNED if signs and config.attestations != "off" else ()
+    for name in (*_ANY_RUN, *(_RELEASE if releases else ()), *signed):
+        import_module(name)
+    # These read files of their own once, and keep what they have read.
+    if releases:
+        import_module("releasekit.report.page.assets").policy()
+    if "pypi" in (config.ecosystems or config.known_ecosystems):
+        import_module("releasekit.ecosystems.pypi.build").tags_here()

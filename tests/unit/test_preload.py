@@ -1,0 +1,113 @@
+"""What a run loads before the first build, so that nothing is loaded later."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import releasekit
+
+SOURCE = Path(releasekit.__file__).parent
+# Where a run begins, and what it loads there for the ecosystems that it is about.
+EARLY = {
+    "errors",  # for a mistake in what a user wrote
+    "start",
+    "__main__",
+    "ecosystems.folders",
+    "host.origin",
+    "host.reexec",
+    "host.sandbox",
+    "host.folder",
+    "config.locations",
+}
+# Commands that build nothing.
+APART = {"releasekit.cli.approve", "releasekit.cli.verify", "releasekit.cli.notes"}
+
+LATER = """
+import sys
+from releasekit.cli import commands, preload, publishing, session
+from releasekit.config.config import Config
+
+class Given:
+    mode = "publish"
+    attestations = "auto"
+    ecosystems = ()
+    known_ecosystems = ("pypi",)
+
+preload.load_everything(Given(), signs=True)
+before = set(sys.modules)
+
+import asyncio, contextlib, http.server, io, socket, threading, zipfile
+from datetime import datetime
+from releasekit.http.client import http_client
+from releasekit.report import page
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+
+async def ask():
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.handle_request, daemon=True).start()
+    async with http_client(pool_size=2) as client:
+        before.update(sys.modules)  # a client is there before any build
+        await client.get(f"http://127.0.0.1:{server.server_port}/")
+        for host in ("localhost", "b\\u00fccher.localhost"):
+            with contextlib.suppress(OSError, Exception):
+                await client.get(f"https://{host}:1/")
+    await asyncio.to_thread(datetime.strptime, "2026", "%Y")
+
+asyncio.run(ask())
+packed = io.BytesIO()
+with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive.writestr("\\u00e9", "")
+zipfile.ZipFile(packed).namelist()
+b"".decode("utf-8-sig")
+print(*sorted({*sys.modules} - before))
+"""
+
+
+def imports_in_functions(tree: ast.AST) -> set[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.ImportFrom) and inner.module:
+                    found.add(inner.module)
+                elif isinstance(inner, ast.Import):
+                    found |= {each.name for each in inner.names}
+    return found
+
+
+def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
+    """R53"""
+    code = (
+        "import sys\n"
+        "from releasekit.cli import commands, preload\n"
+        "class Given:\n"
+        "    mode, attestations, ecosystems = 'publish', 'auto', ('pypi',)\n"
+        "preload.load_everything(Given(), signs=True)\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {*done.stdout.split(), *APART}
+    late = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+        wanted = imports_in_functions(ast.parse(path.read_text()))
+        if module not in EARLY and (missing := wanted - loaded):
+            late[module] = missing
+    assert late == {}
+
+
+def test_libraries_load_nothing_of_their_own_later() -> None:
+    """R53"""
+    done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True)
+    own = {"http.server", "socketserver", "html", "html.entities"}
+    assert [name for name in done.stdout.split() if name not in own] == []
