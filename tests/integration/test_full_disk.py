@@ -118,13 +118,16 @@ def test_what_cannot_be_built_for_want_of_room_is_said_in_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """R40"""
+    make = Folder.make
 
-    def refuse(folder: Folder, name: str) -> None:
-        raise full(folder.path / name)
+    def refuse(folder: Folder, name: str, mode: int = 0o777) -> None:
+        if name.endswith(".building"):
+            raise full(folder.path / name)
+        make(folder, name, mode)
 
+    arguments = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
     with monkeypatch.context() as patch:
         patch.setattr(Folder, "make", refuse)
-        arguments = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
         assert main(arguments) == 1
     said = capsys.readouterr()
     assert "Traceback" not in said.out + said.err
