@@ -116,6 +116,8 @@ class Case:
     silent: bool = False
     # Peak memory, in MB, and the longest time that the event loop may be deaf, in seconds of CPU.
     peak_mb: float = 300.0
+    # CPU time of the run and its children, in seconds.
+    cpu_s: float = 20.0
     # When it is killed; a machine may be busy.
     wall_s: float = 60.0
     # Python that is run at the first step of a plan, for tests of the judge.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # A cycle is named as a whole, however long it is.
 MAX_ERROR_CHARS: Final = 16_500
 MAX_STREAM_CHARS: Final = 4 * 1024 * 1024
-_CPU_S: Final = 20.0
 # Where every run may write. `streams` is the harness's own.
 _FREE: Final = ("w/.releasekit", "home", "tmp", "runner/output", "runner/summary", "streams")
 _COMMANDS: Final = ("add-mask", "error", "warning", "notice", "group", "endgroup")
@@ -45,7 +44,7 @@ def complaints(case: Case, ended: Ended) -> list[str]:
 def _bounds(case: Case, ended: Ended) -> Iterator[str]:
     if ended.timed_out:
         yield f"not over after {ended.wall_s:.0f} s"
-    if ended.cpu_s > _CPU_S * ended.slowness:
+    if ended.cpu_s > case.cpu_s * ended.slowness:
         yield f"took {ended.cpu_s:.1f} s of CPU"
     if ended.peak_mb > case.peak_mb:
         yield f"took {ended.peak_mb:.0f} MB"

@@ -201,13 +201,15 @@ def swarmed(seed: int) -> Case:
         argv=(
             *("publish", "--registry", "dir:{root}/registry", "--uv-path", UV),
             *("--results-file", "{root}/out/results.json", "--retry-base-delay", "0s"),
-            *("--build-sandbox", "required", "--deadline", "30s"),
+            *("--build-sandbox", "required", "--deadline", "20s"),
         ),
         codes=frozenset({0, 1, 2, 3, 130}),
         may_write=("registry", "w", "out"),
         sandboxed=True,
         prepare=_ready,
         wall_s=120.0,
+        # Until the deadline, cargo and Maven's copy may read files without an end, at once.
+        cpu_s=60.0,
     )
 
 

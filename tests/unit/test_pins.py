@@ -322,6 +322,29 @@ def test_a_backup_that_cannot_be_read_is_one_clear_line(workspace: Workspace) ->
         workspace.recover()
 
 
+@pytest.mark.parametrize("given_back", ["build", "start"])
+def test_a_link_that_takes_the_place_of_the_backups_is_one_clear_line(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, given_back: str
+) -> None:
+    """R52: just when the manifests are back; and they are."""
+    pin = workspace.pin(workspace.first)
+    pin.__enter__()
+    directory = workspace.backups[0].parent
+    remove = durable.remove
+
+    def swapping(path: Path) -> None:
+        if path.parent == directory and path.suffix == ".json":
+            directory.rename(directory.with_name("taken"))
+            directory.symlink_to("taken")
+        remove(path)
+
+    monkeypatch.setattr(durable, "remove", swapping)
+    with pytest.raises(StateError, match=f"^{directory}: is a symbolic link"):
+        pin.close() if given_back == "build" else workspace.recover()
+    assert workspace.untouched(workspace.first)
+    assert len(list(directory.iterdir())) == 1
+
+
 def test_every_damaged_set_is_named_and_the_others_come_back(workspace: Workspace) -> None:
     workspace.pin(workspace.first).__enter__()
     workspace.pin(workspace.second).__enter__()

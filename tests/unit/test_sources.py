@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package, plan
+from releasekit.errors import ConfigError
 from releasekit.release.sources import Sources
 
 if TYPE_CHECKING:
@@ -58,6 +59,23 @@ def test_what_stays_as_planned_has_no_change(tmp_path: Path, git: bool) -> None:
     checkout = Checkout(tmp_path, "a", "b")
     sources = checkout.sources(git=git)
     assert checkout.change(sources, "a") == checkout.change(sources, "b") == ""
+
+
+@pytest.mark.parametrize("kind", ["nothing", "link", "sparse"])
+def test_a_manifest_that_is_none_by_then_is_refused_in_a_sentence(
+    tmp_path: Path, kind: str
+) -> None:
+    """R52, R53: a build that a plan has asked may have left a process."""
+    checkout = Checkout(tmp_path, "a")
+    manifest = tmp_path / "a/manifest"
+    manifest.unlink()
+    if kind == "link":
+        manifest.symlink_to("missing")
+    elif kind == "sparse":
+        with manifest.open("wb") as file:
+            file.truncate(50 * 1024**3)
+    with pytest.raises(ConfigError, match=f"^{manifest.parent}/.*: (No such|is larger than)"):
+        checkout.sources()
 
 
 @pytest.mark.parametrize("git", [True, False])

@@ -117,28 +117,30 @@ def names(directory: Path) -> list[str]:
 
 def read_file(path: Path, *, max_bytes: int) -> bytes:
     """The bytes of a file; raises OSError for one with more than `max_bytes`."""
-    with reading(path) as file:
-        # A sparse file only seems long, and is not read first.
-        longer = os.fstat(file.fileno()).st_size > max_bytes
-        data = b"" if longer else file.read(max_bytes + 1)
-    if longer or len(data) > max_bytes:
-        raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes", str(path))
-    return data
+    return b"".join(chunks(path, max_bytes=max_bytes))
 
 
 def sha256_of(path: Path, *, max_bytes: int) -> str:
     """In hex; raises OSError for a file with more than `max_bytes`."""
-    digest, left = hashlib.sha256(), max_bytes
+    digest = hashlib.sha256()
+    for chunk in chunks(path, max_bytes=max_bytes):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def chunks(path: Path, *, max_bytes: int) -> Iterator[bytes]:
+    """The bytes of a file; raises OSError as soon as they are more than `max_bytes`."""
+    left = max_bytes
     with reading(path) as file:
-        # A sparse file only seems long; another one may grow meanwhile.
+        # A sparse file only seems long, and is not read first; another one may grow meanwhile.
         longer = os.fstat(file.fileno()).st_size > max_bytes
         while not longer and (chunk := file.read(_CHUNK)):
-            digest.update(chunk)
             left -= len(chunk)
             longer = left < 0
+            if not longer:
+                yield chunk
     if longer:
         raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes", str(path))
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager

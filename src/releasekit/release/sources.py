@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.causes.refusals import PathError
 from releasekit.host import durable
 from releasekit.plan.source import Head
 
@@ -36,7 +37,13 @@ class _Stamp:
 
     @classmethod
     def of_file(cls, path: Path) -> Self:
-        return cls(_facts(path), durable.sha256_of(path, max_bytes=_MAX_BYTES))
+        """Raises PathError for one that somebody has removed or replaced since it was read."""
+        try:
+            return cls(_facts(path), durable.sha256_of(path, max_bytes=_MAX_BYTES))
+        except OSError as error:
+            raise PathError(
+                f"{path}: {error.strerror}", hint="Let nothing change the manifests during a run."
+            ) from error
 
 
 class Sources:

@@ -143,6 +143,7 @@ class EphemeralPin:
         await uncancellable(asyncio.to_thread(self.close))
 
 
+@state_errors(_HINT)
 def recover(
     state_directory: Path, ecosystems: Collection[str], *, root: Path, seal: Seal | None = None
 ) -> tuple[Path, ...]:
@@ -181,6 +182,7 @@ def backup_directory(state_directory: Path, ecosystem: str) -> Path:
     return state_directory / "backup" / ecosystem
 
 
+@state_errors(_HINT)
 def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Path, ...]:
     """Restore one set and drop its backup; with an edited manifest among them, keep both."""
     originals = load(backup, root)

@@ -9,6 +9,7 @@ import pytest
 
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import (
+    MAX_BYTES,
     copy_new,
     digested,
     placed,
@@ -171,6 +172,16 @@ def test_what_is_no_file_was_not_built(tmp_path: Path, elsewhere: Path, kind: st
         copy_new(path, tmp_path / "copy")
     with pytest.raises(OSError, match=str(path)):
         member_names(path)
+
+
+def test_no_more_is_copied_than_any_registry_takes(tmp_path: Path) -> None:
+    """R53: a sparse file costs a build nothing."""
+    path = tmp_path / "demo-1.0.crate"
+    with path.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(BuildFailed, match=f"{path}: is larger than {MAX_BYTES} bytes"):
+        copy_new(path, tmp_path / "copy")
+    assert (tmp_path / "copy").stat().st_size == 0
 
 
 def test_nothing_is_written_through_a_link(tmp_path: Path, elsewhere: Path) -> None:

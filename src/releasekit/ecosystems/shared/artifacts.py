@@ -7,7 +7,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
@@ -124,8 +123,9 @@ def write_new(path: Path, data: bytes) -> None:
 
 def copy_new(source: Path, target: Path) -> None:
     """The same, with the bytes of another file, which is no link either."""
-    with _refusals(), durable.reading(source) as old, durable.writing(target) as new:
-        shutil.copyfileobj(old, new, _CHUNK)
+    with _refusals(), durable.writing(target) as new:
+        for chunk in durable.chunks(source, max_bytes=MAX_BYTES):
+            new.write(chunk)
 
 
 def placed(given: Iterable[Artifact], into: Path) -> list[str]:
