@@ -136,6 +136,19 @@ vouch_for() { # environment
         find "$state" -maxdepth 1 -name 'made.*' -mtime +90 -exec rm -f {} +
 } 2>/dev/null
 
+# Prints those directories above the current one that may be the workspace. A build can take a `.git`
+# away, so in the user's home each of them may be.
+list_above() {
+    local home above
+    home=$(cd -P -- "${HOME:-/}/" && pwd -P) || home=/
+    above=$(pwd -P)
+    while above=${above%/*} && [[ -n "$above" ]]; do
+        if [[ "$above" == "$home"/?* || -e "$above/.git" ]]; then
+            printf '%s\n' "$above"
+        fi
+    done
+}
+
 # Sets `open_places`: where builds may write (docs/sandbox.md), each without a link in its path.
 find_open_places() { # arguments of the command line, of which some may name the workspace
     local place physical
@@ -151,7 +164,9 @@ find_open_places() { # arguments of the command line, of which some may name the
             open_places+=("$physical")
         fi
     done < <(
-        printf '%s\n' . /tmp "${GITHUB_WORKSPACE:-}" "${RELEASEKIT_WORKING_DIRECTORY:-}" \
+        list_above
+        printf '%s\n' . /tmp /dev/shm "${GITHUB_WORKSPACE:-}" "${CI_PROJECT_DIR:-}" \
+            "${RELEASEKIT_WORKING_DIRECTORY:-}" \
             "${TMPDIR:-}" "${TEMP:-}" "${TMP:-}" "${XDG_CACHE_HOME:-}" "${UV_CACHE_DIR:-}" \
             "${HOME:+$HOME/.cache}" "${RELEASEKIT_BUILD_SANDBOX_PATHS:-}"
         for place; do

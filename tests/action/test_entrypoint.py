@@ -569,6 +569,7 @@ OPEN: Mapping[str, tuple[str, Callable[[Path], dict[str, str]]]] = {
     "the current directory": ("user repo/.venv/bin", lambda _: {}),
     "itself": ("user repo", lambda _: {}),
     "the workspace": ("w/bin", lambda at: {"GITHUB_WORKSPACE": f"{at}/w"}),
+    "a GitLab project": ("w/bin", lambda at: {"CI_PROJECT_DIR": f"{at}/w"}),
     "a working directory": ("w/bin", lambda _: {"RELEASEKIT_WORKING_DIRECTORY": "../w"}),
     "TMPDIR": ("t/bin", lambda at: {"TMPDIR": f"{at}/t"}),
     "TEMP": ("t/bin", lambda at: {"TEMP": f"{at}/t/"}),
@@ -604,6 +605,41 @@ def test_no_python_and_uv_of_an_open_place_is_started(
     assert "making it again" in again.stderr, again.stderr
     assert json.loads(again.stdout)["environment"]["PATH"].startswith(str(closed / place))
     assert not mark(start).exists()
+
+
+@pytest.mark.parametrize("git", ["beside", "further up", "taken away"])
+def test_a_start_in_a_subdirectory_takes_no_python_of_the_workspace(
+    small: Start, closed: Path, git: str
+) -> None:
+    """A build can take away a `.git`, but not the user's home."""
+    fake(small, closed / "home/w/.venv/bin")
+    below = closed / "home/w/packages/a"
+    below.mkdir(parents=True)
+    variables = {"PATH": f"{closed / 'home/w/.venv/bin'}:{small.programs}"}
+    if git == "taken away":
+        variables["HOME"] = str(closed / "home")
+    else:
+        (closed / ("home/.git" if git == "further up" else "home/w/.git")).mkdir()
+        (below / ".git").write_text("gitdir: ../../.git/modules/a\n")
+    replace(small, cwd=below).having(**variables).probe()
+    assert not mark(small).exists()
+
+
+def test_a_python_beside_the_workspace_is_taken(small: Start, closed: Path) -> None:
+    """Also of the home that both lie in."""
+    fake(small, closed / "home/bin")
+    (closed / "home/w/.git").mkdir(parents=True)
+    start = replace(small, cwd=closed / "home/w")
+    start.having(PATH=f"{closed}/home/bin:{small.programs}", HOME=str(closed / "home")).probe()
+    assert mark(small).exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/shm")
+def test_no_python_in_shared_memory_is_started(small: Start) -> None:
+    with tempfile.TemporaryDirectory(prefix="releasekit-", dir="/dev/shm") as shared:
+        fake(small, Path(shared))
+        small.having(PATH=f"{shared}:{small.programs}").probe()
+    assert not mark(small).exists()
 
 
 @pytest.mark.parametrize("arguments", [("publish", "{}"), ("plan", "--working-directory={}")])
