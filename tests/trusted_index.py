@@ -38,6 +38,7 @@ Answer = tuple[int, bytes, str]
 class TrustedIndex:
     """Both services in one. `refusal` is a 422 for every mint, `lifetime_s` that of its tokens."""
 
+    audience: str = "127.0.0.1"
     claims: dict[str, str] = field(default_factory=lambda: dict(CLAIMS))
     refusal: tuple[str, str] | None = None
     lifetime_s: float = 900.0
@@ -61,7 +62,7 @@ class TrustedIndex:
             case "GET", "/idtoken":
                 return self._id_token(parse_qs(url.query), authorization)
             case "GET", "/_/oidc/audience":
-                return _json(200, {"audience": "testindex"})
+                return _json(200, {"audience": self.audience})
             case "POST", "/_/oidc/mint-token":
                 return self._mint(json.loads(body)["token"])
             case "POST", "/legacy/":
@@ -79,7 +80,7 @@ class TrustedIndex:
 
     def _mint(self, token: str) -> Answer:
         refusal = self.refusal
-        if token not in self.id_tokens or '"aud": "testindex"' not in _payload(token):
+        if token not in self.id_tokens or f'"aud": "{self.audience}"' not in _payload(token):
             refusal = ("invalid-token", "malformed or invalid token")
         elif token in self._used:
             refusal = ("invalid-reuse-token", "invalid token: already used")

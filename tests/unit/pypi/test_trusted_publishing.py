@@ -29,6 +29,8 @@ def artifacts(tmp_path: Path) -> tuple[Artifact, ...]:
 
 
 def served(index: TrustedIndex) -> Callable[[httpx.Request], httpx.Response]:
+    index.audience = "pypi"
+
     def answer(request: httpx.Request) -> httpx.Response:
         status, body, kind = index.answer(
             request.method,
@@ -48,11 +50,12 @@ def upload(
     environ: Mapping[str, str] | None = None,
     masked: list[str] | None = None,
     times: int = 1,
+    place: str = "",
     **changes: object,
 ) -> None:
     async def main() -> None:
         async with registries.opened(
-            "",
+            place,
             TrustedIndex().environment("https://actions.example") if environ is None else environ,
             changes,
             transport=httpx.MockTransport(answer),
@@ -248,7 +251,7 @@ def test_odd_answers_and_tokens_do_not_crash(
         ("/_/oidc/audience", httpx.Response(410), Rejected, "HTTP 410"),
         *(
             ("/_/oidc/audience", httpx.Response(200, json={"audience": each}), Rejected, "another")
-            for each in ("testpypi", "npm:registry.npmjs.org", "crates.io", "sigstore")
+            for each in ("testpypi", "npm:registry.npmjs.org", "upload.pypi.org")
         ),
         ("/_/oidc/mint-token", httpx.Response(503), Transient, "HTTP 503"),
         ("/_/oidc/mint-token", httpx.Response(200, json={}), Transient, "without a token"),
@@ -274,6 +277,36 @@ def test_an_exchange_that_fails_uploads_nothing(
         upload(answer, artifacts)
     assert not getattr(caught.value, "ambiguous", False)
     assert index.files == []
+
+
+@pytest.mark.parametrize("audience", ["pypi.example", "https://pypi.example:8443"])
+def test_any_other_index_gets_an_identity_for_its_own_host(
+    artifacts: tuple[Artifact, ...], audience: str
+) -> None:
+    index = TrustedIndex()
+    answer = served(index)
+    index.audience = audience
+    place = "https://pypi.example:8443/legacy/"
+    upload(answer, artifacts, place=place, trusted_publishing="always")
+    assert len(index.files) == 2
+
+
+@pytest.mark.parametrize(
+    "audience",
+    ["pypi", "testpypi", "crates.io", "https://vault.example", "example", "https://pypi.example"],
+)
+def test_an_index_gets_no_identity_for_another_service(
+    artifacts: tuple[Artifact, ...], audience: str
+) -> None:
+    """It could pass for this job there, whatever the other service is."""
+    index = TrustedIndex()
+    answer = served(index)
+    index.audience = audience
+    place = "https://pypi.example:8443/legacy/"
+    with pytest.raises(Rejected, match=r"another service, and not for pypi\.example;") as caught:
+        upload(answer, artifacts, place=place, trusted_publishing="always")
+    assert "RELEASEKIT_PYPI_TOKEN" in caught.value.hint
+    assert index.id_tokens == []
 
 
 @pytest.mark.parametrize("expires", ["soon", None])

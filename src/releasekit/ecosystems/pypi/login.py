@@ -18,7 +18,6 @@ from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
-from releasekit.text.escape import visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -29,7 +28,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.http.credentials import Secret
 
-_PUBLISHERS: Final = frozenset({"upload.pypi.org", "test.pypi.org"})
+# Any other index gets identities for its own host or origin: with one for another service it could
+# pass for this job there.
+_AUDIENCES: Final = {"upload.pypi.org": "pypi", "test.pypi.org": "testpypi"}
 # The user name that says "the password is an API token".
 # https://pypi.org/help/#apitoken
 _TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
@@ -52,7 +53,7 @@ _REGISTER: Final = (
 def login_for(config: Config, services: Services, registry: Url) -> login.Login:
     """auto: the token if there is one, else this job's identity where PyPI knows what that is."""
     upload = httpx.URL(registry.text)
-    trusting = login.is_trusting(config, known=upload.host in _PUBLISHERS)
+    trusting = login.is_trusting(config, known=upload.host in _AUDIENCES)
     exchange = IndexExchange(upload, config, services)
     wanted = login.TokenInput(
         ecosystem="pypi",
@@ -61,16 +62,6 @@ def login_for(config: Config, services: Services, registry: Url) -> login.Login:
     )
     trusted = login.Trusted(exchange) if trusting else None
     return login.choose_login(config, services, wanted, trusted=trusted)
-
-
-# For whom identities of a job are good elsewhere, and who of them is an index.
-_AUDIENCES: Final = {
-    "pypi": "upload.pypi.org",
-    "testpypi": "test.pypi.org",
-    "npm:registry.npmjs.org": "",
-    "crates.io": "",
-    "sigstore": "",
-}
 
 
 def user_of(config: Config, chosen: login.Login) -> str:
@@ -94,11 +85,15 @@ class IndexExchange(login.Exchange):
         audience = text_of(response, "audience")
         if audience is None:
             raise Garbled(f"{self.what}: no audience")
-        if _AUDIENCES.get(audience, self._url.host) != self._url.host:
+        host = self._url.raw_host.decode("ascii")
+        origin = str(self._at("/")).removesuffix("/")
+        own = [_AUDIENCES[host]] if host in _AUDIENCES else [host, origin]
+        if audience not in own:
             raise Rejected(
-                f"{self.what}: it asks for an identity for {visible(audience)}, which is another "
-                "service; nothing was given to it",
-                hint='Give this index a token, and write `trusted-publishing = "never"`.',
+                f"{self.what}: it asks for an identity for {one_line(audience)}, which may be "
+                f"another service, and not for {own[0]}; nothing was given to it",
+                hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`), and write "
+                "`trusted-publishing: never`.",
             )
         return audience
 
