@@ -93,7 +93,7 @@ class Problem(StrEnum):
     NOTHING_MATCHES = "RK-209", "A pattern matches no package"
     NO_PACKAGES = "RK-210", "There is nothing to publish here"
     INSIDE_WORKSPACE = "RK-211", "The directory belongs to a larger workspace"
-    NO_SANDBOX = "RK-212", "The system has no sandbox"
+    NO_SANDBOX = "RK-212", "The system has no sandbox, or it is in vain"
     TOOL_MISSING = "RK-213", "A tool is missing"
     SHARDS = "RK-214", "The release cannot be split like that"
     PLAN_FILE = "RK-215", "A plan file cannot be used"

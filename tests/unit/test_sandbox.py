@@ -430,6 +430,7 @@ def test_a_workspace_that_holds_too_much_is_told_of(
 ) -> None:
     abi = require_landlock()
     monkeypatch.setattr(sandbox, "_OURS", (Path("/nowhere"),))
+    (tmp_path / "_temp" / "_runner_file_commands").mkdir(parents=True)
     given = {name: text.format(root=tmp_path) for name, text in environment.items()}
     said = choice(tmp_path, environment=given).words
     assert said.startswith(f"sandboxed (Landlock {abi}){words}")
@@ -803,8 +804,8 @@ def test_a_child_has_its_own_setting_of_the_loader(tmp_path: Path) -> None:
     assert asyncio.run(body()) == ["LD_LIBRARY_PATH=:/opt/x=y", "LD_LIBRARY_PATH=/opt/x=y"]
 
 
-@pytest.mark.parametrize("which", ["itself", "runner", "linked"])
-def test_a_cache_that_holds_too_much_is_told_of(
+@pytest.mark.parametrize("which", ["itself", "runner", "home", "linked"])
+def test_a_cache_that_holds_too_much_is_told_of_and_not_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     """R50: as with `uvx releasekit`, which runs from the cache of uv, or files linked to it."""
@@ -820,22 +821,31 @@ def test_a_cache_that_holds_too_much_is_told_of(
     if which == "linked":
         (cache / "launcher.py").hardlink_to(program)
     further = [tmp_path / "_temp"] if which == "runner" else [cache]
-    said = chosen(
-        "auto",
-        root=root,
-        state_directory=root / ".releasekit",
-        further=further,
-        caches=(),
-        environment={"RUNNER_TEMP": str(tmp_path / "_temp")},
-    ).words
-    assert (
-        said.partition(", but ")[2]
-        == {
-            "itself": f"{cache} holds ReleaseKit itself",
-            "runner": f"{further[0]} holds files of the runner",
-            "linked": "the files of ReleaseKit are linked to a cache or another place",
-        }[which]
-    )
+    environment = {"RUNNER_TEMP": str(tmp_path / "_temp")}
+    if which == "home":
+        (tmp_path / "home").symlink_to(cache)
+        environment["HOME"] = str(tmp_path / "home" / "user")
+
+    def found(wanted: sandbox.Wanted) -> Sandbox:
+        return chosen(
+            wanted,
+            root=root,
+            state_directory=root / ".releasekit",
+            further=further,
+            caches=(),
+            environment=environment,
+        )
+
+    told = {
+        "itself": f"{cache} holds ReleaseKit itself",
+        "runner": f"{further[0]} holds files of the runner",
+        "home": f"{cache} holds the home directory",
+        "linked": "the files of ReleaseKit are linked to a cache or another place",
+    }[which]
+    assert found("auto").words.partition(", but ")[2] == told
+    with pytest.raises(ConfigError, match=f"^build-sandbox = required, but {told}$") as caught:
+        found("required")
+    assert "`uv tool install --link-mode copy`" in caught.value.hint
 
 
 def failed(*log: str, hint: str = "") -> Result:

@@ -70,7 +70,7 @@ class InsideWorkspace(ConfigError):
 
 
 class NoSandbox(ConfigError):
-    """A sandbox is required, and the system has none."""
+    """A sandbox is required, and the system has none, or one that is of no use here."""
 
     problem = Problem.NO_SANDBOX
 

@@ -64,6 +64,12 @@ HINT: Final = (
     "lets them write anywhere."
 )
 
+_APART: Final = (
+    "Keep the home directory, the runner's files and ReleaseKit apart from the workspace, TMPDIR "
+    "and caches: no `uses: ./`, no `uvx`, and `uv tool install --link-mode copy`. "
+    "`build-sandbox: auto` goes on all the same."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Cache:
@@ -185,7 +191,7 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
     caches: Iterable[Cache],
     environment: Mapping[str, str],
 ) -> Sandbox:
-    """Raises ConfigError where it is `required` and not to be had."""
+    """Raises ConfigError where it is `required`, and not to be had or of no use."""
     if wanted == "off":
         return Sandbox(words="not sandboxed: build-sandbox is off")
     abi, lacking = landlock()
@@ -206,6 +212,9 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
             *(place for place in temporary if place.is_absolute()),
         ]
     )
+    exposed = _find_exposed(root, places, environment)
+    if exposed and wanted == "required":
+        raise NoSandbox(f"build-sandbox = required, but {exposed}", hint=_APART)
     # What lies in an open place is left to the tools: a build may have put a link on the way.
     if state_directory.is_dir():
         for place in set(state) & set(places):
@@ -216,7 +225,7 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
             if led in places:
                 _make(led, is_directory=is_directory)
     return Sandbox(
-        words=f"sandboxed (Landlock {abi}){_except_for(root, places, environment)}",
+        words=f"sandboxed (Landlock {abi})" + (f", but {exposed}" if exposed else ""),
         abi=abi,
         places=tuple(map(str, places)),
     )
@@ -290,23 +299,24 @@ def _goes_through(steps: Sequence[Path], place: Path) -> bool:
     return any(place in step.parents for step in steps)
 
 
-def _except_for(root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> str:
-    """What lies in the workspace or another place open to builds, and should not."""
+def _find_exposed(root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> str:
+    """What lies in the workspace or another place open to builds, and should not; or nothing."""
     if root == Path(root.anchor):
-        return ", but the workspace is the whole file system"
-    for name, what in (("HOME", "the home directory"), ("RUNNER_TEMP", "files of the runner")):
-        if environment.get(name) and Path(environment[name]).resolve().is_relative_to(root):
-            return f", but the workspace holds {what}"
+        return "the workspace is the whole file system"
     runners = Path(environment.get("RUNNER_TEMP") or "/", _OF_THE_RUNNER)
+    # What is in a home decides where tokens go and what git runs with them.
+    watched = {
+        "the home directory": [Path(home)] if (home := environment.get("HOME")) else [],
+        "ReleaseKit itself": _OURS,
+        "files of the runner": [runners] if runners.exists() else [],
+    }
     for place in (root, *places):
-        name = "the workspace" if place == root else str(place)
-        if any(step.is_relative_to(place) for each in _OURS for step in trail(each.absolute())):
-            return f", but {name} holds ReleaseKit itself"
-        if runners.exists() and runners.resolve().is_relative_to(place):
-            return f", but {name} holds files of the runner"
+        for what, paths in watched.items():
+            if any(step.is_relative_to(place) for each in paths for step in trail(each.absolute())):
+                return f"{'the workspace' if place == root else place} holds {what}"
     # As `uv tool install` makes them of those in its cache, if it is not told to copy.
     if _LAUNCHER.stat().st_nlink > 1:
-        return ", but the files of ReleaseKit are linked to a cache or another place"
+        return "the files of ReleaseKit are linked to a cache or another place"
     return ""
 
 
