@@ -55,15 +55,12 @@ def cold(uv: str, rounds: int) -> dict[str, list[float]]:
     for _ in range(rounds):
         for name, times in took.items():
             with tempfile.TemporaryDirectory() as scratch:
-                path = Path(scratch, "bin")
-                path.mkdir()
-                if name == "cold, by uv":
-                    (path / "uv").symlink_to(uv)
                 kept = [it for it in os.environ["PATH"].split(":") if not Path(it, "uv").exists()]
                 environment = {
                     **{k: v for k, v in os.environ.items() if not k.startswith(("UV_", "PIP_"))},
                     **{k: v for k, v in os.environ.items() if k == "PIP_CERT"},
-                    "PATH": ":".join([str(path), *kept]),
+                    **({"RELEASEKIT_UV_PATH": uv} if name == "cold, by uv" else {}),
+                    "PATH": ":".join(kept),
                     "HOME": scratch,
                     "XDG_STATE_HOME": str(Path(scratch, "state")),
                 }
