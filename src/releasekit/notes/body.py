@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 # A forge takes twice as much; nobody reads it. What marks a release as ours is behind it.
 MAX_CHARS: Final = 65_000
 _MAX_LOG_BYTES: Final = 4 * 1024 * 1024
-# Ten times those of the longest of twenty years.
-_MAX_HEADINGS: Final = 50_000
 _MOST_COMMITS: Final = 200
 _STEMS: Final = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS", "RELEASES", "RELEASE_NOTES")
 _ENDS: Final = (".md", ".rst", ".markdown", ".txt", "")
@@ -82,7 +80,7 @@ async def notes_of(  # noqa: PLR0913 - by name
     names = (package.id.name, package.id.name.rpartition("/")[2].rpartition(":")[2])
     for place in places:
         data = found.get(place)
-        if data is None or len(data) > _MAX_LOG_BYTES or data.count(b"\n#") > _MAX_HEADINGS:
+        if data is None or len(data) > _MAX_LOG_BYTES:
             continue
         log = visible_lines(_decoded(data))
         if text := section(log, package.version, names).strip():

@@ -29,6 +29,9 @@ _IN_BRACKETS: Final = re.compile(
     r"\([^()]*\)|\b(?:[A-Z][a-z]{2,8}|yanked|YANKED|[0-9]+(?:st|nd|rd|th))\b"
 )
 _TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|-{3,}|\*{3,}|_{3,})?")
+# Four times those of the longest of twenty years. A heading costs as much as a hundred lines.
+MAX_LINES: Final = 200_000
+MAX_HEADINGS: Final = 20_000
 # Whoever writes longer ones wants to keep us busy: expressions take the square of it at worst.
 _MAX_HEADING: Final = 500
 _MAX_LINKED: Final = 2_000
@@ -47,13 +50,18 @@ class _Heading:
 
 
 def section(text: str, version: str, names: Collection[str] = ()) -> str:
-    """What stands below the heading of `version`, as Markdown; "" where nothing does.
+    """What stands below the heading of `version`, as Markdown; "" where nothing does, and for a
+    file beyond the limits.
 
     `names` are those that a heading may give the package, in a file with several of them.
     """
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    lines, prose = _without_comments(lines)
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if text.count("\n") >= MAX_LINES:
+        return ""
+    lines, prose = _without_comments(text.split("\n"))
     headings, is_rst = _headings(lines, prose)
+    if len(headings) > MAX_HEADINGS:
+        return ""
     found = _heading_of(headings, version, names)
     if found is None:
         return ""

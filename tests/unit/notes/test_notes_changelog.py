@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from releasekit.notes.changelog import section
+from releasekit.notes.changelog import MAX_HEADINGS, MAX_LINES, section
 
 KEEP = """\
 # Changelog
@@ -178,3 +178,24 @@ def test_nobody_keeps_it_busy_with_restructured_text(hostile: str) -> None:
     began = time.process_time()
     section(f"1.2.3\n=====\n\n.. x\n\n{hostile}\nx\n", "1.2.3")
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("line", "most"),
+    [
+        ("# 1.0.0\n", MAX_HEADINGS),
+        ("# 1.0.0\r", MAX_HEADINGS),
+        (" # 1.0.0\n", MAX_HEADINGS),
+        ("1.0.0\n=====\n", MAX_HEADINGS),
+        ("=====\n1.0.0\n=====\n", MAX_HEADINGS),
+        ("\n", MAX_LINES - 4),
+        ("\r", MAX_LINES - 4),
+    ],
+)
+def test_one_with_more_lines_or_headings_than_anybody_reads_says_nothing(
+    line: str, most: int
+) -> None:
+    """Each heading costs, however it is written: four megabytes of them took 20 s and 700 MB."""
+    log = "# 1.2.3\n\n- three\n\n" if "=" not in line else "1.2.3\n=====\n\n- three\n\n"
+    assert section(log + line * (most - 1), "1.2.3") == "- three"
+    assert not section(log + line * (most + 1), "1.2.3")
