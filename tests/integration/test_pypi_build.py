@@ -18,12 +18,13 @@ import pytest
 
 import fakes
 from integration.tools import require_tool
+from releasekit.causes.failures import HoldsState
 from releasekit.ecosystems.pypi import Options
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
-from releasekit.release.phases import without_state
+from releasekit.release.phases import refuse_state
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
@@ -215,20 +216,21 @@ def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: s
     (root / ".releasekit").mkdir()
     (root / ".releasekit" / "journal.jsonl").write_text("{}")
 
-    async def main() -> tuple[Artifact, ...] | BuildFailed:
+    async def main() -> tuple[Artifact, ...]:
         async with opened(root) as workspace:
             into = partial(built_directory, state_directory=root / ".releasekit")
             ((name, result),) = (await workspace.build(workspace.packages, into)).items()
             (package,) = (each for each in workspace.packages if each.id == name)
-            return without_state(package, result, root / ".releasekit")
+            assert not isinstance(result, BuildFailed)
+            refuse_state(package, result, root / ".releasekit")
+            return result
 
-    result = asyncio.run(main())
     if backend == HATCHLING:
-        assert not isinstance(result, BuildFailed)
+        result = asyncio.run(main())
         with tarfile.open(result[0].path) as archive:
             names = archive.getnames()
         assert "all-1/all/__init__.py" in names
         assert not [name for name in names if ".releasekit" in name]
     else:
-        assert isinstance(result, BuildFailed)
-        assert "all-1.tar.gz holds all-1/.releasekit/" in str(result)
+        with pytest.raises(HoldsState, match=r"all-1\.tar\.gz holds all-1/\.releasekit/"):
+            asyncio.run(main())

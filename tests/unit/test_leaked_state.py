@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import tarfile
+import tempfile
 import zipfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
+from releasekit.causes.failures import HoldsState
 from releasekit.ecosystems.shared.archives import member_names
-from releasekit.errors import BuildFailed
 from releasekit.model import Artifact, Outcome
-from releasekit.release.phases import without_state
+from releasekit.release.phases import refuse_state
 from releasekit.state.directory import NAME, first_leaked, make_state_directory, within
 from unit.test_release import Line
 
@@ -52,11 +54,10 @@ def test_an_artifact_with_state_in_it_fails_the_build(
     for name in ("results.json", "dist/pypi/a/1/a-1.tar.gz"):
         (state / name).touch()
     path = packed(tmp_path, kind, [*SOUND, *leaked])
-    artifacts = (Artifact(path=path, size=0, digests={"sha256": ""}),)
-    refused = without_state(at(tmp_path), artifacts, state)
-    assert isinstance(refused, BuildFailed)
-    assert f"{path.name} holds {leaked[0]}" in str(refused)
-    assert "\n" not in str(refused)
+    with pytest.raises(HoldsState) as refused:
+        refuse_state(at(tmp_path), [fakes.artifact(path, path.read_bytes())], state)
+    assert f"{path.name} holds {leaked[0]}" in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def packed(directory: Path, kind: str, names: Sequence[str]) -> Path:
@@ -95,10 +96,9 @@ def test_a_state_directory_elsewhere_gives_its_name_no_meaning(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("data", [b"", b"<project/>", b"PK\5\6" + b"\0" * 17, b"\x1f\x8bno"])
-def test_what_is_no_archive_has_no_members(tmp_path: Path, data: bytes) -> None:
+def test_what_is_no_archive_has_no_members(data: bytes) -> None:
     """A POM, a signature, a bundle; and what is damaged, of which a registry will tell."""
-    (tmp_path / "file").write_bytes(data)
-    assert member_names(tmp_path / "file") == []
+    assert member_names(io.BytesIO(data)) == []
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,13 @@ def test_what_is_no_archive_has_no_members(tmp_path: Path, data: bytes) -> None:
     [(b"PK\1\2\x14\3\x14", b"PK\1\2\x14\3\x63"), ("é".encode(), b"\xff\xfe")],
     ids=["version", "name"],
 )
-def test_a_zip_that_cannot_be_listed_ends_no_run(
-    tmp_path: Path, before: bytes, after: bytes
-) -> None:
-    path = tmp_path / "file"
-    with zipfile.ZipFile(path, "w") as archive:
+def test_a_zip_that_cannot_be_listed_ends_no_run(before: bytes, after: bytes) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("é.txt", "")
-    data = path.read_bytes()
+    data = file.getvalue()
     assert before in data
-    path.write_bytes(data.replace(before, after))
-    assert member_names(path) == []
+    assert member_names(io.BytesIO(data.replace(before, after))) == []
 
 
 def test_where_the_state_directory_is_in_a_tree(tmp_path: Path) -> None:
@@ -140,6 +137,38 @@ def test_it_is_not_uploaded(tmp_path: Path) -> None:
     assert result.outcome is Outcome.FAILED
     assert "a-1.tar.gz holds a-1/.releasekit/results.json" in result.reason
     assert line.registry.uploads == []
+
+
+class Exchanged(fakes.FakeWorkspace):
+    """What it has left behind puts another file in the place of what it built."""
+
+    def _build(self, package: Package, into: Path) -> tuple[Artifact, ...]:
+        into.mkdir(parents=True)
+        path = packed(into, "wheel", SOUND)
+        built = fakes.artifact(path, path.read_bytes())
+        path.write_bytes(b"PK\5\6" + b"\0" * 18)
+        return (built,)
+
+
+def test_only_what_was_built_is_looked_at(tmp_path: Path) -> None:
+    line = Line(tmp_path)
+    line.workspace = Exchanged()
+    (result,) = line.run(fakes.plan(fakes.package("a"))).values()
+    assert result.outcome is Outcome.FAILED
+    assert "a-1-py3-none-any.whl: the file is not what was built" in result.reason
+    assert line.registry.uploads == []
+
+
+def test_a_disk_that_is_full_fails_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(directory: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(directory))
+
+    monkeypatch.setattr("releasekit.host.durable.unnamed", refuse)
+    (result,) = Line(tmp_path).run(fakes.plan(fakes.package("a"))).values()
+    assert result.outcome is Outcome.FAILED
+    assert f"{tempfile.gettempdir()}: No space left on device" in result.reason
 
 
 def test_names_that_no_file_has_are_passed_over(tmp_path: Path) -> None:

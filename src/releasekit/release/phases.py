@@ -31,6 +31,7 @@ from releasekit.errors import (
     Transient,
     Undecided,
 )
+from releasekit.host import contents
 from releasekit.http.traffic import billed_to, waited_for, waiting
 from releasekit.model import Outcome
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
@@ -134,9 +135,7 @@ class Phases:
                 async with pin:
                     built = await self._build(workspace, packages)
             for run in runs:
-                answer = await asyncio.to_thread(
-                    without_state, run.planned.package, built[run.id], config.state_directory
-                )
+                answer = built[run.id]
                 if isinstance(answer, BuildFailed):
                     if not (run.postponed and answer.premature):
                         run.error = answer
@@ -156,10 +155,14 @@ class Phases:
 
     async def _trouble(self, run: PackageRun, artifacts: Sequence[Artifact]) -> PackageError | None:
         """Why what was built is not going to be sent; its warnings go along with the run."""
+        package = run.planned.package
         try:
-            found = await self._targets[run.id.ecosystem].examined(run.planned.package, artifacts)
+            await asyncio.to_thread(refuse_state, package, artifacts, self._config.state_directory)
+            found = await self._targets[run.id.ecosystem].examined(package, artifacts)
         except PackageError as error:
             return error
+        except OSError as error:
+            return no_place(error)  # for the copies that are examined
         # The plan has told those of files from elsewhere already.
         run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.applied(found)]))
         errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
@@ -370,23 +373,19 @@ def held_against_claim(run: PackageRun, built: Sequence[Artifact]) -> PackageErr
     return None
 
 
-def without_state(package: Package, built: Built, state_directory: Path) -> Built:
-    """`built`, or why it is never published: it holds what runs keep for themselves. Blocks."""
-    if isinstance(built, BuildFailed):
-        return built
-    for artifact in built:
-        try:
-            names = member_names(artifact.path)
-        except OSError as error:
-            return no_place(error)
-        found = first_leaked(names, package, state_directory)
-        if found:
-            return HoldsState(
+def refuse_state(package: Package, artifacts: Sequence[Artifact], state_directory: Path) -> None:
+    """Raises PackageError for what holds what runs keep for themselves, and for what is no longer
+    what was built. Blocks.
+    """
+    for artifact in artifacts:
+        with contents.opened(artifact) as file, file.raw() as raw:
+            names = member_names(raw)
+        if found := first_leaked(names, package, state_directory):
+            raise HoldsState(
                 f"{package.id}: {artifact.filename} holds {found}, which is state of a run",
                 hint="Delete that directory where an earlier run has left it in the sources; else "
                 "leave it out of what is packed, or name another `state-directory`.",
             )
-    return built
 
 
 def pinned(

@@ -255,7 +255,8 @@ def _contents(package: Package, version: str, paths: Sequence[Path]) -> Contents
     names: set[str] = set()
     for path in paths:
         names.add(f"{artifact}{path.name.removeprefix(f'{artifact}-{version}')}")
-        names.update(member_names(path))
+        with durable.reading(path) as file:
+            names.update(member_names(file))
     size = sum(path.stat().st_size for path in paths)
     return Contents(version=version, size=size, names=frozenset(names))
 

@@ -11,11 +11,8 @@ import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from releasekit.host import durable
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 MAX_FILES: Final = 200_000
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
@@ -180,16 +177,15 @@ def _refuse_many(file: IO[bytes], max_files: int) -> None:
         raise zipfile.BadZipFile(f"it holds more than {max_files} files")
 
 
-def member_names(path: Path) -> list[str]:
+def member_names(file: IO[bytes]) -> list[str]:
     """Of the files in a zip or a .tar.gz, whatever its name; none for what is neither. Blocks."""
-    with durable.reading(path) as file:
-        if zipfile.is_zipfile(file):
-            with contextlib.suppress(*BAD_ZIP), opened_zip(file) as archive:
-                return [name for name in archive.namelist() if not name.endswith("/")]
-            return []
-        file.seek(0)
-        try:
-            with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
-                return [member.name for member in members]
-        except BadArchive:
-            return []
+    if zipfile.is_zipfile(file):
+        with contextlib.suppress(*BAD_ZIP), opened_zip(file) as archive:
+            return [name for name in archive.namelist() if not name.endswith("/")]
+        return []
+    file.seek(0)
+    try:
+        with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+            return [member.name for member in members]
+    except BadArchive:
+        return []
