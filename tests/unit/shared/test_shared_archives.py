@@ -58,7 +58,7 @@ def test_an_archive_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadArchive, match="it unpacks to more than 1000 bytes"):
         read(packed(*entries))
     monkeypatch.setattr(archives, "MAX_FILES", 1)
-    with pytest.raises(BadArchive, match="it holds more than 1 files"):
+    with pytest.raises(BadArchive, match="it holds more than 1 files and headers"):
         read(packed(*entries[:2]))
 
 
@@ -84,6 +84,26 @@ def test_an_archive_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_headers_have_limits(kind: bytes, data: bytes, words: str) -> None:
     """R40: tarfile reads each of them as a whole, and a map of a sparse file without end."""
     stream = packed(("a", kind, data), ("b", tarfile.REGTYPE, b"1"))
+    with pytest.raises(BadArchive, match=words):
+        read(stream)
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ({"MAX_FILES": 11}, "more than 11 files and headers"),
+        ({"_MAX_NAMES_BYTES": 79}, "its headers have more than 79 bytes"),
+    ],
+)
+def test_headers_add_up(monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], words: str) -> None:
+    """Each within its limit, and several before one file: they took minutes."""
+    attributes = ("a", tarfile.XHDTYPE, b"8 a=123\n")
+    entries = [*[attributes] * 4, ("a", tarfile.REGTYPE, b""), *[attributes] * 6]
+    stream = packed(*entries, ("b", tarfile.REGTYPE, b"1"))
+    assert read(stream) == {"a": b"", "b": b"1"}
+    for name, most in limit.items():
+        monkeypatch.setattr(archives, name, most)
+    stream.seek(0)
     with pytest.raises(BadArchive, match=words):
         read(stream)
 

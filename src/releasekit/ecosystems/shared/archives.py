@@ -25,7 +25,8 @@ _SIZE, _PLACE, _ZIP64_BYTES = 5, 9, 76
 # Those whose output comes in pieces that are asked for; of another kind, four kilobytes may unpack
 # to gigabytes at once.
 _IN_PIECES: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-# Of a name or of attributes, which tar keeps in files of their own before the one they are of.
+# Of a name or of attributes, which tar keeps in files of their own before the one they are of; and
+# of all of them together, or of the names that are left.
 _MAX_HEADER_BYTES: Final = 32 * 1024
 _MAX_NAMES_BYTES: Final = 32 * 1024 * 1024
 _HEADERS: Final = frozenset(
@@ -82,11 +83,18 @@ class _Entry(tarfile.TarInfo):
     `_proc_member` is where tarfile lets subclasses say what is done with an entry.
     """
 
-    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+    def _proc_member(self, archive: Tar) -> tarfile.TarInfo | None:
+        archive.count += 1
+        if archive.count > MAX_FILES:
+            raise BadArchive(f"it holds more than {MAX_FILES} files and headers")
         if self.type == tarfile.GNUTYPE_SPARSE:
             raise BadArchive(_SPARSE)
-        if self.type in _HEADERS and self.size > _MAX_HEADER_BYTES:
-            raise BadArchive(f"it holds a header of more than {_MAX_HEADER_BYTES} bytes")
+        if self.type in _HEADERS:
+            archive.header_bytes += self.size
+            if self.size > _MAX_HEADER_BYTES:
+                raise BadArchive(f"it holds a header of more than {_MAX_HEADER_BYTES} bytes")
+            if archive.header_bytes > _MAX_NAMES_BYTES:
+                raise BadArchive(f"its headers have more than {_MAX_NAMES_BYTES} bytes")
         if len(archive.pax_headers) > _MAX_ATTRIBUTES:
             raise BadArchive(f"it gives all files more than {_MAX_ATTRIBUTES} attributes")
         member: tarfile.TarInfo | None = super()._proc_member(archive)  # type: ignore[misc]
@@ -106,14 +114,8 @@ class Tar(tarfile.TarFile):
     tarinfo = _Entry
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._count = 0
+        self.count = self.header_bytes = 0
         super().__init__(*args, **options)
-
-    def next(self) -> tarfile.TarInfo | None:
-        self._count += 1
-        if self._count > MAX_FILES:
-            raise BadArchive(f"it holds more than {MAX_FILES} files")
-        return super().next()
 
 
 @contextlib.contextmanager
