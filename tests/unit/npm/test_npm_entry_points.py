@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import javascript
+from releasekit.ecosystems.npm import entry_points
 from releasekit.ecosystems.npm.entry_points import missing_files, warnings_of
 from releasekit.errors import PackageError
 
@@ -72,6 +73,33 @@ def test_an_unbuilt_package_is_said(tmp_path: Path) -> None:
     (warning,) = warnings_of(package, [built])
     assert warning.name == "missing-files"
     assert warning.message.startswith('its package.json names bin "./cli.js", which the tarball')
+
+
+def test_patterns_and_files_have_a_limit_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R49: forty thousand patterns and as many files took minutes. A repeated one counts once."""
+    package = javascript.package()
+    exports = {"./a": "./x/*", "./b": "./y/", "./c": "./x/*", "./d": "./a.js"}
+    built = javascript.tarball(tmp_path, package, {"a.js": ""}, exports=exports)
+    limit = 2 * len("package.json" + "a.js")
+    monkeypatch.setattr(entry_points, "_MAX_COMPARED_CHARS", limit)
+    (warning,) = warnings_of(package, [built])
+    assert warning.message.startswith('its package.json names exports "./x/*", exports "./y/", wh')
+    monkeypatch.setattr(entry_points, "_MAX_COMPARED_CHARS", limit - 1)
+    (warning,) = warnings_of(package, [built])
+    assert warning.name == "missing-files"
+    assert warning.message == (
+        "its package.json names 2 patterns, too many to look for each of them among the 2 files of "
+        "the tarball"
+    )
+
+
+def test_a_repeated_pattern_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr(entry_points, "_matches", lambda path, _: compared.append(path))
+    missing_files({"exports": {f"./{number}": "./x/*" for number in range(9)}}, set())
+    assert compared == ["./x/*"]
 
 
 def test_what_is_no_tarball_is_named(tmp_path: Path) -> None:

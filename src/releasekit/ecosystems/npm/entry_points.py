@@ -41,6 +41,8 @@ _TRIED: Final[Mapping[str, Sequence[str]]] = {
     "types": _TYPES,
     "typings": _TYPES,
 }
+# Of all names, each held against each pattern: a second of work.
+_MAX_COMPARED_CHARS: Final = 100_000_000
 
 
 def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
@@ -48,7 +50,14 @@ def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[Pac
     for artifact in artifacts:
         with contents.opened(artifact) as file, file.raw() as raw:
             contained = read_tarball(raw, f"{package}: {artifact.filename}")
-        if missing := missing_files(contained.manifest, contained.names):
+        patterns = {path for _, path in _named(contained.manifest) if _is_pattern(path)}
+        if len(patterns) * sum(map(len, contained.names)) > _MAX_COMPARED_CHARS:
+            yield PackageWarning(
+                name=WarningName.MISSING_FILES,
+                message=f"its package.json names {len(patterns)} patterns, too many to look for "
+                f"each of them among the {len(contained.names)} files of the tarball",
+            )
+        elif missing := missing_files(contained.manifest, contained.names):
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
                 message=f"its package.json names {few(missing)}, which the tarball does not hold: "
@@ -64,9 +73,9 @@ def missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[s
         # An empty one says nothing, as that of packages of types alone.
         if isinstance(path, str) and path and not _is_there(path, extensions, names):
             missing[f'{key} "{path}"'] = None
-    for key, path in _named(document):
+    for key, path in dict.fromkeys(_named(document)):
         wanted = posixpath.normpath(path)
-        there = _matches(path, names) if path.endswith("/") or "*" in path else wanted in names
+        there = _matches(path, names) if _is_pattern(path) else wanted in names
         if not there:
             missing[f'{key} "{path}"'] = None
     return [*missing]
@@ -95,6 +104,10 @@ def _targets(exports: object) -> Iterator[str]:
         elif isinstance(target, dict):
             led = [key for key in target if key.startswith(".") or key in _CONDITIONS]
             pending += [target[key] for key in reversed(led)]
+
+
+def _is_pattern(path: str) -> bool:
+    return path.endswith("/") or "*" in path
 
 
 def _matches(pattern: str, names: Collection[str]) -> bool:
