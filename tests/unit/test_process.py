@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import pytest
 
@@ -216,6 +216,28 @@ def test_a_secret_is_found_wherever_it_stands(secret: str, before: int) -> None:
     """R50"""
     redact = Redactor([secret, "0123456789ab" * 2])
     assert redact("x" * before + secret + "y") == "x" * before + "***y"
+
+
+class CountedPieces(str):
+    """A text that knows how many pieces of it were taken."""
+
+    __slots__ = ("taken",)
+    taken: int
+
+    def __getitem__(self, key: SupportsIndex | slice, /) -> str:
+        self.taken += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "pieces"), [([], 0), (["short"], 0), (["a" * 12], 1), (["b" * 12], 100)]
+)
+def test_no_more_pieces_are_taken_than_are_looked_for(secrets: list[str], pieces: int) -> None:
+    """Those of 16 MB, all of them at once, took a gigabyte, even where nothing was secret."""
+    text = CountedPieces("a" * 900)
+    text.taken = 0
+    assert Redactor(secrets)(text).replace("***", "a" * 12) == "a" * 900
+    assert text.taken == pieces
 
 
 def test_lines_are_put_together_from_any_chunks() -> None:

@@ -115,8 +115,8 @@ class Redactor:
         found = [secret for secret in self._short if secret in text]
         # Any place where a long one may be has a piece of it at one of these steps. To look for
         # them all takes 20 times as long.
-        if not self._pieces.isdisjoint(
-            [text[at : at + _PIECE] for at in range(0, len(text), self._step)]
+        if self._pieces and not self._pieces.isdisjoint(
+            text[at : at + _PIECE] for at in range(0, len(text), self._step)
         ):
             found = [*(secret for secret in self._long if secret in text), *found]
         for secret in found:
