@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host import durable
+from releasekit.errors import JournalUnwritable
+from releasekit.host import durable, flock
 from releasekit.state.logfile import LogFile
 
 if TYPE_CHECKING:
@@ -57,6 +58,31 @@ def test_the_second_who_makes_it_shorter_keeps_what_came_since_the_first(path: P
     theirs.append(lambda _: b"new\n")
     ours.rewrite(lambda data: data.replace(b"short", b"s"))
     assert path.read_bytes() == b"s\nnew\n"
+
+
+def test_who_locks_it_again_and_again_uses_up_one_allowance(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R51: each write had ten seconds of its own, in which nothing else went on."""
+    monkeypatch.setattr(flock, "PAUSES", 5)
+    ours = opened(path)
+    waited: list[float] = []
+    with path.open("rb") as theirs:
+
+        def give_back_every_second_time(pause_s: float) -> None:
+            waited.append(pause_s)
+            if len(waited) % 2 == 0:
+                fcntl.flock(theirs, fcntl.LOCK_UN)
+
+        monkeypatch.setattr("releasekit.host.flock.time.sleep", give_back_every_second_time)
+        for _ in range(2):
+            fcntl.flock(theirs, fcntl.LOCK_SH)
+            ours.append(lambda _: b"line\n")
+        fcntl.flock(theirs, fcntl.LOCK_SH)
+        with pytest.raises(JournalUnwritable, match="another process keeps it locked"):
+            ours.append(lambda _: b"line\n")
+    assert len(waited) == 5
+    assert path.read_bytes() == b"line\nline\n"
 
 
 def test_an_fsync_of_the_longer_file_says_nothing_of_the_shorter(

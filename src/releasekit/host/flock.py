@@ -7,10 +7,13 @@ import errno
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# Of a hundredth of a second each: for all writes to one file.
+PAUSES: Final = 1_000
 
 if sys.platform == "win32":
     import msvcrt
@@ -29,8 +32,9 @@ if sys.platform == "win32":
         return True
 
     @contextlib.contextmanager
-    def exclusive(descriptor: int) -> Iterator[None]:
+    def exclusive(descriptor: int, pauses: Iterator[object]) -> Iterator[None]:
         """Wait for the lock (up to 10 s, then OSError) and release it at the end."""
+        del pauses  # who holds the lock may write the file
         os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
         try:
@@ -43,7 +47,6 @@ else:
     import fcntl
 
     _PAUSE_S = 0.01
-    _ATTEMPTS = 1_000
 
     def try_lock(descriptor: int, *, shared: bool = False) -> bool:
         """Without waiting. Closing the last copy of the descriptor gives the lock back."""
@@ -55,17 +58,16 @@ else:
         return True
 
     @contextlib.contextmanager
-    def exclusive(descriptor: int) -> Iterator[None]:
-        """Wait for the lock (up to 10 s, then OSError) and release it at the end.
+    def exclusive(descriptor: int, pauses: Iterator[object]) -> Iterator[None]:
+        """Wait for the lock and release it at the end. OSError once there are no `pauses` left.
 
-        We never keep it for longer than one write. But who may read a file may lock it, too.
+        We never keep it for longer than one write. But who may read a file may lock it, too, and
+        may do so for every write: the pauses are those of all of them.
         """
-        for _ in range(_ATTEMPTS):
-            if try_lock(descriptor):
-                break
+        while not try_lock(descriptor):
+            if next(pauses, None) is None:
+                raise OSError(errno.EWOULDBLOCK, "another process keeps it locked")
             time.sleep(_PAUSE_S)
-        else:
-            raise OSError(errno.EWOULDBLOCK, "another process keeps it locked")
         try:
             yield
         finally:

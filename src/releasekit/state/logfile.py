@@ -17,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from releasekit.errors import JournalError, JournalUnwritable
-from releasekit.host import durable
+from releasekit.host import durable, flock
 from releasekit.host.flock import exclusive
 from releasekit.state.lock_order import Kind, taking, turn
 from releasekit.text.commands import spelled
@@ -40,6 +40,7 @@ class LogFile:
         self._turn = asyncio.Lock()
         self._open = threading.Lock()
         self._replaced = 0
+        self._pauses = iter(range(flock.PAUSES))
         with self._reporting():
             self._descriptor = _opened(path)
 
@@ -139,7 +140,10 @@ class LogFile:
     def _locked(self) -> Iterator[None]:
         """Hold the lock on the file that is in place now."""
         while True:
-            with taking(Kind.JOURNAL, str(self._path)), exclusive(self._descriptor):
+            with (
+                taking(Kind.JOURNAL, str(self._path)),
+                exclusive(self._descriptor, self._pauses),
+            ):
                 if self._in_place():
                     yield
                     return
