@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.aio import GroupClosed
+from releasekit.ecosystems.shared import jsonlines
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
@@ -121,6 +122,21 @@ def test_what_is_no_answer_ends_the_conversation(tmp_path: Path, line: str) -> N
             await waiting
 
     talk(tmp_path, body)
+
+
+def test_what_comes_after_the_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Millions of empty lines took minutes."""
+    read: list[str] = []
+
+    def refuse(line: str, **_: object) -> None:
+        read.append(line)
+        raise ValueError(line)
+
+    monkeypatch.setattr(jsonlines, "parse_json", refuse)
+    there = Conversation("it is gone")
+    for line in ("no answer", "nor this"):
+        there.receive(line)
+    assert read == ["no answer"]
 
 
 def test_a_conversation_that_is_closed_early_is_closed_once(tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ class Conversation:
         return said
 
     def receive(self, line: str) -> None:
+        if self.ended:
+            return  # the rest of what it says, which may be millions of lines
         try:
             said = parse_json(line, max_bytes=None, max_values=_MAX_VALUES)
             answer = self._waiting.pop(said["id"])
