@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import sys
 from contextlib import asynccontextmanager
@@ -565,6 +566,7 @@ def test_what_a_backend_asks_for_is_installed_before_it_goes_on(root: Path, kind
         more=hook.replace("return [", "return [f'x{time.time_ns()}; os_name == \"no\"', "),
     )
     write(root, "bad", more=hook.replace("return [", "return ['a b', "))
+    write(root, "much", more=hook.replace("return [", "return ['x' * 40_000, "))
 
     async def body(workspace: Workspace) -> None:
         if kind == "sdist":
@@ -572,6 +574,10 @@ def test_what_a_backend_asks_for_is_installed_before_it_goes_on(root: Path, kind
         await workspace.built("a")
         assert "needs ever more build requirements" in str(await workspace.failed("greedy"))
         assert "asks for 'a b'" in str(await workspace.failed("bad"))
+        assert re.search(
+            "pypi:much: its .*build backend asks for have more than 32768 characters",
+            str(await workspace.failed("much")),
+        )
 
     running(root, body)
 
@@ -811,6 +817,20 @@ def test_most_packages_find_their_environment_made(root: Path) -> None:
     running(root, body)
 
 
+def test_what_cannot_be_made_early_fails_no_plan(root: Path) -> None:
+    """R36: a marker that compares what cannot be compared, and too much of all."""
+    write(root, "acme-a", requires="""["foo; os_name ~= 'x'"]""")
+    write(root, "acme-b", requires=str([f"{'x' * 1_000}{number}" for number in range(40)]))
+
+    async def body(workspace: Workspace) -> None:
+        said = str(await workspace.failed("acme-a"))
+        assert "the build backend asks for \"foo; os_name ~= 'x'\"" in said
+        said = str(await workspace.failed("acme-b"))
+        assert "build-system.requires and what the build backend asks for have more than" in said
+
+    running(root, body, Options(packages=("acme-*",)))
+
+
 def test_a_plan_alone_makes_no_environment(root: Path) -> None:
     write(root, "acme-a")
 
@@ -840,7 +860,7 @@ def _commit(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["foo; os_name ~= 'x'", "a; " + "(" * 5_000, "\0", "x" * 100_000 + ";"]
+    "text", ["foo; os_name ~= 'x'", "a; " + "(" * 5_000, "\0", "x" * 30_000 + ";"]
 )
 def test_what_packaging_cannot_read_is_no_requirement(text: str) -> None:
     with pytest.raises(BuildFailed, match="the build backend asks for") as raised:

@@ -92,7 +92,7 @@ class PyPI(Resource):
 
     async def _made_early(self, wanted: Sequence[str]) -> None:
         """An environment, while the plan is made; where that fails, its first build says why."""
-        with suppress(CommandFailed, GroupClosed, OSError):
+        with suppress(BuildFailed, GroupClosed, OSError):
             builder = await self._prepared()
             # Opened after the directory that it writes to, it is ended before that is removed.
             _ = self.group.start(_worker_made(builder, Requirements.parse(wanted, {})))
@@ -136,7 +136,7 @@ class PyPI(Resource):
 
 
 async def _worker_made(builder: Builder, wanted: Requirements) -> None:
-    with suppress(BuildFailed, CommandFailed, GroupClosed, OSError):
+    with suppress(BuildFailed, GroupClosed, OSError):
         await builder.environments.worker(wanted)
 
 

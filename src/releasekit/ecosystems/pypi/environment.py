@@ -41,6 +41,8 @@ INTERFERING: Final = (
 )  # fmt: skip
 INSTALL_TIMEOUT_S: Final = 900.0
 _SHOWN: Final = 200
+# Of all requirements of one environment: `packaging` takes a tenth of a second for so many.
+_MAX_CHARS: Final = 32 * 1024
 # What pip has no name of its own for.
 _FROM_STDIN: Final = ("--requirement", "/dev/stdin")
 
@@ -95,7 +97,13 @@ class Requirements:
 
     @classmethod
     def parse(cls, texts: Iterable[str], wheels: Mapping[str, Path]) -> Requirements:
-        """Raises BuildFailed for a text that is no requirement."""
+        """Raises BuildFailed for a text that is no requirement, and for too much of them."""
+        texts = tuple(texts)
+        if sum(map(len, texts)) > _MAX_CHARS:
+            raise RequirementsUnavailable(
+                "build-system.requires and what the build backend asks for have more than "
+                f"{_MAX_CHARS} characters"
+            )
         return cls(frozenset(filter(None, map(_normalised, texts))), wheels)
 
     def lines(self) -> list[str]:
