@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from packaging.requirements import Requirement
+
     from releasekit.model import Package
 
 HATCHLING = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
@@ -261,8 +263,17 @@ def test_the_number_of_requirements_is_bounded(
 ) -> None:
     """R40"""
     monkeypatch.setattr(manifest, "MAX_REQUIREMENTS", 1)
+    parsed: list[str] = []
+    parse = manifest.parse_requirement
+
+    def counted(text: str, *, path: Path, where: str) -> Requirement:
+        parsed.append(text)
+        return parse(text, path=path, where=where)
+
+    monkeypatch.setattr(manifest, "parse_requirement", counted)
     with pytest.raises(ConfigError, match="more than 1 requirements"):
-        read(project("a", "dependencies = ['b']"), tmp_path)
+        read(project("a", "dependencies = ['b', 'c', 'd', 'e']"), tmp_path)
+    assert parsed == ["b", "c"]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -252,7 +253,7 @@ def _requirements(
     if "build-system" in document:
         build = checked_table(document, "build-system", path=path)
         declared.append((DependencyKind.BUILD, build, "requires", "build-system.requires"))
-    requirements = tuple(
+    found = (
         Declared(
             kind,
             text,
@@ -263,6 +264,7 @@ def _requirements(
         for text in strings(parent, key, path=path, where=where)
         if not lenient or is_requirement(text)
     )
+    requirements = tuple(islice(found, MAX_REQUIREMENTS + 1))
     if len(requirements) > MAX_REQUIREMENTS:
         raise ManifestError(f"{path} has more than {MAX_REQUIREMENTS} requirements")
     return requirements
