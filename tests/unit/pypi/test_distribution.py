@@ -138,6 +138,22 @@ SDIST = "acme_core-1.0.0.tar.gz"
 NAMELESS = b"Metadata-Version: 2.1\nVersion: 1\n"
 
 
+# Eight megabytes of each took minutes, or gigabytes.
+UNUSUAL = [
+    (b"Requires-Dist: a" + b">=1," * 1_000 + b"\n" + FULL, "too long a Requires-Dist"),
+    (b"Requires-Dist: a" + b"\n >=1," * 1_000 + b"\n" + FULL, "too long a Requires-Dist"),
+    ((b"Requires-Dist: a" + b"a" * 3_000 + b"\n") * 400 + FULL, "too long a Requires-Dist"),
+    (b"requires-python: " + b">=1," * 1_000 + b"\n" + FULL, "too long a Requires-Python"),
+    (b"License-Expression: " + b"MIT OR " * 1_000 + b"MIT\n" + FULL, "too long a License-Expr"),
+    (b"Description-Content-Type: " + b"a " * 2_000 + b"\n" + FULL, "too long a Description-Con"),
+    (b"Content-Transfer-Encoding: base64\n" + FULL, "a Content-Transfer-Encoding, which is"),
+    (b"Content-Type: multipart/mixed\n" + FULL, "a Content-Type, which is that of a mail"),
+    (FULL + b"\n\n" + b"a\n" * 200_000, "more than 200000 lines"),
+    (FULL + b"\n\n" + b"a\r" * 200_000, "more than 200000 lines"),
+    (b"Classifier: a\n" * 20_001 + FULL, "more than 200 kinds of headers, or 20000 lines"),
+]
+
+
 @pytest.mark.parametrize(
     ("filename", "data", "message"),
     [
@@ -167,6 +183,10 @@ NAMELESS = b"Metadata-Version: 2.1\nVersion: 1\n"
             SDIST,
             tarred("a/PKG-INFO", b"Requires-Dist: a; " + b"(" * 101 + b"\n" + FULL),
             "more than 100 brackets or semicolons",
+        ),
+        *(
+            (SDIST, tarred("a/PKG-INFO", text), f"its metadata has {reason}")
+            for text, reason in UNUSUAL
         ),
     ],
 )

@@ -546,6 +546,14 @@ def test_a_computed_version_that_is_none_ends_discovery_with_one_error(root: Pat
         running(root, nothing)
 
 
+def test_computed_metadata_has_the_limits_of_that_in_files(root: Path) -> None:
+    """R40: it is read by the event loop."""
+    much = "def _meta(): return b'Version: 1.0\\n' + b'Requires-Dist: a\\n' * 100_000"
+    write(root, "a", declared='dynamic = ["version"]', more=much)
+    with pytest.raises(BuildFailed, match=r"^pypi:a: its METADATA has too long a Requires-Dist$"):
+        running(root, nothing)
+
+
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
 def test_what_a_backend_asks_for_is_installed_before_it_goes_on(root: Path, kind: str) -> None:
     write(root, "extra", version="1.0")

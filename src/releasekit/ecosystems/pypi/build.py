@@ -14,6 +14,7 @@ from packaging.tags import sys_tags
 
 from releasekit.causes.failures import BuiltOtherwise, NotPublishable, RequirementsUnavailable
 from releasekit.ecosystems.pypi.discover import build_closure
+from releasekit.ecosystems.pypi.distribution import unusual
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared import artifacts
@@ -102,7 +103,10 @@ class Builder:
         log = self.logs.fresh("metadata", PackageId("pypi", project.name))
         request = self._request("metadata", project, into=self.scratch)
         answer = await self._answer(request, project=project, wheels=wheels, log=log)
-        return str(answer.get("metadata", ""))
+        text = str(answer.get("metadata", ""))
+        if reason := unusual(text.encode()):
+            raise NotPublishable(f"pypi:{project.name}: its METADATA {reason}")
+        return text
 
     def _request(self, operation: str, project: PyProject, *, into: Path) -> dict[str, object]:
         """What a build worker is asked. `hidden` are names of directories that a backend which can

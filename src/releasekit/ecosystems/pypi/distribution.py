@@ -12,6 +12,7 @@ from packaging.metadata import RawMetadata, parse_email
 from packaging.version import Version
 
 from releasekit.causes.failures import NotAPackage
+from releasekit.ecosystems.pypi.manifest import MAX_REQUIREMENT_CHARS
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared.archives import (
     BAD_ZIP,
@@ -32,8 +33,17 @@ MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 
 # The standard knows thirty. https://packaging.python.org/en/latest/specifications/core-metadata/
 _MAX_HEADERS: Final = 200
-_MAX_LINES: Final = 20_000
+_MAX_HEADER_LINES: Final = 20_000
+_MAX_LINES: Final = 200_000
 _MAX_MARKS: Final = 100
+# The headers that are parsed further, which takes the square of the length of one at worst, and
+# what all of them may have together.
+_PARSED: Final = frozenset(
+    {b"description-content-type", b"license-expression", b"requires-dist", b"requires-python"}
+)
+_MAX_PARSED_BYTES: Final = 1024 * 1024
+# Of a mail in parts, or in a code.
+_ENCODING: Final = frozenset({b"content-type", b"content-transfer-encoding"})
 _UNREADABLE: Final = (*BAD_ZIP, BadArchive, OSError)
 
 Form = dict[str, str | list[str]]
@@ -102,22 +112,37 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
         raise NotAPackage(f"{filename}: an archive without core metadata")
     if len(text) > MAX_METADATA_BYTES:
         raise NotAPackage(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
-    if reason := _unusual(text):
+    if reason := unusual(text):
         raise NotAPackage(f"{filename}: its metadata {reason}")
     return text
 
 
-def _unusual(text: bytes) -> str:
-    """What the parsers of `packaging` and `email` would take minutes for, or not survive."""
+def unusual(text: bytes) -> str:
+    """What the parsers of `packaging` and `email` would take minutes or gigabytes for, or not
+    survive; empty for what they can read.
+    """
+    if text.count(b"\n") + text.count(b"\r") > _MAX_LINES:
+        return f"has more than {_MAX_LINES} lines"
     lines = re.split(rb"\r?\n\r?\n", text, maxsplit=1)[0].splitlines()
-    names = {line.partition(b":")[0].lower() for line in lines if line[:1] not in {b" ", b"\t"}}
-    if len(names) > _MAX_HEADERS or len(lines) > _MAX_LINES:
-        return f"has more than {_MAX_HEADERS} kinds of headers, or {_MAX_LINES} lines of them"
-    if b"content-type" in names:
-        return "has a Content-Type, which is that of a message in parts"
+    names: set[bytes] = set()
+    name, size, parsed = b"", 0, 0
     for line in lines:
+        if line[:1] not in {b" ", b"\t"}:
+            name, size = line.partition(b":")[0].lower(), 0
+            names.add(name)
         if max(line.count(b"("), line.count(b";")) > _MAX_MARKS:
             return f"has a line with more than {_MAX_MARKS} brackets or semicolons"
+        if name in _PARSED:
+            size += len(line)
+            parsed += len(line)
+            if size > MAX_REQUIREMENT_CHARS or parsed > _MAX_PARSED_BYTES:
+                return f"has too long a {name.decode().title()}"
+    if len(names) > _MAX_HEADERS or len(lines) > _MAX_HEADER_LINES:
+        return (
+            f"has more than {_MAX_HEADERS} kinds of headers, or {_MAX_HEADER_LINES} lines of them"
+        )
+    if found := names & _ENCODING:
+        return f"has a {min(found).decode().title()}, which is that of a mail"
     return ""
 
 
