@@ -44,6 +44,8 @@ class DependencyKind(StrEnum):
     EXTRA = "extra"  # declared in releasekit.toml, not in a manifest
 
 
+# More than any tool reads as a manifest.
+MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 
 

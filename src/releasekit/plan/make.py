@@ -22,6 +22,7 @@ from releasekit.errors import Cycle
 from releasekit.graph import DependencyGraph, levels_above
 from releasekit.host.files import read_file, read_text
 from releasekit.model import (
+    MAX_MANIFEST_BYTES,
     Action,
     Artifact,
     Dependency,
@@ -67,8 +68,6 @@ class Around:
 
 NOTHING_AROUND: Final = Around({})
 # What is about the bytes of an earlier run, whatever the registry shows.
-# More than any tool reads as a manifest.
-_MAX_BYTES: Final = 16 * 1024 * 1024
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
 
 
@@ -341,7 +340,7 @@ def fingerprint(package: Package, url: str) -> str:
     """The same on every machine that has the same sources and the same destination."""
     edges = sorted(f"{dependency.kind} {dependency.on}" for dependency in package.dependencies)
     manifests = [
-        hashlib.sha256(read_file(path, max_bytes=_MAX_BYTES)).hexdigest()
+        hashlib.sha256(read_file(path, max_bytes=MAX_MANIFEST_BYTES)).hexdigest()
         for path in package.manifests
     ]
     facts: list[object] = [str(package.id), package.version, *manifests, url, edges]
@@ -390,7 +389,7 @@ def pin_manifest(
 
 def read_manifest(path: Path) -> str:
     """Text with its line ends and byte order mark as they are; UTF-8."""
-    return read_text(path, max_bytes=_MAX_BYTES)
+    return read_text(path, max_bytes=MAX_MANIFEST_BYTES)
 
 
 def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[str, Target]) -> None:

@@ -10,10 +10,11 @@ import asyncio
 import contextlib
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from releasekit.causes.refusals import PathError
 from releasekit.host import durable
+from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.source import Head
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan
-
-
-# More than any tool reads as a manifest.
-_MAX_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class _Stamp:
     def of_file(cls, path: Path) -> Self:
         """Raises PathError for one that somebody has removed or replaced since it was read."""
         try:
-            return cls(_facts(path), durable.sha256_of(path, max_bytes=_MAX_BYTES))
+            return cls(_facts(path), durable.sha256_of(path, max_bytes=MAX_MANIFEST_BYTES))
         except OSError as error:
             raise PathError(
                 f"{path}: {error.strerror}", hint="Let nothing change the manifests during a run."
@@ -105,7 +102,7 @@ class Sources:
             try:
                 if _facts(place) == stamp.facts:
                     continue
-                current = durable.sha256_of(place, max_bytes=_MAX_BYTES)
+                current = durable.sha256_of(place, max_bytes=MAX_MANIFEST_BYTES)
             except OSError as error:
                 return f"{path}: {error.strerror}"
             if current not in {stamp.sha256, self._pinned.get(path)}:

@@ -26,6 +26,7 @@ from releasekit.aio import uncancellable
 from releasekit.causes.refusals import PinConflict
 from releasekit.errors import StateError
 from releasekit.host import durable
+from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.state import lock_order
 from releasekit.state.directory import state_error, state_errors
 from releasekit.state.lock_order import Kind
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 State = Literal["original", "pinned", "edited"]
 _PURPOSE: Final = b"originals of manifests, 1"
 _HINT: Final = "Building with pinned versions keeps the originals there."
-# More than any tool reads as a manifest.
-_MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
 # Of two sets that are pinned at once, the second sees the first.
 _SAVING: Final = threading.Lock()
 # Of one backup: 10,000 manifests of three kilobytes each. It is read as a whole.
@@ -250,7 +249,7 @@ def _unusable(backup: Path, reason: str | None) -> StateError:
 def state_of(original: Original) -> State:
     """What is in the manifest's place now; "edited" covers a file that is gone or elsewhere."""
     try:
-        current = _sha256(durable.read_file(original.path, max_bytes=_MAX_MANIFEST_BYTES))
+        current = _sha256(durable.read_file(original.path, max_bytes=MAX_MANIFEST_BYTES))
     except OSError:
         return "edited"
     if current == _sha256(original.data):
@@ -263,11 +262,11 @@ def _examine(path: Path, pinned: bytes, root: Path) -> Original:
         raise StateError(f"{path}: is outside the workspace {root}, so it cannot be pinned")
     try:
         with durable.reading(path) as file:
-            status, data = os.fstat(file.fileno()), file.read(_MAX_MANIFEST_BYTES + 1)
+            status, data = os.fstat(file.fileno()), file.read(MAX_MANIFEST_BYTES + 1)
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > _MAX_MANIFEST_BYTES:
-        raise StateError(f"{path}: larger than {_MAX_MANIFEST_BYTES} bytes, so it cannot be pinned")
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise StateError(f"{path}: larger than {MAX_MANIFEST_BYTES} bytes, so it cannot be pinned")
     return Original(
         path=path,
         data=data,
