@@ -63,25 +63,27 @@ def test_the_second_who_makes_it_shorter_keeps_what_came_since_the_first(path: P
 def test_who_locks_it_again_and_again_uses_up_one_allowance(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R51: each write had ten seconds of its own, in which nothing else went on."""
+    """R51: each write had ten seconds of its own, in which nothing else went on. Of the pauses of
+    all of them, each one that succeeds gives one back.
+    """
     monkeypatch.setattr(flock, "PAUSES", 5)
     ours = opened(path)
     waited: list[float] = []
     with path.open("rb") as theirs:
 
-        def give_back_every_second_time(pause_s: float) -> None:
+        def give_back_every_third_time(pause_s: float) -> None:
             waited.append(pause_s)
-            if len(waited) % 2 == 0:
+            if len(waited) % 3 == 0:
                 fcntl.flock(theirs, fcntl.LOCK_UN)
 
-        monkeypatch.setattr("releasekit.host.flock.time.sleep", give_back_every_second_time)
+        monkeypatch.setattr("releasekit.host.flock.time.sleep", give_back_every_third_time)
         for _ in range(2):
             fcntl.flock(theirs, fcntl.LOCK_SH)
             ours.append(lambda _: b"line\n")
         fcntl.flock(theirs, fcntl.LOCK_SH)
         with pytest.raises(JournalUnwritable, match="another process keeps it locked"):
             ours.append(lambda _: b"line\n")
-    assert len(waited) == 5
+    assert len(waited) == 5 + 2
     assert path.read_bytes() == b"line\nline\n"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Of a hundredth of a second each: for all writes to one file.
+# Of a hundredth of a second each.
 PAUSES: Final = 1_000
 
 if sys.platform == "win32":
@@ -32,13 +32,12 @@ if sys.platform == "win32":
         return True
 
     @contextlib.contextmanager
-    def exclusive(descriptor: int, pauses: Iterator[object]) -> Iterator[None]:
+    def exclusive(descriptor: int, pauses: int = PAUSES) -> Iterator[int]:
         """Wait for the lock (up to 10 s, then OSError) and release it at the end."""
-        del pauses  # who holds the lock may write the file
         os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
         try:
-            yield
+            yield pauses  # who holds the lock may write the file
         finally:
             os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
@@ -58,17 +57,18 @@ else:
         return True
 
     @contextlib.contextmanager
-    def exclusive(descriptor: int, pauses: Iterator[object]) -> Iterator[None]:
-        """Wait for the lock and release it at the end. OSError once there are no `pauses` left.
+    def exclusive(descriptor: int, pauses: int = PAUSES) -> Iterator[int]:
+        """Wait for the lock, and release it at the end; the pauses that are left. Raises OSError
+        once there are none.
 
-        We never keep it for longer than one write. But who may read a file may lock it, too, and
-        may do so for every write: the pauses are those of all of them.
+        We never keep it for longer than one write. But who may read a file may lock it, too.
         """
         while not try_lock(descriptor):
-            if next(pauses, None) is None:
+            if not pauses:
                 raise OSError(errno.EWOULDBLOCK, "another process keeps it locked")
+            pauses -= 1
             time.sleep(_PAUSE_S)
         try:
-            yield
+            yield pauses
         finally:
             fcntl.flock(descriptor, fcntl.LOCK_UN)

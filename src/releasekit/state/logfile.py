@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from releasekit.errors import JournalError, JournalUnwritable
 from releasekit.host import durable, flock
-from releasekit.host.flock import exclusive
 from releasekit.state.lock_order import Kind, taking, turn
 from releasekit.text.commands import spelled
 
@@ -40,7 +39,7 @@ class LogFile:
         self._turn = asyncio.Lock()
         self._open = threading.Lock()
         self._replaced = 0
-        self._pauses = iter(range(flock.PAUSES))
+        self._pauses = flock.PAUSES
         with self._reporting():
             self._descriptor = _opened(path)
 
@@ -138,12 +137,17 @@ class LogFile:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock on the file that is in place now."""
+        """Hold the lock on the file that is in place now.
+
+        Somebody may lock it for each write. The waits of all writes together take ten seconds at
+        most, and a pause for each write.
+        """
         while True:
             with (
                 taking(Kind.JOURNAL, str(self._path)),
-                exclusive(self._descriptor, self._pauses),
+                flock.exclusive(self._descriptor, self._pauses) as left,
             ):
+                self._pauses = min(left + 1, flock.PAUSES)
                 if self._in_place():
                     yield
                     return
