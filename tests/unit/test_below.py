@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from releasekit.state.journal import History
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from releasekit.model import Plan
 
@@ -122,6 +122,18 @@ def test_what_nobody_means_to_publish_is_not_named(tmp_path: Path, git: bool) ->
     if git:
         subprocess.run(["git", "init", "-q", str(root)], check=True)
     assert found(root) == []
+
+
+def test_a_path_that_is_too_long_for_a_name_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R53: a build can make one, a directory at a time."""
+    root = write(tmp_path, {"out/package.json": js("a")})
+    long = Path(*["n" * 200] * 30, "package.json")
+    monkeypatch.setattr(
+        "releasekit.plan.below._walked", lambda *_: [long, Path("out/package.json")]
+    )
+    assert shown(found(root)) == [("npm", "out", 0)]
 
 
 def test_what_git_ignores_is_not_named(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
+import math
 import os
 import threading
 import zlib
@@ -394,6 +396,16 @@ def test_last_run_is_that_of_the_ecosystems_asked_for(tmp_path: Path) -> None:
         "go": None,
     }
     assert not history.runs[-1].complete
+
+
+@pytest.mark.parametrize("duration_s", [math.nan, math.inf, -math.inf, -1.0, 1e308])
+def test_what_took_no_time_that_there_is_says_nothing(tmp_path: Path, duration_s: float) -> None:
+    """R53: nothing vouches for these records, and their durations are summed up."""
+    with contextlib.closing(Journal.open(tmp_path, run_id="run")) as journal:
+        start(journal)
+        journal.phase_ended("build pypi:core", duration_s=duration_s)
+        journal.phase_ended("upload pypi:core", duration_s=2.0)
+    assert read_history(tmp_path).durations == {"upload pypi:core": 2.0}
 
 
 def test_runs_of_two_processes_may_be_interleaved(tmp_path: Path) -> None:

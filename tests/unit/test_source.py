@@ -73,6 +73,20 @@ def test_a_file_that_somebody_removes_meanwhile_is_no_error(
     assert "+dirty." in commit(repository)
 
 
+def test_a_path_that_is_too_long_for_a_name_is_no_error(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R53: a build can make one, a directory at a time."""
+    asked = source._git
+
+    async def listed(processes: Processes, root: Path, *arguments: str) -> str:
+        said = await asked(processes, root, *arguments)
+        return f"{said}{'n' * 5000}\0" if arguments[0] == "ls-files" else said
+
+    monkeypatch.setattr(source, "_git", listed)
+    assert "+dirty." in commit(repository)
+
+
 @pytest.mark.parametrize("name", ["ignored", "a.egg-info/PKG-INFO", "build/lib/a.py", "dist/a.whl"])
 def test_what_builds_leave_behind_is_no_change(repository: Path, name: str) -> None:
     path = repository / name

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.choice import concerns, consulted
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError
-from releasekit.host import durable
-from releasekit.host.files import repository_of
+from releasekit.host import durable, files
 from releasekit.report.text import few, packages
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def _with_globs(directories: Sequence[str]) -> list[str]:
 
 async def _listed(config: Config, names: Collection[str], processes: Processes) -> list[Path]:
     """The manifests below the root, relative to it."""
-    if repository_of(config.root) is not None:
+    if files.repository_of(config.root) is not None:
         specs = [f":(glob)**/{name}" for name in sorted(names)]
         argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *specs]
         with suppress(CommandFailed):
@@ -206,11 +205,11 @@ async def _listed(config: Config, names: Collection[str], processes: Processes) 
 
 def _walked(root: Path, names: Collection[str]) -> list[Path]:
     found = []
-    for visited, (where, directories, files) in enumerate(durable.walk(root)):
+    for visited, (where, directories, others) in enumerate(durable.walk(root)):
         if visited > MAX_DIRECTORIES:
             break
         directories[:] = sorted(name for name in directories if not _is_foreign(name))
-        found += [(where / name).relative_to(root) for name in names if name in files]
+        found += [(where / name).relative_to(root) for name in names if name in others]
     return sorted(found)
 
 
@@ -233,7 +232,7 @@ def _classified(
             if path.name in manifests.names
             and not any(map(_is_foreign, path.parts[:-1]))
             and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
-            and (config.root / path).is_file()
+            and files.is_file(config.root / path)
         )
         directories = set(islice(meant, MAX_MANIFESTS))
         own = folders.roots(ecosystems[name])

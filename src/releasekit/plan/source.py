@@ -53,8 +53,8 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
         return head.strip()
     state = hashlib.sha256(changed.encode())
     for name in names:
-        # Some other program may have removed it since.
-        with contextlib.suppress(FileNotFoundError):
+        # It may have been removed since, and a build can make a path that is too long to be read.
+        with contextlib.suppress(OSError):
             facts = (root / name).lstat()
             state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
     return f"{head.strip()}+dirty.{state.hexdigest()[:12]}"

@@ -38,6 +38,7 @@ MAX_VALUES: Final = 500_000
 # files, in two versions, are 440,000.
 _ENTRY, _FILE, _DIGEST, _NODE, _RUN = 8, 4, 1, 2, 4
 MAX_KEPT: Final = 480_000
+_MAX_DURATION_S: Final = 1e6
 _SET_ASIDE: Final = (
     f"{spelled('doctor --fix')} sets the journal aside; what is published is then read from the "
     "registries alone."
@@ -265,7 +266,8 @@ class _Fold:
         """For the trace only."""
 
     def step_ended(self, record: Mapping[str, Any]) -> None:
-        if "error" not in record:
+        # Nothing vouches for it, and sums are made of it.
+        if "error" not in record and 0 <= record["duration_s"] <= _MAX_DURATION_S:
             self._add(_NODE * (record["node"] not in self._durations))
             self._durations[record["node"]] = record["duration_s"]
 
