@@ -251,3 +251,19 @@ def test_a_directory_of_too_many_names_is_not_listed(
         pytest.raises(OSError, match="holds more than 2 names"),
     ):
         folder.names()
+
+
+def test_a_tree_that_grows_is_not_removed_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R51: a build may leave processes that put more there."""
+    monkeypatch.setattr(folders, "MAX_REMOVED", 3)
+    for name in ("a/1", "a/2", "b/1", "b/2"):
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).touch()
+    with Folder.reached(tmp_path) as folder:
+        with pytest.raises(OSError, match="holds more than 3 files"):
+            folder.remove_tree("tree")
+        monkeypatch.setattr(folders, "MAX_REMOVED", 6)
+        folder.remove_tree("tree")
+    assert list(tmp_path.iterdir()) == []

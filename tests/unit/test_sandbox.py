@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NOBODY = 65534
 # Each line is a number of an error, 0 for none.
 PROBE = """\
-import ctypes, os, pathlib, resource, signal, sys
+import ctypes, fcntl, os, pathlib, resource, signal, sys
 victim, given, pid = *map(pathlib.Path, sys.argv[1:3]), int(sys.argv[3])
 def tried(attempt):
     try:
@@ -60,6 +60,7 @@ print("attach", tried(attach))
 print("signal", tried(lambda: os.kill(pid, 0)))
 print("limits", tried(lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1))))
 print("look", tried(lambda: resource.prlimit(pid, resource.RLIMIT_CPU)))
+print("lease", tried(lambda: fcntl.fcntl(open(victim / "there.txt"), fcntl.F_SETLEASE, 0)))
 print("own limits", tried(lambda: resource.setrlimit(resource.RLIMIT_CPU, (900, 900))))
 """
 # The same call, as programs for older processors make it: prints the number of an error each.
@@ -157,8 +158,8 @@ def test_a_child_reaches_nothing_but_what_it_is_given(
     possible = {"written", "moved", "null", "own", "look", "own limits"}
     possible |= {"signal"} if launcher_abi() < 6 else set()
     assert {what for what, number in numbers.items() if number == 0} == possible
-    assert len(numbers) == 18
-    assert numbers["limits"] == errno.EPERM
+    assert len(numbers) == 19
+    assert numbers["limits"] == numbers["lease"] == errno.EPERM
     assert [path.name for path in victim.iterdir()] == ["there.txt"]
     assert (victim / "there.txt").read_text() == "as it was"
 
@@ -185,10 +186,10 @@ def test_a_system_without_filters_still_has_the_sandbox(monkeypatch: pytest.Monk
         raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(launcher, "called", refuse)
-    launcher.protect_limits()
+    launcher.protect_processes()
     monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="m68k"))
     monkeypatch.delattr(launcher, "called")
-    launcher.protect_limits()
+    launcher.protect_processes()
 
 
 def test_a_build_writes_to_no_terminal_of_the_user(tmp_path: Path) -> None:
@@ -207,10 +208,13 @@ def test_a_build_writes_to_no_terminal_of_the_user(tmp_path: Path) -> None:
 
     try:
         write = ("sh", "-c", f"echo x >{os.ttyname(theirs)}")
+        terminal = f"os.open({os.ttyname(theirs)!r}, os.O_RDONLY)"
+        stop = f"import os, termios; termios.tcflow({terminal}, termios.TCOOFF)"
         usual, more = choice(tmp_path), choice(tmp_path, further=[Path("/dev/pts")])
         python = (sys.executable, "-I", "-c", own)
         assert not asyncio.run(run(usual, *write))
         assert not asyncio.run(run(usual, *python))
+        assert asyncio.run(run(usual, sys.executable, "-I", "-c", stop)) is (landlock()[0] < 5)
         assert asyncio.run(run(more, *write))
         assert asyncio.run(run(more, *python))
         shared = "import multiprocessing; multiprocessing.Lock()"

@@ -41,6 +41,8 @@ _AT_FDCWD: Final = -100
 _NO_LINKS: Final = struct.pack("=QQQ", _STEP, 0, 0x04)
 # Of one directory: a registry's of all packages may have that many, and a build leave any number.
 MAX_NAMES: Final = 200_000
+# Of a tree: to remove so many takes some ten seconds.
+MAX_REMOVED: Final = 500_000
 LINK: Final = "is a symbolic link, and no link is followed here"
 
 
@@ -207,7 +209,8 @@ class Folder:
     def remove_tree(self, name: str) -> None:
         """Remove a file, a link itself or a directory with all it holds; nothing is fine.
 
-        However deep it is: directories are moved up, into the one that goes last.
+        However deep it is: directories are moved up, into the one that goes last. Raises OSError
+        with a part of it gone where it holds too much, as what still grows.
         """
         with self._telling(name), contextlib.suppress(FileNotFoundError):
             if self._descriptor is None:
@@ -224,12 +227,17 @@ class Folder:
 
     def _empty(self) -> None:
         prefix, number, pending = secrets.token_hex(8), 0, self.names()
+        left = MAX_REMOVED - len(pending)
         while pending:
             name = pending.pop()
             if self._removed(name):
                 continue
             with self.inner(name) as directory:
-                for child in directory.names():
+                children = directory.names()
+                left -= len(children)
+                if left < 0:
+                    raise OSError(errno.EFBIG, f"holds more than {MAX_REMOVED} files")
+                for child in children:
                     if not directory._removed(child):  # noqa: SLF001
                         number += 1
                         directory.move(child, self, f"{prefix}-{number}")

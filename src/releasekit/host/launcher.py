@@ -21,6 +21,7 @@ import sys
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 # https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/landlock.h
 WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
+IOCTL_DEV = 1 << 15  # on devices, which stops what is written to a terminal: since 5
 # REMOVE_DIR, REMOVE_FILE, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_SYM, REFER
 IN_DIRECTORY = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 13
 DEVICES = 1 << 6 | 1 << 11  # MAKE_CHAR, MAKE_BLOCK: granted nowhere
@@ -34,18 +35,20 @@ CAPBSET_DROP, SET_NO_NEW_PRIVS, CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL = 24, 38, 47,
 KEPT = frozenset({0, 1, 3, 4, 5, 6, 7, 10})
 CAPABILITIES = 64
 CAPABILITY_VERSION = 0x20080522
-# The number of prlimit64 for programs of each kind that a processor runs, its own kind first.
-# https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/audit.h
-PRLIMIT = {
-    "x86_64": ((0xC000003E, 302), (0x40000003, 340)),
-    "aarch64": ((0xC00000B7, 261), (0x40000028, 369)),
+# For programs of each kind that a processor runs, its own kind first: the number of prlimit64, and
+# those of fcntl. https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/audit.h
+CALLS = {
+    "x86_64": ((0xC000003E, 302, 72), (0x40000003, 340, 55, 221)),
+    "aarch64": ((0xC00000B7, 261, 25), (0x40000028, 369, 55, 221)),
 }
+# https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/fcntl.h
+SETLEASE = 1024
 X32 = 1 << 30  # of a number on x86_64: the same call, with shorter pointers
 SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 # https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/bpf_common.h
 LOAD, AND, EQUAL, RETURN = 0x20, 0x54, 0x15, 0x06
 # Where a filter finds what is called: seccomp(2)
-NUMBER, KIND, PID, LIMITS = 0, 4, 16, 32
+NUMBER, KIND, PID, COMMAND, LIMITS = 0, 4, 16, 24, 32
 ALLOW, EPERM = 0x7FFF0000, 0x00050001
 SIGINT, SIGPIPE, SIGXFSZ = 2, 13, 25
 SIG_DFL, SIG_IGN = 0, 1
@@ -67,7 +70,7 @@ def called(what: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> 
 
 def ruleset(abi: int) -> int:  # pragma: no cover - cannot be taken back
     """The descriptor of one that forbids to write anywhere, and to reach processes outside."""
-    handled = WRITE_FILE | TRUNCATE | IN_DIRECTORY | DEVICES
+    handled = WRITE_FILE | TRUNCATE | IN_DIRECTORY | DEVICES | (IOCTL_DEV if abi >= 5 else 0)
     # Kernels of RHEL 9 say 6 and do not know signals.
     # https://github.com/tukaani-project/xz/blob/master/src/common/my_landlock.h
     scopes = (ABSTRACT_SOCKETS | SIGNALS, ABSTRACT_SOCKETS, 0) if abi >= 6 else (0,)
@@ -81,13 +84,13 @@ def ruleset(abi: int) -> int:  # pragma: no cover - cannot be taken back
     raise AssertionError
 
 
-def permit(rules: int, place: str) -> None:  # pragma: no cover - as above
+def permit(abi: int, rules: int, place: str) -> None:  # pragma: no cover - as above
     """Writing below it; a place that is not there, or out of reach, stays as it is."""
     try:
         descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
-    access = WRITE_FILE | TRUNCATE
+    access = WRITE_FILE | TRUNCATE | (IOCTL_DEV if abi >= 5 else 0)
     if stat.S_ISDIR(os.fstat(descriptor).st_mode):
         access |= IN_DIRECTORY
     rule = struct.pack("=Qi", access, descriptor)
@@ -111,22 +114,26 @@ def drop_capabilities() -> None:  # pragma: no cover - as above
     called("prctl", CAP_AMBIENT, CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
 
-def protect_limits() -> None:
-    """No limit of another process is changed, which ends one with a limit of CPU time: neither
-    Landlock nor a lack of rights forbids it among those of a user.
+def protect_processes() -> None:
+    """No limit of another process is changed, which ends one with a limit of CPU time, and no lease
+    is taken on a file, which holds up whoever opens or executes that: neither Landlock nor a lack
+    of rights forbids either among the processes of a user.
 
     A process names itself as 0. Systems without such filters do without.
     """
-    if os.uname().machine not in PRLIMIT:
+    if os.uname().machine not in CALLS:
         return
-    (kind, number), (_, other) = PRLIMIT[os.uname().machine]
+    (kind, limit, fcntl), (_, other_limit, other_fcntl, fcntl64) = CALLS[os.uname().machine]
     program = [
-        *((LOAD, 0, 0, KIND), (EQUAL, 0, 3, kind)),
-        *((LOAD, 0, 0, NUMBER), (AND, 0, 0, ~X32 & 0xFFFFFFFF), (EQUAL, 2, 8, number)),
-        *((LOAD, 0, 0, NUMBER), (EQUAL, 0, 6, other)),
-        *((LOAD, 0, 0, PID), (EQUAL, 4, 0, 0)),
+        *((LOAD, 0, 0, KIND), (EQUAL, 0, 5, kind)),
+        *((LOAD, 0, 0, NUMBER), (AND, 0, 0, ~X32 & 0xFFFFFFFF)),
+        *((EQUAL, 7, 0, limit), (EQUAL, 12, 0, fcntl), (RETURN, 0, 0, ALLOW)),
+        *((LOAD, 0, 0, NUMBER), (EQUAL, 3, 0, other_limit)),
+        *((EQUAL, 8, 0, other_fcntl), (EQUAL, 7, 0, fcntl64), (RETURN, 0, 0, ALLOW)),
+        *((LOAD, 0, 0, PID), (EQUAL, 6, 0, 0)),
         # A pointer, in two halves: without one it is only asked.
-        *((LOAD, 0, 0, LIMITS), (EQUAL, 0, 3, 0), (LOAD, 0, 0, LIMITS + 4), (EQUAL, 0, 1, 0)),
+        *((LOAD, 0, 0, LIMITS), (EQUAL, 0, 5, 0), (LOAD, 0, 0, LIMITS + 4), (EQUAL, 2, 3, 0)),
+        *((LOAD, 0, 0, COMMAND), (EQUAL, 1, 0, SETLEASE)),
         *((RETURN, 0, 0, ALLOW), (RETURN, 0, 0, EPERM)),
     ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *each) for each in program))
@@ -141,12 +148,12 @@ def protect_limits() -> None:
 def confine(abi: int, places: list[str]) -> None:  # pragma: no cover - as above
     rules = ruleset(abi)
     for place in places:
-        permit(rules, place)
+        permit(abi, rules, place)
     drop_capabilities()
     called("prctl", SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     called("syscall", RESTRICT_SELF, rules, 0)
     os.close(rules)
-    protect_limits()
+    protect_processes()
 
 
 def main() -> None:  # pragma: no cover - as above

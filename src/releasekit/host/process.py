@@ -401,4 +401,11 @@ def _shown(argv: Sequence[str]) -> str:
 
 
 def _ending(status: int) -> str:
-    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+    return f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with {status}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of the real-time signals, of which two have names
+        return f"signal {number}"

@@ -260,11 +260,16 @@ def test_the_server_answers_by_number_and_warms_up(
 
 
 def test_the_server_says_how_a_build_ended(root: Path) -> None:
-    dying = in_tree(root, "\ndef build_sdist(*_): os.kill(os.getpid(), 9)")
-    lines = [line(request(root, dying), 1), line(request(root, source=root / "nowhere"), 2)]
-    assert served(root, lines, 2) == [
+    dying = in_tree(root, "\ndef build_sdist(*_): os.kill(os.getpid(), int(os.environ['SIGNAL']))")
+    lines = [
+        line({**request(root, dying), "environment": {"SIGNAL": "9"}}, 1),
+        line({**request(root, dying), "environment": {"SIGNAL": "40"}}, 2),
+        line(request(root, source=root / "nowhere"), 3),
+    ]
+    assert served(root, lines, 3) == [
         {"id": 1, "error": "its build was killed by SIGKILL"},
-        {"id": 2, "error": "its build ended with 1"},
+        {"id": 2, "error": "its build was killed by signal 40"},
+        {"id": 3, "error": "its build ended with 1"},
     ]
 
 

@@ -73,7 +73,7 @@ class Builder:
         built has another name or version than the project.
         """
         log = self.logs.fresh("build", PackageId("pypi", project.name))
-        with artifacts.staged(into) as partial:
+        async with artifacts.staged_aside(into) as partial:
             names = await asyncio.to_thread(artifacts.placed, given, partial)
             sdists = [name for name in names if not name.endswith(".whl")]
             built = [name for name in names if name.endswith(".whl")]

@@ -146,8 +146,15 @@ class Build:
             _warm_up(said.pop("modules"))
             return {"id": self.id, **said}
         code = os.waitstatus_to_exitcode(status)
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with {code}"
         return {"id": self.id, "error": f"its build {how}"}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # one of the real-time signals, of which two have names
+        return f"signal {number}"
 
 
 def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as above
