@@ -4,10 +4,10 @@
 set -euo pipefail
 unset CDPATH
 
-# The system's own programs before those of PATH, which may lead to where builds write. ReleaseKit is
-# started with PATH as it was.
+# The system's own programs only: PATH may lead to where builds write. NixOS has them in the last
+# one. ReleaseKit is started with PATH as it was.
 readonly given_path=$PATH
-PATH=/usr/bin:/bin:$PATH
+PATH=/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin
 
 readonly python_wanted='3.11 or later'
 
@@ -68,13 +68,14 @@ state_directory() {
 
 # Where environments are kept: for the length of the job on a runner, else in the user's state.
 environments_directory() {
-    if [[ "${GITHUB_ACTIONS:-}" == true ]] && [[ -n "${RUNNER_TEMP:-}" ]]; then
-        # On Windows it is written D:\a\_temp.
-        if command -v cygpath >/dev/null 2>&1; then
-            printf '%s/releasekit' "$(cygpath -u "$RUNNER_TEMP")"
-        else
-            printf '%s/releasekit' "$RUNNER_TEMP"
-        fi
+    local temporary=${RUNNER_TEMP:-}
+    if [[ "${GITHUB_ACTIONS:-}" == true ]] && [[ -n "$temporary" ]]; then
+        case $OSTYPE in
+        # It is written D:\a\_temp there.
+        msys* | cygwin*) temporary=$(cygpath -u "$temporary") || return ;;
+        *) ;;
+        esac
+        printf '%s/releasekit' "$temporary"
     elif [[ -n "$state" ]]; then
         printf '%s' "$state"
     else
@@ -394,8 +395,11 @@ make_environment() { # uv, python, environment
     vouch_for "$building/environment" ||
         printf 'ReleaseKit: no record of it can be kept in %s; the next start makes it again\n' \
             "$(harmless "${state:-HOME, which is not set}")" >&2
-    "$2" -I -S -c 'import os, sys; os.rename(sys.argv[1], sys.argv[2])' \
-        "$building/environment" "$3" 2>/dev/null || is_as_made "$3" ||
+    (
+        forget_secrets
+        "$2" -I -S -c 'import os, sys; os.rename(sys.argv[1], sys.argv[2])' \
+            "$building/environment" "$3"
+    ) 2>/dev/null || is_as_made "$3" ||
         fail "the environment for ReleaseKit could not be moved to $3." 'Is the disk full?'
 }
 
@@ -445,7 +449,8 @@ here=$(own_directory)
 lock=$here/requirements.lock
 state=$(state_directory)
 place=$(environments_directory)
-digest=$(sha256 <"$lock") || fail "$lock cannot be read." 'Check out the action again.'
+digest=$(sha256 <"$lock") || fail "$lock cannot be read, or there is no sha256sum or shasum in $PATH." \
+    'Check out the action again; of the system, it needs these programs and find.'
 digest=${digest:0:16}
 if ! find_environment; then
     find_or_make_environment "$@"

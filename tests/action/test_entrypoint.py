@@ -555,6 +555,21 @@ def test_the_system_s_programs_come_before_those_of_path(small: Start) -> None:
     assert not mark(small).exists()
 
 
+@pytest.mark.parametrize("system", ["", "msys", "cygwin"])
+def test_no_program_of_path_stands_in_for_one_that_the_system_lacks(
+    small: Start, system: str
+) -> None:
+    """Elsewhere than on Windows nothing is called cygpath, unless a build has left it there."""
+    small.program("cygpath", f'echo cygpath >>"{mark(small)}"; echo "$2"')
+    temporary = small.cwd.parent / "_temp"
+    runner = small.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(temporary))
+    if system:
+        assert runner.having(OSTYPE=system).run().returncode == 127
+    else:
+        assert Path(runner.probe()["prefix"]).is_relative_to(temporary)
+    assert not mark(small).exists()
+
+
 def fake(start: Start, directory: Path, name: str = "python3") -> None:
     """A program that leaves a mark and otherwise is the real one."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -708,6 +723,13 @@ def test_uv_and_what_may_be_a_python_see_no_secret_of_the_release(
     """R50: but what an index may ask for; and the program sees all."""
     if python == "fetched":
         (start.programs / "python3").unlink()
+    else:
+        start.program(
+            "python3",
+            f'env >>"{tmp_path}/seen"\n'
+            f'case "$*" in *version_info*) echo "3.11.0 $0" ;; '
+            f'*) exec "{real_program("python3")}" "$@" ;; esac',
+        )
     start.program("python3.11", f'env >>"{tmp_path}/seen"; exit 1')
     start.program(
         "uv",
