@@ -150,6 +150,30 @@ list_above() {
     done
 }
 
+# Prints the caches of tools, all those among them that the sandbox opens: npx, for one, runs
+# programs from there. tests/unit/test_entrypoint_places.py compares the two.
+list_caches() {
+    local word home=${HOME:-}
+    printf '%s\n' "${XDG_CACHE_HOME:-}" "$home/.cache" \
+        "${UV_CACHE_DIR:-}" "${PIP_CACHE_DIR:-}" "${CCACHE_DIR:-}" "${SCCACHE_DIR:-}" \
+        "${npm_config_cache:-}" "${NPM_CONFIG_CACHE:-}" "$home/.npm" "${npm_config_devdir:-}" \
+        "${XDG_DATA_HOME:-}/pnpm/store" "$home/.local/share/pnpm/store" "${COREPACK_HOME:-}" \
+        "${YARN_CACHE_FOLDER:-}" "${YARN_GLOBAL_FOLDER:-}" "$home/.yarn/berry" \
+        "${CARGO_HOME:-$home/.cargo}"/{registry,git} \
+        "${CARGO_TARGET_DIR:-}" "${CARGO_BUILD_TARGET_DIR:-}" "${CARGO_BUILD_BUILD_DIR:-}" \
+        "${GOCACHE:-}" "${GOPATH:-$home/go}/pkg" "${GOMODCACHE:-}" \
+        "${MAVEN_USER_HOME:-$home/.m2}"/{repository,wrapper}
+    # Without HOME, bash takes the user's own, as a JVM always does.
+    (unset HOME && printf '%s\n' ~/.m2/repository)
+    set -f
+    for word in ${MAVEN_OPTS:-} ${MAVEN_ARGS:-}; do
+        case $word in
+        -Dmaven.repo.local=*) printf '%s\n' "${word#*=}" ;;
+        *) ;;
+        esac
+    done
+}
+
 # Sets `open_places`: where builds may write (docs/sandbox.md), each without a link in its path.
 find_open_places() { # arguments of the command line, of which some may name the workspace
     local place physical
@@ -161,15 +185,16 @@ find_open_places() { # arguments of the command line, of which some may name the
         *) ;;
         esac
         # Were it the root, there would be no other place.
-        if physical=$(cd -P -- "$place/" && pwd -P) && [[ "$physical" != / ]]; then
+        if [[ -d "$place/" ]] && physical=$(cd -P -- "$place/" && pwd -P) && [[ "$physical" != / ]]; then
             open_places+=("$physical")
         fi
     done < <(
         list_above
+        list_caches
         printf '%s\n' . /tmp /dev/shm "${GITHUB_WORKSPACE:-}" "${CI_PROJECT_DIR:-}" \
-            "${RELEASEKIT_WORKING_DIRECTORY:-}" \
-            "${TMPDIR:-}" "${TEMP:-}" "${TMP:-}" "${XDG_CACHE_HOME:-}" "${UV_CACHE_DIR:-}" \
-            "${HOME:+$HOME/.cache}" "${RELEASEKIT_BUILD_SANDBOX_PATHS:-}"
+            "${RELEASEKIT_WORKING_DIRECTORY:-}" "${TMPDIR:-}" "${TEMP:-}" "${TMP:-}" \
+            "${RELEASEKIT_STATE_DIRECTORY:-.}"/{dist,logs,work} \
+            "${RELEASEKIT_BUILD_SANDBOX_PATHS:-}"
         for place; do
             printf '%s\n' "$place" "${place#*=}"
         done

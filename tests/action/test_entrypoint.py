@@ -592,6 +592,8 @@ OPEN: Mapping[str, tuple[str, Callable[[Path], dict[str, str]]]] = {
     "a cache": ("home/.cache/uv/archive-v0/x/bin", lambda at: {"HOME": f"{at}/home"}),
     "a moved cache": ("c/bin", lambda at: {"XDG_CACHE_HOME": f"{at}/c"}),
     "uv's moved cache": ("c/bin", lambda at: {"UV_CACHE_DIR": f"{at}/c"}),
+    "npx's cache": ("home/.npm/_npx/x/node_modules/.bin", lambda at: {"HOME": f"{at}/home"}),
+    "work of a state": ("s/work/bin", lambda at: {"RELEASEKIT_STATE_DIRECTORY": f"{at}/s"}),
     "a named place": (
         "home/p/bin",
         lambda at: {"HOME": f"{at}/home", "RELEASEKIT_BUILD_SANDBOX_PATHS": "/no\n~/p"},
