@@ -66,6 +66,18 @@ state_directory() {
     esac
 }
 
+# A build that can write where XDG_STATE_HOME leads makes an environment there, and the record of it.
+refuse_open_state() { # arguments of the command line
+    # What is not named takes no time to look at.
+    if [[ -z "$state" || "$state" == "${HOME:-}/.local/state/releasekit" ]]; then
+        return
+    fi
+    find_open_places "$@"
+    is_closed "$state" ||
+        fail "XDG_STATE_HOME leads to where builds may write: $XDG_STATE_HOME." \
+            'Name a directory outside of the workspace, of /tmp and of caches, or none.'
+}
+
 # Where environments are kept: for the length of the job on a runner, else in the user's state.
 environments_directory() {
     local temporary=${RUNNER_TEMP:-}
@@ -477,6 +489,7 @@ place=$(environments_directory)
 digest=$(sha256 <"$lock") || fail "$lock cannot be read, or there is no sha256sum or shasum in $PATH." \
     'Check out the action again; of the system, it needs these programs and find.'
 digest=${digest:0:16}
+refuse_open_state "$@"
 if ! find_environment; then
     find_or_make_environment "$@"
 fi

@@ -25,7 +25,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.release.measure import PROJECT
-from bench.release.place import CACHE
+from bench.release.place import STATE
 from bench.release.shape import shape
 from bench.release.workspaces import write
 
@@ -101,7 +101,7 @@ def released(packages: int, environment: dict[str, str], *, build_s: float, sign
                 **{name: os.environ[name] for name in _KEPT if name in os.environ},
                 **environment,
                 "HOME": directory,
-                "XDG_STATE_HOME": CACHE,  # our own environment is made once
+                "XDG_STATE_HOME": STATE,  # our own environment is made once
                 "NPM_CONFIG_CACHE": str(place / "npm-cache"),
                 "RELEASEKIT_NPM_ACCESS": "public",
                 "RELEASEKIT_ATTESTATIONS": "required" if signed else "off",

@@ -62,7 +62,7 @@ def cold(uv: str, rounds: int) -> dict[str, list[float]]:
                     **({"RELEASEKIT_UV_PATH": uv} if name == "cold, by uv" else {}),
                     "PATH": ":".join(kept),
                     "HOME": scratch,
-                    "XDG_STATE_HOME": str(Path(scratch, "state")),
+                    "XDG_STATE_HOME": "",
                 }
                 times.append(seconds([entry, "--version"], environment))
     return took
@@ -75,7 +75,8 @@ def main() -> None:
     uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
     parser.add_argument("--uv", default=uv, metavar="PATH")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
+    # In /tmp, where builds may write, entrypoint.sh takes no state.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:
         environment = {**os.environ, "XDG_STATE_HOME": scratch}
         environment["RELEASEKIT_UV_PATH"] = chosen.uv
         environment["UV_PROJECT_ENVIRONMENT"] = str(Path(scratch, "environment"))

@@ -124,7 +124,7 @@ class Program:
         places = {
             "HOME": str(self.home),
             "XDG_CACHE_HOME": cache,
-            "XDG_STATE_HOME": str(Path(cache, "releasekit-tests", "state")),
+            "XDG_STATE_HOME": str(Path.home() / ".local/state/releasekit-tests/state"),
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
         }
         return {**kept, **places, **self.environment}

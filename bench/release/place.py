@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bench.release.peers import Peers
 
 CACHE: Final = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+STATE: Final = str(Path.home() / ".local/state/releasekit-bench")
 # It is taken out of all output, so it must not be a word of it.
 _TOKEN: Final = "token-for-measuring"
 
@@ -40,7 +41,7 @@ class Place:
             "PATH": self.peers.path,
             "HOME": home,
             "XDG_CACHE_HOME": CACHE,
-            "XDG_STATE_HOME": CACHE,  # our own environment is made once
+            "XDG_STATE_HOME": STATE,  # our own environment is made once
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
             "RUSTUP_TOOLCHAIN": os.environ.get("RUSTUP_TOOLCHAIN", ""),
             "UV_OFFLINE": str(int(self.offline)),

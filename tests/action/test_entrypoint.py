@@ -197,7 +197,7 @@ def start(tmp_path: Path, closed: Path) -> Start:
     made = Start(
         action=tmp_path / "the action",
         programs=closed / "some programs",
-        state=tmp_path / "a state",
+        state=closed / "a state",
         cwd=tmp_path / "user repo",
     )
     made.action.mkdir()
@@ -378,6 +378,27 @@ def test_a_relative_state_directory_is_ignored(start: Start, tmp_path: Path) -> 
     assert Path(found["prefix"]).is_relative_to(tmp_path / "home/.local/state/releasekit")
 
 
+@pytest.mark.parametrize("place", ["TMPDIR", "a cache", "the current directory", "a link"])
+def test_a_state_that_builds_can_write_is_refused(small: Start, closed: Path, place: str) -> None:
+    """One of them could make an environment there, and the record of it."""
+    start = replace(small, cwd=closed / "user repo")
+    start.cwd.mkdir()
+    start = start.having(TMPDIR=str(closed / "t"), HOME=str(closed / "home"))
+    state = {
+        "TMPDIR": closed / "t/state",
+        "a cache": closed / "home/.npm/state",
+        "the current directory": start.cwd / "state",
+        "a link": closed / "link",
+    }[place]
+    (closed / "t").mkdir()
+    (closed / "home/.npm").mkdir(parents=True)
+    (closed / "link").symlink_to(closed / "t/elsewhere")
+    text = start.having(XDG_STATE_HOME=str(state)).refusal()
+    assert f"error: XDG_STATE_HOME leads to where builds may write: {state}." in text
+    assert not state.exists()
+    assert start.having(XDG_STATE_HOME=str(closed / "home/.local/state")).probe()["isolated"] == 1
+
+
 def test_an_old_or_broken_python_is_passed_over(start: Start) -> None:
     (start.programs / "python3").rename(start.programs / "python3.12")
     start.program("python3", "echo 'pyenv: python3: command not found' >&2; exit 127")
@@ -452,7 +473,7 @@ def test_no_file_of_the_environment_is_in_a_cache_too(start: Start) -> None:
 
 def test_a_package_that_a_build_rewrote_in_uv_s_cache_is_not_installed(small: Start) -> None:
     """uv compares what it has unpacked there with no digest again."""
-    home = small.cwd.parent / "home"
+    home = small.state.parent / "home"
     cache, other, lock = home / ".cache/uv", home / "other", small.action / "requirements.lock"
     with_cache = {**os.environ, "UV_CACHE_DIR": str(cache)}
     make: list[Path | str] = [UV, "venv", "--quiet", "--no-project", other]
