@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from hostile import worlds
 from hostile.case import SECRETS, Case
 from hostile.wire import Reply, Wire
+from integration.tools import require_landlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -261,8 +262,29 @@ def test_what_the_user_configures_for_cargo_does(
 ) -> None:
     files = {"w/releasekit.toml": 'cargo-registry = "corp"\n', **files}
     server = Seen(worlds.world("cargo"), private=True)
-    judge(case(server, "plan", files=files, environment=environment, never_says=(NOTE,)))
+    # Where no build can write, which /tmp is not.
+    users = case(server, "plan", files=files, environment=environment, never_says=(NOTE,))
+    judge(replace(users, sandboxed=True))
     assert server.credentials == {SECRETS["RELEASEKIT_CARGO_TOKEN"]}
+
+
+@pytest.mark.parametrize(
+    ("place", "argv"),
+    [("tmp", ()), ("home/.npm", ()), ("open", ("--build-sandbox-paths", "{root}/open"))],
+)
+def test_what_a_build_can_write_is_not_of_the_user(
+    place: str, argv: tuple[str, ...], judge: Judge
+) -> None:
+    require_landlock()
+    files = {"w/releasekit.toml": "", f"{place}/cargo/config.toml": CORP + DEFAULT}
+    environment = {"CARGO_HOME": f"{{root}}/{place}/cargo"}
+    server = Seen(worlds.world("cargo"), private=True)
+    for command, code in (("plan", 1), ("publish", 2)):
+        planted = case(
+            server, command, *argv, code=code, files=files, environment=environment, says=(NOTE,)
+        )
+        judge(replace(planted, sandboxed=True, may_write=(place,)))
+    assert server.credentials == set()
 
 
 def test_what_else_names_a_server_is_not_asked(judge: Judge) -> None:

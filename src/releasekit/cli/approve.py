@@ -26,13 +26,13 @@ from releasekit.causes.failures import NotThere
 from releasekit.causes.refusals import ApprovalError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.recorded import recorded
+from releasekit.cli.session import started
 from releasekit.cli.telling import traffic_told
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import INTERRUPTED, Rejected
-from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.traffic import counted
 from releasekit.plan.access import find_unnamed, refuse_unnamed
@@ -89,7 +89,7 @@ async def _opened(
     services = Services(
         credentials.environment,
         http,
-        Processes(environment=credentials.environment, secrets=credentials.values),
+        await started(group, config, session, ()),
         credentials,
         Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
         Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=None),

@@ -165,7 +165,7 @@ async def _prepared(  # noqa: PLR0913 - as `prepared`
     inherit_fds: Collection[int],
     patience: Patience,
 ) -> Prepared:
-    processes = await _started(group, config, session, inherit_fds)
+    processes = await started(group, config, session, inherit_fds)
     signs = session.credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL") is not None
     loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
     config, around = await _looked_around(config, session, processes)
@@ -203,7 +203,7 @@ async def explored(
     """All packages of the workspace, of which no registry is asked, and what starts children, for
     as long as `group` is open.
     """
-    processes = await _started(group, config, session, ())
+    processes = await started(group, config, session, ())
     config, _ = await _looked_around(config, session, processes)
     http = await group.enter(http_client(pool_size=CONNECTIONS))
     logs = _logs(config, session, "notes")
@@ -245,11 +245,11 @@ async def refuse_tracked(path: Path | None, label: str, config: Config, session:
     if path is None or repository is None:
         return
     async with Group() as group:
-        if await is_tracked(path, repository, await _started(group, config, session, ())):
+        if await is_tracked(path, repository, await started(group, config, session, ())):
             raise PathError(f"{label}: {path} is a file that git tracks; write the path of another")
 
 
-async def _started(
+async def started(
     group: Group, config: Config, session: Session, inherit_fds: Collection[int]
 ) -> Processes:
     """What all children of a command are started by, for as long as `group` is open.

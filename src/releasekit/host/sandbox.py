@@ -162,7 +162,8 @@ class Sandbox:
 
     def can_change(self, place: Path) -> bool:
         """Whether a build may decide what is found at `place`: there, or by a link on the way."""
-        return any(step.is_relative_to(each) for step in trail(place) for each in self.places)
+        steps = trail(place.absolute())
+        return any(step.is_relative_to(each) for step in steps for each in self.places)
 
     def explained(self, results: Iterable[Result]) -> tuple[Result, ...]:
         """What failed for want of a right gets a hint at how to give it."""

@@ -11,6 +11,7 @@ from releasekit.ecosystems.cargo import Options, destination
 from releasekit.ecosystems.cargo.configuration import CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO, Home
 from releasekit.errors import ConfigError
+from releasekit.host.sandbox import UNCONFINED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ def of(
 ) -> destination.Destination:
     config = fakes.config(root, registries=fakes.registries(cargo=place))
     known = {"CARGO_HOME": str(root / "home"), **(environment or {})}
-    return destination.destination_for(config, Options.from_table(table or {}), known)
+    return destination.destination_for(config, Options.from_table(table or {}), known, UNCONFINED)
 
 
 def test_crates_io_where_nothing_else_is_said(tmp_path: Path) -> None:
@@ -140,7 +141,7 @@ def test_the_nearer_file_wins(tmp_path: Path) -> None:
     root = tmp_path / "a" / "b"
     configure(root / ".cargo", '[registries.one]\nindex = "sparse+https://near/"\n', "config")
     configure(tmp_path / ".cargo", '[registries.one]\nindex = "sparse+https://far/"\n' + CORP)
-    found = CargoConfig.from_files(root, {"HOME": str(tmp_path / "nobody")})
+    found = CargoConfig.from_files(root, {"HOME": str(tmp_path / "nobody")}, UNCONFINED)
     assert found.registries["one"] == "sparse+https://near/"
     assert "corp" in found.registries
 
@@ -161,7 +162,7 @@ def test_the_nearer_file_wins(tmp_path: Path) -> None:
 )
 def test_what_stands_in_for_crates_io(tmp_path: Path, text: str, stand_in: str) -> None:
     configure(tmp_path / ".cargo", text)
-    found = CargoConfig.from_files(tmp_path, {"CARGO_HOME": str(tmp_path / "home")})
+    found = CargoConfig.from_files(tmp_path, {"CARGO_HOME": str(tmp_path / "home")}, UNCONFINED)
     assert found.stand_in == stand_in
 
 

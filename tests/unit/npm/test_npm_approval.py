@@ -8,14 +8,15 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
 
 import fakes
 from approvals import recorded
-from releasekit.config.values import Directory
+from releasekit.causes.refusals import UnnamedRegistry
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.approval import Waiting
 from releasekit.ecosystems.folders import approval
@@ -32,6 +33,8 @@ from releasekit.errors import (
     Transient,
     UnderReview,
 )
+from releasekit.host.process import Processes
+from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import PackageId, Staged
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from releasekit.ecosystems.npm.approval import NpmApproval as Npm
-    from releasekit.host.process import Processes
 
 T = TypeVar("T")
 ROOT = "https://npm.example/team/"
@@ -115,6 +117,7 @@ def using(
     use: Callable[[Npm], Awaitable[T]],
     *,
     environ: Mapping[str, str] | None = None,
+    sandbox: Sandbox = UNCONFINED,
     **changes: object,
 ) -> T:
     server = answers if isinstance(answers, Server) else Server(answers)
@@ -126,7 +129,7 @@ def using(
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             logs = fakes.logs(config.state_directory)
-            processes = cast("Processes", None)
+            processes = Processes(environment={}, secrets=(), sandbox=sandbox)
             services = Services(taken.environment, http, processes, credentials, logs)
             made = approval(ECOSYSTEMS["npm"], config, services)
             assert isinstance(made, NpmApproval)
@@ -479,6 +482,34 @@ def test_the_login_of_the_user(text: str | None, token: str, variable: str, tmp_
         with pytest.raises(MissingCredentials, match="has no token for it"):
             using(server, lambda npm: npm.waiting(RECORDED), environ=environ)
         assert server.requests == []
+
+
+def test_a_login_that_a_build_may_have_written_is_not_the_users(tmp_path: Path) -> None:
+    """R37: only what nobody but the user writes says where a token goes."""
+    home = tmp_path / "home"
+    (home / "linked").mkdir(parents=True)
+    (tmp_path / "open").mkdir()
+    box = Sandbox(words="", abi=1, places=(str((tmp_path / "open").resolve()),))
+    registries = {"npm": Url(ROOT, "releasekit.toml")}
+    for place in (tmp_path / "open" / ".npmrc", home / ".npmrc"):
+        place.write_text(NPMRC)
+    (home / "linked" / ".npmrc").symlink_to(tmp_path / "open" / ".npmrc")
+
+    def ask(place: Path) -> Server:
+        server = Server({f"GET {STAGE}": ITEM})
+        using(
+            server,
+            lambda npm: npm.waiting(RECORDED),
+            environ={"NPM_CONFIG_USERCONFIG": str(place), "LOGIN": "npm_mine"},
+            sandbox=box,
+            registries=registries,
+        )
+        return server
+
+    for place in (tmp_path / "open" / ".npmrc", home / "linked" / ".npmrc"):
+        with pytest.raises(UnnamedRegistry, match="and no input does"):
+            ask(place)
+    assert ask(home / ".npmrc").requests
 
 
 def test_nobody_has_a_home() -> None:

@@ -17,6 +17,8 @@ from releasekit.text.bounds import parse_toml
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from releasekit.host.sandbox import Sandbox
+
 # What cargo calls it. https://doc.rust-lang.org/cargo/reference/registries.html
 CRATES_IO_NAME: Final = "crates-io"
 SPARSE: Final = "sparse+"
@@ -48,8 +50,10 @@ class CargoConfig:
         return self.variables.get(_variable(name)) or self.registries.get(name, "")
 
     @classmethod
-    def from_files(cls, root: Path, environment: Mapping[str, str]) -> Self:
-        """The nearer file wins, and the environment over all. Raises ConfigError."""
+    def from_files(cls, root: Path, environment: Mapping[str, str], sandbox: Sandbox) -> Self:
+        """The nearer file wins, and the environment over all. What builds can write is not the
+        user's. Raises ConfigError.
+        """
         registries: dict[str, str] = {}
         sources: dict[str, Mapping[str, Any]] = {}
         variables = {name: value for name, value in environment.items() if _INDEX.fullmatch(name)}
@@ -57,7 +61,9 @@ class CargoConfig:
         default = environment.get("CARGO_REGISTRY_DEFAULT", "")
         for path in _files(root, environment):
             document = _document(path)
-            is_own = path.parent == home and not is_in_checkout(path, root)
+            is_own = path.parent == home and not (
+                is_in_checkout(path, root) or sandbox.can_change(path)
+            )
             for name, entry in table_in(document, "registries").items():
                 if index := text_in(entry, "index"):
                     registries.setdefault(name, index)

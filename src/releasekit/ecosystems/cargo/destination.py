@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
+    from releasekit.host.sandbox import Sandbox
 
 _DEFAULT: Final = "https://index.crates.io/"
 # Index to API, for those that need not be asked for it, and the addresses people know them by.
@@ -62,13 +63,13 @@ class Destination:
 
 
 def destination_for(
-    config: Config, options: Options, environment: Mapping[str, str]
+    config: Config, options: Options, environment: Mapping[str, str], sandbox: Sandbox
 ) -> Destination:
     """What inputs, releasekit.toml and cargo's configuration say, in this order.
 
     Raises ConfigError for a name nobody knows, and an index that is not sparse.
     """
-    cargo = CargoConfig.from_files(config.root, environment)
+    cargo = CargoConfig.from_files(config.root, environment, sandbox)
     found = _destination(cargo, config, options)
     if found.directory is not None:
         return replace(found, stands_for=cargo.index_of(found.name) or CRATES_IO)

@@ -157,7 +157,7 @@ class CargoWorkspace:
 
     async def _packager(self, lost: dict[str, BuildFailed]) -> Packager:
         cargo, processes = self.cargo, self.cargo.services.processes
-        cargo_config = CargoConfig.from_files(self.root, processes.environment)
+        cargo_config = CargoConfig.from_files(self.root, processes.environment, processes.sandbox)
         return Packager(
             processes=processes,
             crates=self.crates,

@@ -32,7 +32,8 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
-    destination = destination_for(config, options, services.environment)
+    sandbox = services.processes.sandbox
+    destination = destination_for(config, options, services.environment, sandbox)
     shown: dict[str, bytes | None] = {}
     ecosystem = Cargo(config, options, services, destination, shown)
     if directory is not None:

@@ -77,7 +77,7 @@ class NpmApproval:
         url = require_safe(registry.text, name="npm-registry")
         self.url = str(url)
         self._server = Server(url, ANSWERS, config, services)
-        self._login = user_login(config, services.credentials, registry)
+        self._login = user_login(config, services.credentials, registry, services.processes.sandbox)
         self.check_credentials = self._login.check
         self._adopt = services.credentials.adopt
         public = PublicVersions(config, services, self._login)

@@ -1,7 +1,8 @@
 """Who a person is at an npm registry: a token in the environment, or what `npm login` has left.
 
 Only the user's own .npmrc is read, never a project's: that comes with the sources, and could name
-any place for the token of this one. The user's names the place of each token in it.
+any place for the token of this one. The user's names the place of each token in it, unless it lies
+where builds can write.
 https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
 """
 
@@ -20,6 +21,7 @@ from releasekit.host.files import is_in_checkout, read_text
 if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.values import Url
+    from releasekit.host.sandbox import Sandbox
     from releasekit.http.credentials import Credentials
 
 TOKEN: Final = "RELEASEKIT_NPM_TOKEN"  # noqa: S105 (its name)
@@ -29,7 +31,9 @@ _KEY: Final = ":_authToken"
 _VARIABLE: Final = re.compile(r"\$\{([^${}]+)\}")
 
 
-def user_login(config: Config, credentials: Credentials, registry: Url) -> login.Login:
+def user_login(
+    config: Config, credentials: Credentials, registry: Url, sandbox: Sandbox
+) -> login.Login:
     """For `registry`, whose URL is safe; raises ConfigError for a file that cannot be read."""
     url = httpx.URL(registry.text)
     if token := credentials.get(TOKEN):
@@ -38,7 +42,8 @@ def user_login(config: Config, credentials: Credentials, registry: Url) -> login
     if path is not None and path.exists():
         text = read_text(path, max_bytes=_MAX_BYTES)
         if found := _expanded(_token_in(text, url), credentials):
-            held = login.withhold("npm", registry) if is_in_checkout(path, config.root) else None
+            foreign = is_in_checkout(path, config.root) or sandbox.can_change(path)
+            held = login.withhold("npm", registry) if foreign else None
             return held or login.Given(credentials.adopt(found))
     return login.Missing(
         MissingCredentials(
