@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from releasekit.plan.make import make_plan
 from releasekit.plan.staged import DROPPED
 from releasekit.report import plan_headline, plan_outputs
 from releasekit.state.directory import built_directory, make_state_directory
+from releasekit.state.history import encode, fold
 from releasekit.state.journal import Journal
 
 if TYPE_CHECKING:
@@ -203,6 +205,46 @@ def test_where_nothing_stages_any_more_what_waits_is_awaited(bench: Bench) -> No
     history = bench.stage(CORE)
     bench.staging = None
     assert bench.planned(history).action is Action.AWAIT
+
+
+@pytest.mark.parametrize("trouble", [None, Denied("not yours"), Transient("503")])
+@pytest.mark.parametrize("stages", [True, False])
+def test_what_is_only_claimed_to_wait_and_is_not_seen_is_published(
+    bench: Bench, trouble: Exception | None, stages: bool
+) -> None:
+    """R17, R52: anybody may have written it."""
+    history = bench.stage(CORE, sealed=False)
+    staging_of(bench).waiting.clear()
+    staging_of(bench).faults["core"] = [trouble] if trouble else []
+    bench.staging = bench.staging if stages else None
+    core = bench.planned(history)
+    assert (core.action, core.staged) == (Action.PUBLISH, None)
+
+
+@pytest.mark.parametrize(
+    ("event", "changed"),
+    [
+        ("outcome", {"seal": None}),
+        ("outcome", {"package": "fake:app"}),
+        ("outcome", {"version": "1.1"}),
+        ("outcome", {"staged": {"id": "1", "url": "https://other.example/", "tag": ""}}),
+        ("intent", {"registry": "https://other.example/"}),
+    ],
+)
+def test_a_record_of_what_is_staged_is_sealed(
+    bench: Bench, event: str, changed: dict[str, object]
+) -> None:
+    """R52: wherever it was staged, and whatever is sealed besides."""
+    assert bench.stage(CORE).entries[CORE.id, CORE.version].staged_sealed
+    path = bench.root / ".releasekit/journal.jsonl"
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    lines = []
+    for each in records:
+        del each["crc"]
+        lines.append(encode({**each, **(changed if each["event"] == event else {})}))
+    history = fold(b"".join(lines), state_directory=path.parent, seal=SEAL)
+    assert history.entries[CORE.id, CORE.version].sealed
+    assert not any(each.staged_sealed for each in history.entries.values())
 
 
 def test_on_another_registry_nothing_waits(bench: Bench) -> None:

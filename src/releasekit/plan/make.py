@@ -121,7 +121,19 @@ async def make_plan(
         )
         for package in ordered
     ]
-    planned, left_out = without_unplanned(await looked_at(decided, targets), config)
+    seen = [
+        plan_package(
+            each.package,
+            each.published,
+            unstaged(history.entry(each.package)),
+            commit=commit,
+            url=urls[each.package.id.ecosystem],
+        )
+        if each.action is Action.AWAIT and each.staged is None
+        else each
+        for each in await looked_at(decided, targets)
+    ]
+    planned, left_out = without_unplanned(seen, config)
     ordered = [each.package for each in planned]
     foreign = refuse_left_out(ordered, published, config)
     versions = planned_versions(public.values())
@@ -319,8 +331,13 @@ def plan_package(
         published=published,
         begun=entry is not None and entry.intent is not None,
         claimed=entry.artifacts if entry and not entry.sealed and action is Action.PUBLISH else (),
-        staged=entry.staged if entry and action is Action.AWAIT else None,
+        staged=entry.staged if entry and entry.staged_sealed and action is Action.AWAIT else None,
     )
+
+
+def unstaged(entry: HistoryEntry | None) -> HistoryEntry | None:
+    """Without a claim that nobody vouches for, and that its registry does not confirm."""
+    return entry and replace(entry, staged=None)
 
 
 def _stored(

@@ -26,7 +26,9 @@ DROPPED: Final = (
 async def looked_at(
     packages: Sequence[PlannedPackage], targets: Mapping[str, Target]
 ) -> list[PlannedPackage]:
-    """`packages`; those of them that were staged as their registries still have them."""
+    """`packages`; those of them that were staged as their registries still have them. What is only
+    claimed to be staged is `staged` nowhere unless its registry says so.
+    """
     awaited: dict[str, list[PlannedPackage]] = {}
     for planned in packages:
         if planned.action is Action.AWAIT:
@@ -76,7 +78,7 @@ async def _as_it_is(
         raise
     except PackageError:
         return planned
-    if dropped:
+    if dropped and planned.staged is not None:
         return replace(planned, action=Action.REFUSE, reason=DROPPED, staged=None)
     return replace(planned, staged=_together(found, planned.staged))
 

@@ -70,7 +70,8 @@ class HistoryEntry:
     elsewhere; what was built `again`, in the place of such a claim, may differ from what `intent`
     was about. `uncertain`: an upload was begun, and it is not yet known what the registry has of
     it. `staged`: the registry has it and waits for a person, as far as is known. Nothing but a new
-    intent, or the sight of it on the registry, changes that.
+    intent, or the sight of it on the registry, changes that. It is only claimed unless
+    `staged_sealed`, as above.
     """
 
     version: str
@@ -86,6 +87,7 @@ class HistoryEntry:
     reason: str = ""
     uncertain: bool = False
     staged: Staged | None = None
+    staged_sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,10 +316,16 @@ class _Fold:
         entry.update(outcome=outcome, reason=record["reason"])
         if outcome is Outcome.STAGED:
             entry.update(uncertain=False, staged=_staged(record))
+            entry["staged_sealed"] = self._vouches(entry.get("intent"), record)
         elif outcome.done:
             entry.update(uncertain=False, staged=None)
         elif outcome is Outcome.FAILED and _is_of(entry.get("intent"), record):
             entry["uncertain"] = False
+
+    def _vouches(self, intent: Intent | None, record: Mapping[str, Any]) -> bool:
+        if self._seal is None or intent is None:
+            return False
+        return self._seal.fits(record, registry=intent.registry)
 
     def run_ended(self, record: Mapping[str, Any]) -> None:
         run = record["run"]
@@ -381,7 +389,7 @@ def _staged(record: Mapping[str, Any]) -> Staged:
 # What each event carries, besides `v run seq at durable event`. A step also has its `attempt`, if
 # it is not the first, and its `error`, if there was one; `built` names the files that were
 # `prebuilt`, if there are any, says whether it was done `again`, and has its `seal`; the outcome
-# "staged" has the `id`, `url` and `tag` of what is `staged`.
+# "staged" has the `id`, `url` and `tag` of what is `staged`, and its `seal`.
 _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "run_started": [
         ("plan", str),

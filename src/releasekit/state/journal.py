@@ -66,7 +66,8 @@ class Log(Protocol):
 class Journal:
     """The journal of one run. `history` is what the earlier ones left, without a torn tail.
 
-    What is built is sealed with `seal`, and of what earlier runs have built, that counts as sealed.
+    What is built or staged is sealed with `seal`, and of what earlier runs have, that counts as
+    sealed.
     `redact` takes the secrets out of reasons and errors. `clock` counts seconds. A journal of more
     than `compact_above` bytes is shortened first, if that halves it.
     """
@@ -93,6 +94,7 @@ class Journal:
         self._clock = clock
         self._began = clock()
         self._sequence = 0
+        self._registries: dict[PackageId, str] = {}
         log.heal(self._fold)
         if self.history.intact > self.compact_above:
             log.rewrite(self._compacted)
@@ -221,6 +223,7 @@ class Journal:
 
     async def intent(self, package: Package, *, registry: str, digests: Mapping[str, str]) -> None:
         """Await it before the first byte of an upload. `digests` maps filename to sha256."""
+        self._registries[package.id] = registry
         self._append_for(package, "intent", registry=registry, digests=dict(digests))
         await self._log.sync()
 
@@ -228,9 +231,20 @@ class Journal:
         self, package: Package, outcome: Outcome, reason: str, *, staged: Staged | None = None
     ) -> None:
         """Durable with the next thing awaited: if it is lost, the next run asks the registry."""
-        where = asdict(staged) if staged else {}
-        more = {"staged": {key: self._redact(text) for key, text in where.items()}} if where else {}
+        more: dict[str, object] = {}
+        if staged is not None:
+            more["staged"] = {key: self._redact(text) for key, text in asdict(staged).items()}
+            if self._seal is not None:
+                what = {"package": str(package.id), "version": package.version, "outcome": outcome}
+                sealed = {**what, **more, "run": self._run_id}
+                more["seal"] = self._seal.of(sealed, registry=self._registry_of(package))
         self._append_for(package, "outcome", outcome=outcome, reason=self._redact(reason), **more)
+
+    def _registry_of(self, package: Package) -> str:
+        """Where its upload was begun last, by this run or an earlier one."""
+        entry = self.history.entry(package)
+        earlier = entry.intent.registry if entry and entry.intent else ""
+        return self._registries.get(package.id, earlier)
 
     async def run_ended(self, result: str) -> None:
         """The last record; `result` as in the action's output: "success", "partial" and so on."""

@@ -1,8 +1,8 @@
-"""Who may say what was built: whoever has the key that a record of it is sealed with.
+"""Who may say what was built or staged: whoever has the key that a record of it is sealed with.
 
 A checksum tells damage; anybody can compute one. A seal is an HMAC (RFC 2104) over all that a
-record of a build says, so a journal that comes from elsewhere is believed where its writer had the
-same secret, and nowhere else.
+record of a build or of what is staged says, so a journal that comes from elsewhere is believed
+where its writer had the same secret, and nowhere else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ MIN_CHARS: Final = 32
 _KEY_BYTES: Final = 32
 _FILE: Final = "state.key"
 _BUILT: Final = b"built, 1"
-_SEALED: Final = ("package", "version", "run", "fingerprint", "prebuilt", "again", "artifacts")
+_SEALED: Final = (
+    *("package", "version", "run", "fingerprint", "prebuilt", "again", "artifacts"),
+    *("outcome", "staged"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,11 @@ class Seal:
         """By a key that nobody else has, so that nothing of others is vouched for."""
         return cls(secrets.token_bytes(_KEY_BYTES), note)
 
-    def of(self, record: Mapping[str, Any], *, commit: str) -> str:
-        """In hex; over what was built, from which commit and by which run, wherever it stands."""
-        facts = {name: record[name] for name in _SEALED if name in record} | {"commit": commit}
+    def of(self, record: Mapping[str, Any], **known: str) -> str:
+        """In hex; over what was built, from which commit and by which run, or what is staged at
+        which registry, wherever it stands. `known` is what other records say.
+        """
+        facts = {name: record[name] for name in _SEALED if name in record} | known
         text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
         return self.of_bytes(_BUILT, text.encode("ascii"))
 
@@ -55,11 +60,11 @@ class Seal:
         """In hex; what is sealed for one purpose is worth nothing for another."""
         return hmac.new(self.key, b"releasekit: " + purpose + b"\n" + data, "sha256").hexdigest()
 
-    def fits(self, record: Mapping[str, Any], *, commit: str) -> bool:
+    def fits(self, record: Mapping[str, Any], **known: str) -> bool:
         given = record.get("seal")
         if not isinstance(given, str) or not given.isascii():
             return False
-        return hmac.compare_digest(given, self.of(record, commit=commit))
+        return hmac.compare_digest(given, self.of(record, **known))
 
 
 def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal | None:
