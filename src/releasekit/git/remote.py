@@ -61,6 +61,8 @@ _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
 _MAX_PLACE: Final = 200
+# What is read from, and what is pushed to, which may be several.
+_ALL_URLS: Final = (("--all",), ("--push", "--all"))
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -116,6 +118,7 @@ class Remote:
         self._turn = asyncio.Lock()
         self._looked_at = -1
         self._seen: dict[str, RemoteTag] | PackageError = {}
+        self._leads_to: tuple[str, ...] = ()
 
     async def tags(self) -> Mapping[str, RemoteTag]:
         """By name. One look at the remote answers all calls made before it began,
@@ -136,11 +139,30 @@ class Remote:
     async def _look(self) -> dict[str, RemoteTag] | PackageError:
         try:
             # Git takes any other name for a path, which may lead to what comes with the sources.
-            await self._push_url()
+            await self._check_where()
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
+        except TagRefused as refused:
+            return refused
         return parse_tags(listed)
+
+    async def _check_where(self) -> None:
+        """Raises TagRefused where the remote leads elsewhere than at the first look, which is taken
+        before any package is built: a build can change the settings of the repository.
+        """
+        asked = [await self._git("remote", "get-url", *each, self._name) for each in _ALL_URLS]
+        if (now := tuple(asked)) == (self._leads_to or now):
+            self._leads_to = now
+            return
+        new = [line for text in now for line in text.splitlines()]
+        place = next((each for each in new if each not in "".join(self._leads_to).splitlines()), "")
+        where = visible(clip(without_userinfo(place), _MAX_PLACE)) or "fewer places"
+        raise TagRefused(
+            f"git remote {self._name} leads to {where} now, and did not when the run began",
+            hint="A build may have changed that: see `git remote -v`, `git config --list "
+            "--show-origin`, correct them, and run again.",
+        )
 
     async def url(self) -> str:
         """Where a push goes, without who pushes and their password; empty if there is no such
@@ -162,6 +184,7 @@ class Remote:
         """
         specs = [f"{oid}:refs/tags/{name}" for name, oid in tags.items()]
         try:
+            await self._check_where()
             # Hooks are the user's own tests, not for tags of a commit that is pushed already.
             await self._git(
                 *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),

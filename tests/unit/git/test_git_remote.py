@@ -177,6 +177,40 @@ def pushed(top: Path, *places: Path) -> PackageError | None:
     return None
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("url.{top}/evil.git.insteadOf", "{top}/bare.git"),
+        ("url.{top}/evil.git.pushInsteadOf", "{top}/bare.git"),
+        ("remote.origin.url", "{top}/evil.git"),
+        ("remote.origin.pushurl", "{top}/evil.git"),
+    ],
+)
+def test_a_remote_that_leads_elsewhere_meanwhile_gets_no_tag(
+    top: Path, name: str, value: str
+) -> None:
+    """R50: its settings lie where builds write. What another place shows is not believed either."""
+    for bare in ("bare.git", "evil.git"):
+        git("init", "--quiet", "--bare", str(top / bare), cwd=top)
+    git("remote", "add", "origin", str(top / "bare.git"), cwd=top)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(top.parent)}
+
+    async def main() -> None:
+        async with Processes(environment=environment) as processes:
+            there = Remote("origin", top, processes, environment)
+            assert await there.tags() == {}
+            git("config", name.format(top=top), value.format(top=top), cwd=top)
+            for _ in range(2):
+                with pytest.raises(TagRefused, match=r"leads to .*evil\.git now"):
+                    await there.push({"v1": "HEAD"}, objects=top, what="fake:a")
+                with pytest.raises(TagRefused, match=r"leads to .*evil\.git now"):
+                    await there.tags()
+
+    asyncio.run(main())
+    for bare in ("bare.git", "evil.git"):
+        assert not list((top / bare / "refs/tags").iterdir())
+
+
 @pytest.mark.parametrize("form", ["{}", "file://{}", "../bare.git"])
 def test_a_directory_of_this_machine_has_to_be_named(top: Path, form: str) -> None:
     """R50: settings that a build has left name one; the user opens it, or nobody."""
