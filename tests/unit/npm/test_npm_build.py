@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
+import io
 import json
 import shlex
 import sys
 import tarfile
+import threading
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +23,7 @@ import fakes
 from javascript import write
 from processes import IMPATIENT
 from releasekit.config.values import Dist
-from releasekit.ecosystems.npm import Options
+from releasekit.ecosystems.npm import Options, tarball
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import PATIENCE, Patience, Processes
@@ -28,7 +31,7 @@ from releasekit.model import Action, PlannedPackage
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from releasekit.model import Artifact, PackageId
 
@@ -37,7 +40,7 @@ NODE = """\
 #!/bin/sh
 '''exec' {python} "$0" "$@"
 ' '''
-import json, os, sys, tarfile, time
+import json, os, shutil, sys, tarfile, time
 with open(sys.argv[0] + ".started", "a") as file:
     file.write("x")
 for line in sys.stdin:
@@ -73,6 +76,10 @@ for line in sys.stdin:
     if how == "contents":
         with tarfile.open(request["into"], "w:gz") as archive:
             archive.add(os.path.join(place, request["contents"]), "package")
+        print(json.dumps(answer), flush=True)
+        continue
+    if how == "replaced":
+        shutil.copy(os.path.join(place, "tarball"), request["into"])
         print(json.dumps(answer), flush=True)
         continue
     with open(request["into"], "w") as file:
@@ -280,6 +287,57 @@ def test_a_directory_that_needs_no_pin_is_kept_as_npm_packed_it(tmp_path: Path) 
 def test_a_directory_that_cannot_be_pinned_fails_its_package(tmp_path: Path) -> None:
     root = pnpm(tmp_path, {"gone": "workspace:^"}, {})
     assert "no package of this workspace is named 'gone'" in str(failure(built(root)["web"]))
+
+
+def replaced(tmp_path: Path, data: bytes) -> Path:
+    """A package whose scripts put this in the place of its tarball."""
+    root = pnpm(tmp_path, {"core": "workspace:^"}, {})
+    (root / "web/how").write_text("replaced")
+    (root / "web/tarball").write_bytes(data)
+    return root
+
+
+def bomb() -> bytes:
+    """It says that its second file has 9 GB, and begins with 1 MB of them."""
+    stream = io.BytesIO()
+    with gzip.open(stream, "wb") as packed:
+        for name, size in (("package/package.json", 2), ("package/x", 9 << 30)):
+            entry = tarfile.TarInfo(name)
+            entry.size = size
+            packed.write(entry.tobuf(tarfile.GNU_FORMAT) + b"{}".ljust(512))
+        packed.write(bytes(1 << 20))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"no tarball", "it is no tarball of an npm package"),
+        (bomb()[:60], "it is no tarball of an npm package"),
+        (gzip.compress(bytes(1024)), "there is no package/package.json in it"),
+        (bomb(), "it unpacks to more than 8589934592 bytes"),
+    ],
+)
+def test_a_tarball_that_scripts_replace_has_limits(tmp_path: Path, data: bytes, words: str) -> None:
+    """R40"""
+    assert words in str(failure(built(replaced(tmp_path, data))["web"]))
+
+
+def test_a_tarball_is_pinned_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R40: no deadline or signal would be heard meanwhile."""
+    threads = []
+    rewrite = tarball.rewrite_manifest
+
+    def seen(path: Path, change: Callable[[str], str]) -> None:
+        threads.append(threading.current_thread())
+        rewrite(path, change)
+
+    monkeypatch.setattr(tarball, "rewrite_manifest", seen)
+    assert isinstance(built(pnpm(tmp_path, {"core": "workspace:^"}, {}))["web"], tuple)
+    assert len(threads) == 1
+    assert threading.main_thread() not in threads
 
 
 def test_a_failure_is_one_packages_own(tmp_path: Path) -> None:

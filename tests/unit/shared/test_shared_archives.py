@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import struct
 import tarfile
 import zipfile
@@ -198,3 +199,33 @@ def test_an_archive_may_be_compressed_in_parts() -> None:
     )
     parts = gzip.compress(plain[:700]) + gzip.compress(plain[700:])
     assert read(io.BytesIO(parts)) == {"a": b"1", "b": b"2"}
+
+
+def parts(plain: bytes, *more: bytes) -> io.BytesIO:
+    return io.BytesIO(gzip.compress(plain) + b"".join(more))
+
+
+def test_what_unpacks_to_nothing_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40: Python's gzip goes through zeros byte by byte, and no unpacked byte counts them."""
+    monkeypatch.setattr(archives, "_MAX_GROWTH_BYTES", 100_000)
+    monkeypatch.setattr(archives, "MAX_FILES", 50)
+    # Shorter than the record that tarfile reads at once, as npm writes them.
+    plain = gzip.decompress(packed(("a", tarfile.REGTYPE, b"1")).read())[:2048]
+    empty = gzip.compress(b"")
+    assert read(parts(plain, bytes(50_000), empty * 40, bytes(50_000), empty)) == {"a": b"1"}
+    endless = parts(plain, bytes(10_000_000))
+    with pytest.raises(BadArchive, match="far larger than what it unpacks to"):
+        read(endless)
+    assert endless.tell() < 200_000
+    for stream in (parts(plain, empty * 60), parts(b"", empty * 60, gzip.compress(plain))):
+        with pytest.raises(BadArchive, match="packed in more than 50 parts"):
+            read(stream)
+    with pytest.raises(BadArchive):
+        read(parts(plain, b"no gzip"))
+
+
+def test_a_file_that_packing_makes_larger_is_read() -> None:
+    data = random.Random(1).randbytes(5_000_000)
+    stream = packed(("a", tarfile.REGTYPE, data))
+    with opened_archive(stream, max_bytes=len(data)) as members:
+        assert [member.read(len(data)) == data for member in members] == [True]

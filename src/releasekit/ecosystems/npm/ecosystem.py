@@ -14,7 +14,7 @@ from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
-from releasekit.errors import BuildFailed, PlanError
+from releasekit.errors import BuildFailed, PackageError, PlanError
 from releasekit.model import Action
 from releasekit.report.text import few
 
@@ -155,10 +155,12 @@ class NpmWorkspace:
                 _check(packed, package)
                 if self.contents[package.id.name]:
                     # Nobody has pinned that manifest: what is built is not there before it is.
-                    tarball.rewrite_manifest(
-                        partial / filename(package), lambda text: self.pin(text, {})
+                    await asyncio.to_thread(
+                        tarball.rewrite_manifest,
+                        partial / filename(package),
+                        lambda text: self.pin(text, {}),
                     )
-        except (BuildFailed, PlanError) as error:
+        except (PackageError, PlanError) as error:
             message = f"{package.id}: it could not be packed: {error}"
             if log is None:
                 failed = BuildFailed(message, log=getattr(error, "log", ()), hint=error.hint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import re
 import tarfile
 from dataclasses import dataclass
@@ -11,13 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.npm import manifest, repository
-from releasekit.ecosystems.shared.archives import (
-    BAD_TAR,
-    MAX_UNPACKED_BYTES,
-    BadArchive,
-    Tar,
-    opened_archive,
-)
+from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.host import durable
 
@@ -67,40 +60,42 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
 
 
 def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
-    """Rewrite the tarball where `change` makes another text of its manifest.
+    """Rewrite the tarball where `change` makes another text of its manifest; blocks.
 
-    The same bytes come of the same input: no time of writing is kept. Raises PackageError for what
-    is no tarball of an npm package.
+    The same bytes come of the same input: no time of writing is kept. Links and directories, which
+    npm packs none of, are left out. Raises PackageError for what is no tarball of an npm package.
     """
     partial = path.with_name(f"{path.name}.partial")
     try:
-        with durable.reading(path) as whole, Tar.open(fileobj=whole, mode="r:gz") as packed:
+        with durable.reading(path) as packed:
             if not _rewritten(packed, partial, change):
                 return
-    except (*BAD_TAR, KeyError) as error:
+    except BadArchive as error:
         raise NotAPackage(f"{path}: it is no tarball of an npm package ({error})") from error
     durable.rename(partial, path)
 
 
-def _rewritten(packed: tarfile.TarFile, into: Path, change: Callable[[str], str]) -> bool:
-    before = packed.extractfile(_MANIFEST)
-    if before is None:
-        raise BadArchive(f"{_MANIFEST} is no file")
-    text = before.read(manifest.MAX_BYTES).decode(errors="replace")
+def _rewritten(packed: IO[bytes], into: Path, change: Callable[[str], str]) -> bool:
+    found: bytes | None = None
+    with opened_archive(packed, max_bytes=MAX_UNPACKED_BYTES) as members:
+        for member in members:
+            if member.name == _MANIFEST:
+                found = member.read(manifest.MAX_BYTES)
+    if found is None:
+        raise BadArchive(f"there is no {_MANIFEST} in it")
+    text = found.decode(errors="replace")
     changed = change(text)
     if changed == text:
         return False
+    packed.seek(0)
     with (
+        opened_archive(packed, max_bytes=MAX_UNPACKED_BYTES) as members,
         durable.writing(into) as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed,
         tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as repacked,
     ):
-        for member in packed:
-            data = packed.extractfile(member)
-            if member.name == _MANIFEST:
-                member.size = len(changed.encode())
-                data = io.BytesIO(changed.encode())
-            repacked.addfile(member, data)
+        for member in members:
+            member.repack(repacked, changed.encode() if member.name == _MANIFEST else None)
     return True
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
+import io
 import struct
 import tarfile
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,11 +41,14 @@ _MAX_BESIDE_BYTES: Final = 4096 * MAX_FILES
 _MAX_ATTRIBUTES: Final = 100
 _SPARSE: Final = "it holds a sparse file"
 
-# What tarfile and gzip raise for what they cannot read; headers that lead to further headers
+_GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
+_PIECE_BYTES: Final = 16 * 1024
+# By which a .gz may be larger than what it unpacks to: what cannot be packed grows by five bytes in
+# 16 kilobytes at most, by 31 in 64 where bgzip packs it.
+_MAX_GROWTH_BYTES: Final = 4 * 1024 * 1024
+# What tarfile and zlib raise for what they cannot read; headers that lead to further headers
 # recurse.
-BAD_TAR: Final = (
-    *(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, RecursionError),
-)
+_BAD_TAR: Final = (tarfile.TarError, zlib.error, EOFError, ValueError, RecursionError)
 # What zipfile raises for a zip that it cannot read. RuntimeError is for an encrypted member and,
 # as NotImplementedError, for a version of the format that it does not know; UnicodeDecodeError for
 # a name that is no UTF-8.
@@ -76,6 +79,15 @@ class Member:
         # Room is made beforehand for as many bytes as are asked for.
         return file.read(min(max_bytes, self.size))
 
+    def repack(self, into: tarfile.TarFile, data: bytes | None = None) -> None:
+        """As it is, or with this in it; only until the next member is asked for."""
+        entry = self._entry
+        if data is None:
+            into.addfile(entry, self._archive.extractfile(entry))
+        else:
+            entry.size = len(data)
+            into.addfile(entry, io.BytesIO(data))
+
 
 class _Entry(tarfile.TarInfo):
     """Without the headers that tarfile reads as a whole, however long they are.
@@ -83,7 +95,7 @@ class _Entry(tarfile.TarInfo):
     `_proc_member` is where tarfile lets subclasses say what is done with an entry.
     """
 
-    def _proc_member(self, archive: Tar) -> tarfile.TarInfo | None:
+    def _proc_member(self, archive: _Tar) -> tarfile.TarInfo | None:
         archive.count += 1
         if archive.count > MAX_FILES:
             raise BadArchive(f"it holds more than {MAX_FILES} files and headers")
@@ -106,7 +118,7 @@ class _Entry(tarfile.TarInfo):
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
 
 
-class Tar(tarfile.TarFile):
+class _Tar(tarfile.TarFile):
     """`tarfile.TarFile` that keeps to the limits of this module, but for the sizes of files. Raises
     BadArchive.
     """
@@ -118,15 +130,55 @@ class Tar(tarfile.TarFile):
         super().__init__(*args, **options)
 
 
+class _Unpacker:
+    """Reads a .gz of one part or many, as pigz and bgzip write it; zeros may follow each. gzip of
+    Python goes through them one by one, and through empty parts, for as long as there are any.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._zlib = zlib.decompressobj(_GZIP_FORMAT)
+        self._rest = b""
+        self._parts = 1
+        self._growth = 0
+
+    def read(self, max_bytes: int) -> bytes:
+        """That many bytes, or fewer at the end."""
+        data = bytearray()
+        while len(data) < max_bytes:
+            if not self._rest:
+                self._rest = self._file.read(_PIECE_BYTES)
+                self._growth += len(self._rest)
+                if self._growth > _MAX_GROWTH_BYTES:
+                    raise BadArchive("it is far larger than what it unpacks to")
+                if not self._rest and self._zlib.eof:
+                    break
+                if not self._rest:
+                    raise EOFError("it ends too early")
+            if self._zlib.eof:
+                self._rest = self._rest.lstrip(b"\0")
+                if not self._rest:
+                    continue
+                self._parts += 1
+                if self._parts > MAX_FILES:
+                    raise BadArchive(f"it is packed in more than {MAX_FILES} parts")
+                self._zlib = zlib.decompressobj(_GZIP_FORMAT)
+            piece = self._zlib.decompress(self._rest, max_bytes - len(data))
+            self._rest = self._zlib.unconsumed_tail or self._zlib.unused_data
+            self._growth -= len(piece)
+            data += piece
+        return bytes(data)
+
+
 @contextlib.contextmanager
 def opened_archive(file: IO[bytes], *, max_bytes: int) -> Iterator[Iterator[Member]]:
     """Its members, in their order; blocks. Raises BadArchive, also while they are read."""
     try:
         # As a stream, in which no header leads back; tarfile itself would take a compressed file
         # that is cut off for a whole one. https://github.com/python/cpython/blob/3.11/Lib/tarfile.py
-        with gzip.open(file) as data, Tar.open(fileobj=data, mode="r|") as archive:
+        with _Tar.open(fileobj=cast("IO[bytes]", _Unpacker(file)), mode="r|") as archive:
             yield _members(archive, max_bytes)
-    except (*BAD_TAR, OSError) as error:
+    except _BAD_TAR as error:
         raise BadArchive(str(error)) from error
 
 
