@@ -127,13 +127,32 @@ def test_no_value_is_left_out_of_the_count(value: Any) -> None:
     assert json_text.values_in(json.dumps(value).encode()) >= values
 
 
+def test_an_escape_makes_wide_what_it_is_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R40: results of 10,000 packages, of which one says an emoji, are not four times as large."""
+    wide = json.dumps('\U0001f680\\"')
+    data = f'{{"a\\\\": ["{"x" * 1_000}", {wide}, "x"]}}'.encode()
+    monkeypatch.setattr(json_text, "MAX_TEXT_BYTES", len(data) + 3 * len(wide))
+    assert parse_json(data)["a\\"][1:] == ['\U0001f680\\"', "x"]
+    monkeypatch.setattr(json_text, "MAX_TEXT_BYTES", len(data) + 3 * len(wide) - 1)
+    with pytest.raises(ValueError, match="as a text it takes more than"):
+        parse_json(data)
+
+
 @pytest.mark.parametrize(
-    ("mark", "width"), [("x", 1), ("\u00e9", 1), ("\u0101", 2), ("\U0001f680", 4)]
+    ("mark", "escaped", "width"),
+    [
+        ("x", False, 1),
+        ("\u00e9", False, 1),
+        ("\u0101", False, 2),
+        ("\U0001f680", False, 4),
+        ("\u0101", True, 1),
+        ("\U0001f680", True, 4),
+    ],
 )
 def test_a_text_is_as_large_as_its_widest_character_makes_it(
-    mark: str, width: int, monkeypatch: pytest.MonkeyPatch
+    mark: str, escaped: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = json.dumps(mark + "x" * 1_000, ensure_ascii=False).encode()
+    data = json.dumps(mark + "x" * 1_000, ensure_ascii=escaped).encode()
     monkeypatch.setattr(json_text, "MAX_TEXT_BYTES", width * len(data))
     assert len(parse_json(data)) == 1_001
     monkeypatch.setattr(json_text, "MAX_TEXT_BYTES", width * len(data) - 1)

@@ -31,9 +31,14 @@ _SPACE: Final = re.compile(rb"[ \t\n\r]*+")
 _TEXT_SPACE: Final = re.compile(r"[ \t\n\r]*+")
 # What begins a character that takes four, or two bytes in Python's texts; a smaller one takes one.
 _BEGINS_WIDE: Final = ((4, re.compile(rb"[\xf0-\xff]")), (2, re.compile(rb"[\xc4-\xff]")))
+# As many strings without an escaped character of four bytes as there are, and the one that has it.
+_TO_ESCAPED: Final = re.compile(
+    rb'(?:[^"]++|"(?:[^"\\]++|\\(?!u[dD][89a-fA-F]).)*+")*+("(?:[^"\\]++|\\.)*+"?)?', re.DOTALL
+)
 # An escaped half of a pair of surrogates. Where the other half is missing, Python makes of it a
 # text that cannot be encoded. https://www.rfc-editor.org/rfc/rfc8259#section-8.2
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_ALONE: Final = re.compile("[\ud800-\udfff]")
 
 
 def parse_json(
@@ -71,7 +76,9 @@ def values_in(data: str | bytes) -> int:
 def _text_of(data: bytes) -> str:
     if 4 * len(data) > MAX_TEXT_BYTES:
         width = next((width for width, begins in _BEGINS_WIDE if begins.search(data)), 1)
-        if width * len(data) > MAX_TEXT_BYTES:
+        # An escape makes wide what it is in, and not all of the text.
+        escaped = sum(found.end(1) - found.start(1) for found in _TO_ESCAPED.finditer(data))
+        if width * len(data) + 3 * escaped > MAX_TEXT_BYTES:
             raise ValueError(f"as a text it takes more than {MAX_TEXT_BYTES} bytes")
     return data.decode("utf-8-sig")
 
@@ -214,8 +221,8 @@ def _check_depth(value: object) -> None:
 def _encodable(value: Any) -> Any:
     """Lists and objects are changed in place: there is no room for all of them twice."""
     match value:
-        case str() if not value.isascii():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case str():
+            return _ALONE.sub("\ufffd", value)
         case list():
             for index, each in enumerate(value):
                 value[index] = _encodable(each)
