@@ -442,6 +442,14 @@ def talk(coroutine: Coroutine[object, object, None]) -> None:
     asyncio.run(main())
 
 
+def test_a_descriptor_gets_the_bytes_as_they_are(tmp_path: Path) -> None:
+    code = f"import os; os.write(1, b'{SECRET}\\xff'); os.write(2, b'said')"
+    with (tmp_path / "printed").open("w+b") as file:
+        done = python(code, tmp_path, processes([SECRET]), stdout=file.fileno())
+    assert (tmp_path / "printed").read_bytes() == SECRET.encode() + b"\xff"
+    assert (done.stdout, done.tail) == ("", ("said",))
+
+
 def test_a_child_is_talked_to_in_lines_and_ends_with_its_stdin(tmp_path: Path) -> None:
     async def main() -> None:
         said = Conversation()

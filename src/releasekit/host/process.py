@@ -136,15 +136,16 @@ class Processes(Resource):
         timeout_s: float | None = None,
         log: Path | None = None,
         stdin: str | int | None = None,
+        stdout: int | None = None,
         outside: bool = False,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
 
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
-        that file, redacted. Without `stdin`, a text or a descriptor, there is nothing to read. A
-        program that acts for the user runs `outside` of the sandbox, with few variables but those
-        of `env`.
+        that file, redacted. A descriptor `stdout` gets it as it is instead. Without `stdin`, a text
+        or a descriptor, there is nothing to read. A program that acts for the user runs `outside`
+        of the sandbox, with few variables but those of `env`.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -152,13 +153,13 @@ class Processes(Resource):
             captured = bytearray()
             if log is not None:
                 output.log = stack.enter_context(appending(log))
-            streams = (
-                Stream(output.splitter().feed, keep=captured if log is None else None),
-                Stream(output.splitter().feed),
-            )
+            streams = [Stream(output.splitter().feed)]
+            if stdout is None:
+                keep = captured if log is None else None
+                streams.insert(0, Stream(output.splitter().feed, keep=keep))
             source = asyncio.subprocess.PIPE if isinstance(stdin, str) else stdin
             running = await self._spawn(
-                argv, streams, cwd=cwd, env=env, source=source, outside=outside
+                argv, streams, cwd=cwd, env=env, source=source, sink=stdout, outside=outside
             )
             life = await self._attend(running)
             if isinstance(stdin, str):
@@ -217,13 +218,15 @@ class Processes(Resource):
     async def _spawn(  # noqa: PLR0913 - as `run`
         self,
         argv: Sequence[str],
-        streams: tuple[Stream, Stream],
+        streams: Sequence[Stream],
         *,
         cwd: Path,
         env: Mapping[str, str | None] | None,
         source: int | None = None,
+        sink: int | None = None,
         outside: bool = False,
     ) -> _Running:
+        """`streams` are of its stdout, unless `sink` gets that, and of its stderr."""
         sandbox = UNCONFINED if outside else self.sandbox
         usual = self.sandbox.outside(self.environment) if outside else self.environment
         environment = {k: v for k, v in {**usual, **(env or {})}.items() if v is not None}
@@ -248,8 +251,8 @@ class Processes(Resource):
                     cwd=cwd,
                     env=self.sandbox.trusted(environment),
                     stdin=asyncio.subprocess.DEVNULL if source is None else source,
-                    stdout=ends[0],
-                    stderr=ends[1],
+                    stdout=ends[0] if sink is None else sink,
+                    stderr=ends[-1],
                     pass_fds=tuple(passed),
                     start_new_session=True,
                 )
@@ -306,12 +309,12 @@ class Child:
 
 
 class _Running:
-    """One process with its group and the read ends of its two streams."""
+    """One process with its group and the read ends of its streams."""
 
     def __init__(
         self,
         process: asyncio.subprocess.Process,
-        streams: tuple[Stream, Stream],
+        streams: Sequence[Stream],
         patience: Patience,
     ) -> None:
         self._process = process

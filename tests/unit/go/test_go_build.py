@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tarfile
 import zipfile
 from functools import partial
 from typing import TYPE_CHECKING
@@ -345,6 +346,59 @@ def test_no_repository_at_all_is_one_clear_message(root: Path) -> None:
 
 def test_without_git_the_message_says_what_to_install(root: Path, tmp_path: Path) -> None:
     assert "git is not installed" in str(failure(build(root, "core", path=str(tmp_path))["core"]))
+
+
+def under_another_git(tmp_path: Path, archives: str) -> str:
+    """A PATH whose git does this for `git archive`; `"$git" "$@"` is what git itself does."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    script = (
+        f'#!/bin/sh\ngit={shutil.which("git")}\ncase " $* " in\n'
+        f'*" archive "*) {archives} ;;\n*) exec "$git" "$@" ;;\nesac\n'
+    )
+    (tools / "git").write_text(script)
+    (tools / "git").chmod(0o755)
+    return f"{tools}:{os.environ['PATH']}"
+
+
+def planted_tar(path: Path, member: tarfile.TarInfo, data: bytes = b"") -> Path:
+    path.write_bytes(member.tobuf(tarfile.GNU_FORMAT) + data.ljust(512, b"\0") + bytes(10240))
+    return path
+
+
+def test_no_file_in_an_open_place_becomes_a_release(root: Path, tmp_path: Path) -> None:
+    """R53: builds can write where git works."""
+    data = b"package core // is not committed\n"
+    member = tarfile.TarInfo("core/core.go")
+    member.size = len(data)
+    evil = planted_tar(tmp_path / "evil.tar", member, data)
+    replaced = f'"$git" "$@" && cp {evil} tree.tar'
+    built = build(root, "core", path=under_another_git(tmp_path, replaced))["core"]
+    with zipfile.ZipFile(made(built)[3].path) as archive:
+        contents = {name.rpartition("/")[2]: archive.read(name) for name in archive.namelist()}
+    assert contents["core.go"] == (root / "core" / "core.go").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        (tarfile.XHDTYPE, 3 << 30),
+        (tarfile.GNUTYPE_SPARSE, 0),
+        (tarfile.REGTYPE, 3 << 30),
+        (None, 0),
+    ],
+    ids=["header", "sparse", "long", "torn"],
+)
+def test_an_archive_that_cannot_be_read_is_one_clear_message(
+    root: Path, tmp_path: Path, kind: bytes | None, size: int
+) -> None:
+    member = tarfile.TarInfo("core/go.mod")
+    member.type, member.size = kind or tarfile.REGTYPE, size
+    evil = planted_tar(tmp_path / "evil.tar", member)
+    if kind is None:
+        evil.write_bytes(b"x" * 512)
+    built = build(root, "core", path=under_another_git(tmp_path, f"cat {evil}"))["core"]
+    assert "the archive that git has made" in str(failure(built))
 
 
 def test_a_module_alone_in_its_repository_is_published_as_a_whole(tmp_path: Path) -> None:

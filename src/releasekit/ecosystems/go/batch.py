@@ -84,7 +84,7 @@ class Batch:
     async def _build(self, package: Package) -> tuple[Artifact, ...]:
         module = self.modules[package.id.name]
         self._refuse_changed(module)
-        manifests = self._committed(module)
+        manifests = await asyncio.to_thread(self._committed, module)
         if self.edits:
             manifests = await self._published(module, manifests)
         built, files = await asyncio.to_thread(

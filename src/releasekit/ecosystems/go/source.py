@@ -4,14 +4,15 @@ and its branches are read, and never changed.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import tarfile
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.causes.failures import BuildToolMissing, NotCommitted, NotPublishable
-from releasekit.ecosystems.go.module_zip import File
+from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
+from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed
 from releasekit.git.objects import Signature, TreeEntry, tree_object
@@ -19,8 +20,9 @@ from releasekit.host import durable
 from releasekit.host.files import repository_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.host.process import Processes
@@ -89,21 +91,23 @@ async def opened_sources(
     trees = await _trees(git, head, wanted)
     changed = await _changed(git)
     async with scratch(processes.environment) as directory:
-        tar = await _archive(_Git(processes, directory), head, _archived(trees, wanted))
-        with (
-            durable.reading(tar) as data,
-            tarfile.open(fileobj=data, mode="r:", errors="surrogateescape") as file,
-        ):
-            archive = Archive(file)
+        # Builds can write there: what has no name, none of them can replace.
+        with durable.unnamed(directory) as tar:
+            git = _Git(processes, directory)
+            await _archive(git, head, _archived(trees, wanted), into=tar)
+            archive = await asyncio.to_thread(Archive, tar)
             yield Sources(top=top, head=head, trees=trees, archive=archive, changed=changed)
 
 
 class Archive:
-    """The files of HEAD as `git archive` gives them."""
+    """The files of HEAD as `git archive` gives them. Reading blocks, and raises BuildFailed."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
-        self._members = {member.name: member for member in tar.getmembers() if not member.isdir()}
+    def __init__(self, data: BinaryIO) -> None:
+        data.seek(0)
+        with _readable("the repository"):
+            self._tar = Tar.open(fileobj=data, mode="r:", errors="surrogateescape")
+            members = self._tar.getmembers()
+        self._members = {member.name: member for member in members if not member.isdir()}
 
     def below(self, directory: PurePosixPath) -> dict[str, File]:
         """Everything below a directory, names relative to it, in the order of the archive."""
@@ -117,8 +121,24 @@ class Archive:
     def read(self, name: str) -> bytes | None:
         """None where HEAD has no such regular file."""
         member = self._members.get(name)
-        file = self._tar.extractfile(member) if member is not None and member.isreg() else None
-        return None if file is None else file.read()
+        if member is None or not member.isreg():
+            return None
+        if member.size > MAX_ZIP_BYTES:
+            raise NotPublishable(f"{name} has {member.size} bytes, {MAX_ZIP_BYTES} are allowed")
+        with _readable(name):
+            file = self._tar.extractfile(member)
+            return None if file is None else file.read()
+
+
+@contextlib.contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Turn what tarfile raises into a BuildFailed."""
+    try:
+        yield
+    except (*BAD_TAR, OSError) as error:
+        raise NotPublishable(
+            f"{what} cannot be read from the archive that git has made: {error}"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +146,10 @@ class _Git:
     processes: Processes
     directory: Path
 
-    async def __call__(self, *arguments: str) -> str:
+    async def __call__(self, *arguments: str, into: int | None = None) -> str:
+        """What it prints, which the descriptor `into` gets instead if there is one."""
         completed = await self.processes.run(
-            ["git", *arguments], cwd=self.directory, env=_READING, timeout_s=TIMEOUT_S
+            ["git", *arguments], cwd=self.directory, env=_READING, timeout_s=TIMEOUT_S, stdout=into
         )
         return completed.stdout
 
@@ -192,7 +213,7 @@ def _archived(
     return [*(str(each) for each in sorted(directories) if each in trees), *licence]
 
 
-async def _archive(git: _Git, head: Head, names: Sequence[str]) -> Path:
+async def _archive(git: _Git, head: Head, names: Sequence[str], *, into: BinaryIO) -> None:
     """Git runs in a repository of its own, which sees the objects of the user's: only there can
     attributes be overruled, as the go command does. https://go.dev/issue/27153
     """
@@ -208,7 +229,5 @@ async def _archive(git: _Git, head: Head, names: Sequence[str]) -> Path:
     for name, text in texts.items():
         with durable.writing(bare / name) as file:
             file.write(text.encode())
-    tar = bare / "tree.tar"
-    what = ("archive", "--format=tar", f"--output={tar}", head.tree, "--", *names)
-    await git(f"--git-dir={bare}", *_AS_GO, *what)
-    return tar
+    what = ("archive", "--format=tar", head.tree, "--", *names)
+    await git(f"--git-dir={bare}", *_AS_GO, *what, into=into.fileno())
