@@ -24,6 +24,10 @@ _KINDS: Final[dict[int, Kind]] = {code: kind for kind, code in _CODES.items()}
 _SIGNATURE: Final = b"# v2 git bundle\n"
 TREE_MODE: Final = "40000"
 FILE_MODE: Final = "100644"
+# Of a bundle, and of all that it unpacks to: two manifests, and the directories they are in.
+MAX_BUNDLE_BYTES: Final = 64 * 1024 * 1024
+_MAX_OBJECTS: Final = 10_000
+_PIECE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,13 @@ class Bundle:
         if not separator or not head.startswith(_SIGNATURE) or len(lines) != 2:
             raise ValueError("not a bundle of one tag")
         prerequisite, (oid, _, ref) = lines[0][1:].strip(), lines[1].partition(" ")
-        bundle = cls(ref.removeprefix("refs/tags/"), prerequisite, tuple(_unpack(pack)))
+        try:
+            objects = tuple(_unpack(pack))
+        except (LookupError, zlib.error) as error:
+            raise ValueError(f"its pack is damaged ({error})") from error
+        if not objects:
+            raise ValueError("it holds no tag")
+        bundle = cls(ref.removeprefix("refs/tags/"), prerequisite, objects)
         if bundle.tag != oid:
             raise ValueError(f"its tag is {bundle.tag}, not {oid}")
         return bundle
@@ -143,8 +153,10 @@ def _unpack(pack: bytes) -> Iterator[Object]:
     body, check = pack[:-20], pack[-20:]
     if body[:8] != b"PACK\0\0\0\2" or hashlib.sha1(body, usedforsecurity=False).digest() != check:
         raise ValueError("its pack is damaged")
-    position = 12
-    for _ in range(int.from_bytes(body[8:12], "big")):
+    position, room, count = 12, MAX_BUNDLE_BYTES, int.from_bytes(body[8:12], "big")
+    if count > _MAX_OBJECTS:
+        raise ValueError(f"its pack holds more than {_MAX_OBJECTS} objects")
+    for _ in range(count):
         byte = body[position]
         kind = _KINDS[byte >> 4 & 0x07]
         position += 1
@@ -152,5 +164,15 @@ def _unpack(pack: bytes) -> Iterator[Object]:
             byte = body[position]
             position += 1
         inflate = zlib.decompressobj()
-        yield Object(kind, inflate.decompress(body[position:]))
-        position = len(body) - len(inflate.unused_data)
+        content = bytearray()
+        # In pieces: what follows an object is copied with each.
+        while not inflate.eof:
+            piece = body[position : position + _PIECE_BYTES]
+            if not piece:
+                raise ValueError("its pack is damaged")
+            content += inflate.decompress(piece, room + 1 - len(content))
+            if len(content) > room:
+                raise ValueError(f"its pack unpacks to more than {MAX_BUNDLE_BYTES} bytes")
+            position += len(piece) - len(inflate.unused_data)
+        room -= len(content)
+        yield Object(kind, bytes(content))

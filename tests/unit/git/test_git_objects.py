@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import zlib
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,47 @@ def test_a_damaged_bundle_is_a_value_error(damage: object) -> None:
     assert callable(damage)
     with pytest.raises(ValueError, match=r"bundle|pack|tag"):
         Bundle.from_bytes(damage(release().to_bytes()))
+
+
+def packed(count: int, *objects: bytes) -> bytes:
+    """A bundle whose pack says that it holds so many, and holds these."""
+    body = b"PACK\0\0\0\2" + count.to_bytes(4, "big") + b"".join(objects)
+    head = f"# v2 git bundle\n-{'1' * 40} \n{'2' * 40} refs/tags/v1\n\n"
+    return head.encode() + body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def packed_object(size: int) -> bytes:
+    return b"\x30" + zlib.compress(bytes(size))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (packed(1, packed_object(1001)), "more than 1000 bytes"),
+        (packed(3, packed_object(400), packed_object(400), packed_object(400)), "more than 1000"),
+        (packed(11, *[packed_object(0)] * 11), "more than 10 objects"),
+        (packed(0), "no tag"),
+        (packed(1), "damaged"),
+        (packed(1, b"\x00" + zlib.compress(b"")), "damaged"),
+        (packed(1, b"\x30" + b"no zlib"), "damaged"),
+        (packed(1, packed_object(900)[:-6]), "damaged"),
+        (packed(2, packed_object(500), packed_object(500)), "its tag is"),
+    ],
+)
+def test_a_bundle_that_stands_for_much_is_refused(
+    data: bytes, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R53: a build may leave one where an earlier run has built."""
+    monkeypatch.setattr(objects, "MAX_BUNDLE_BYTES", 1000)
+    monkeypatch.setattr(objects, "_MAX_OBJECTS", 10)
+    with pytest.raises(ValueError, match=says):
+        Bundle.from_bytes(data)
+
+
+def test_an_object_may_be_longer_than_a_piece() -> None:
+    blob = Object("blob", hashlib.shake_128(b"x").digest(200_000))
+    bundle = Bundle("v1", "1" * 40, (blob, *release().objects))
+    assert Bundle.from_bytes(bundle.to_bytes()) == bundle
 
 
 def test_loose_objects_lie_where_git_looks(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ class Batch:
         needed = self._needed(module.path)
         known = edit.known_sums(go_sum)
         sums = {path: await self._sums_of(path, module, known) for path in needed}
-        found = {path: self._manifests_of(path) for path in needed}
+        found = {path: await self._manifests_of(path) for path in needed}
         others = [_parsed(manifests, path) for path, manifests in found.items() if manifests]
         for path, (version, hashes) in edit.raised_requirements(mod, others, versions).items():
             versions[path] = version
@@ -150,13 +150,13 @@ class Batch:
         module = self.modules.get(need.path)
         return module is not None and not module.unpublishable
 
-    def _manifests_of(self, path: str) -> Mapping[str, bytes] | None:
+    async def _manifests_of(self, path: str) -> Mapping[str, bytes] | None:
         """Of a module of this release, as they are published or, in a cycle, will be but for
         what it needs itself.
         """
         if path in self._left:
-            return self._committed(self.modules[path])
-        built = self._built.get(path) or self._stored_module(path)
+            return await asyncio.to_thread(self._committed, self.modules[path])
+        built = self._built.get(path) or await self._stored_module(path)
         return built.manifests if built else None
 
     async def _sums_of(
@@ -172,7 +172,7 @@ class Batch:
             raise _needs_failed(module.path, path)
         if path in self._left:
             return None
-        stored = self._stored_module(path)
+        stored = await self._stored_module(path)
         if stored is not None and stored.knows(module.path, module.version):
             # It was built after the module, whose bytes have to become what they were.
             return None
@@ -198,10 +198,11 @@ class Batch:
             )
         return Sums(zip=files[zipped], mod=files[mod])
 
-    def _stored_module(self, path: str) -> BuiltModule | None:
+    async def _stored_module(self, path: str) -> BuiltModule | None:
         if path not in self._stored:
             package = self.packages[path]
-            stored = release.read_built(self.into(package), package.version)
+            into = self.into(package)
+            stored = await asyncio.to_thread(release.read_built, into, package.version)
             ours = stored is not None and stored.commit == self.sources.head.commit
             self._stored[path] = stored if ours else None
         return self._stored[path]

@@ -12,6 +12,7 @@ from releasekit.ecosystems.go import edit, module_zip, paths
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.git.objects import (
     FILE_MODE,
+    MAX_BUNDLE_BYTES,
     TREE_MODE,
     Bundle,
     Object,
@@ -61,7 +62,7 @@ def read_built(directory: Path, version: str) -> BuiltModule | None:
     """The module whose files an earlier run left there; None if they are incomplete or damaged."""
     bundle, _, mod, zipped = (directory / name for name in filenames(version))
     try:
-        found = Bundle.from_bytes(durable.read_file(bundle, max_bytes=_MAX_BYTES))
+        found = Bundle.from_bytes(durable.read_file(bundle, max_bytes=MAX_BUNDLE_BYTES))
         data = durable.read_file(zipped, max_bytes=_MAX_BYTES)
         manifests = {"go.mod": durable.read_file(mod, max_bytes=_MAX_BYTES)}
         sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
