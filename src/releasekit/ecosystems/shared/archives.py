@@ -48,7 +48,7 @@ _PIECE_BYTES: Final = 16 * 1024
 _MAX_GROWTH_BYTES: Final = 4 * 1024 * 1024
 # What tarfile and zlib raise for what they cannot read; headers that lead to further headers
 # recurse.
-_BAD_TAR: Final = (tarfile.TarError, zlib.error, EOFError, ValueError, RecursionError)
+BAD_TAR: Final = (tarfile.TarError, zlib.error, EOFError, ValueError, RecursionError)
 # What zipfile raises for a zip that it cannot read. RuntimeError is for an encrypted member and,
 # as NotImplementedError, for a version of the format that it does not know; UnicodeDecodeError for
 # a name that is no UTF-8.
@@ -95,7 +95,7 @@ class _Entry(tarfile.TarInfo):
     `_proc_member` is where tarfile lets subclasses say what is done with an entry.
     """
 
-    def _proc_member(self, archive: _Tar) -> tarfile.TarInfo | None:
+    def _proc_member(self, archive: Tar) -> tarfile.TarInfo | None:
         archive.count += 1
         if archive.count > MAX_FILES:
             raise BadArchive(f"it holds more than {MAX_FILES} files and headers")
@@ -118,7 +118,7 @@ class _Entry(tarfile.TarInfo):
     _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
 
 
-class _Tar(tarfile.TarFile):
+class Tar(tarfile.TarFile):
     """`tarfile.TarFile` that keeps to the limits of this module, but for the sizes of files. Raises
     BadArchive.
     """
@@ -176,9 +176,9 @@ def opened_archive(file: IO[bytes], *, max_bytes: int) -> Iterator[Iterator[Memb
     try:
         # As a stream, in which no header leads back; tarfile itself would take a compressed file
         # that is cut off for a whole one. https://github.com/python/cpython/blob/3.11/Lib/tarfile.py
-        with _Tar.open(fileobj=cast("IO[bytes]", _Unpacker(file)), mode="r|") as archive:
+        with Tar.open(fileobj=cast("IO[bytes]", _Unpacker(file)), mode="r|") as archive:
             yield _members(archive, max_bytes)
-    except _BAD_TAR as error:
+    except BAD_TAR as error:
         raise BadArchive(str(error)) from error
 
 
