@@ -215,9 +215,10 @@ def _artifact(piece: bytes, times: int) -> bytes:
     return file.getvalue()
 
 
-def _table(count: int) -> bytes:
-    """The end of a zip of so many files."""
-    data = (b"PK\1\2" + bytes(24) + b"\1" + bytes(17) + b"a") * count
+def _table(count: int, name: bytes = b"a") -> bytes:
+    """The end of a zip of so many files, with names in UTF-8."""
+    size = struct.pack("<H", len(name))
+    data = (b"PK\1\2" + bytes(4) + b"\0\x08" + bytes(18) + size + bytes(16) + name) * count
     return data + b"PK\5\6" + bytes(8) + struct.pack("<LLH", len(data), 0, 0)
 
 
@@ -245,6 +246,10 @@ _HUGE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
     "350 MB of zeros": (lambda: _artifact(bytes(1 << 20), 350), _ARTIFACT),
     "1.3 million files": (lambda: _table(1_300_000), _ARTIFACT),
     "600,000 files": (lambda: _table(600_000), _ARTIFACT),
+    "31 MB of wide names": (
+        lambda: _table(500, "\U0001f680".encode() + b"a" * 65_000 + b"\0b"),
+        _ARTIFACT,
+    ),
     "a name of 400 MB": (
         lambda: _tarball((tarfile.GNUTYPE_LONGNAME, bytes(1 << 20), 400)),
         _PACKED,

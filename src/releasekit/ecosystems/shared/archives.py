@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 MAX_FILES: Final = 200_000
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
 # Of the table at the end of a zip, which is read as a whole, and of which each entry takes 450
-# bytes more: 46 bytes for each file, its name, and some ten or twenty of extra fields.
-_MAX_DIRECTORY_BYTES: Final = 32 * 1024 * 1024
+# bytes more: 46 bytes for each file, its name, and some ten or twenty of extra fields. Large wheels
+# have 130 to 150 for each. A name takes eight times its size with an emoji and a NUL in it.
+_MAX_DIRECTORY_BYTES: Final = 16 * 1024 * 1024
 _ENTRY: Final = b"PK\x01\x02"
 # Those of the record at the end that say so, and the two that zip64 puts before it.
 _SIZE, _PLACE, _ZIP64_BYTES = 5, 9, 76
