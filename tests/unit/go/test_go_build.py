@@ -7,6 +7,7 @@ import os
 import shutil
 import tarfile
 import zipfile
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.errors import BuildFailed, PlanError, Transient
-from releasekit.git.objects import Bundle
+from releasekit.git.objects import Bundle, Object
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -126,17 +127,37 @@ def test_what_a_killed_run_built_counts_as_built(root: Path) -> None:
     assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
 
 
-@pytest.mark.parametrize("mod", ["module (\n", "module github.com/acme/mono/core\n"])
-@pytest.mark.parametrize("also", ["", "zip", "torn"])
-def test_a_stored_go_mod_that_was_not_built_does_not_count(root: Path, mod: str, also: str) -> None:
-    """R18: its hash would go into the go.sum of every module that needs it."""
-    _, _, path, zipped = (it.path for it in made(build(root, "core", "text")["text"]))
-    path.write_text(mod)
-    if also:
-        name = "github.com/acme/mono/text@v1.0.0/go.mod"
-        whole = zip_bytes({name: mod.encode()}, time_s=0)
-        zipped.write_bytes(whole if also == "zip" else whole[:-1])
-    assert "neither its go.sum nor a proxy" in str(failure(build(root, "web")["web"]))
+@pytest.mark.parametrize("name", ["v1.0.0.mod", "v1.0.0.zip", "v1.0.0.bundle"])
+def test_a_stored_file_that_was_not_built_does_not_count(root: Path, name: str) -> None:
+    """R53: what a build has left there would become hashes and requirements of all that need it."""
+    whole = {key: made(it) for key, it in build(root, "core", "text", "web").items()}
+    go_mod = b"module github.com/acme/mono/text\n\nrequire o.p/evil v1.0.0\n"
+    prefix = "github.com/acme/mono/text@v1.0.0"
+    bundle = whole["text"][0].path
+    forged = {
+        "v1.0.0.mod": go_mod,
+        "v1.0.0.zip": zip_bytes(
+            {f"{prefix}/go.mod": whole["text"][2].path.read_bytes(), f"{prefix}/evil.go": b"evil"},
+            time_s=0,
+        ),
+        "v1.0.0.bundle": replace(
+            Bundle.from_bytes(bundle.read_bytes()), objects=(Object("tag", b"evil"),)
+        ).to_bytes(),
+    }
+    bundle.with_name(name).write_bytes(forged[name])
+    web = build(root, "web")["web"]
+    if name == "v1.0.0.bundle":
+        assert "neither its go.sum nor a proxy" in str(failure(web))
+    else:
+        assert [it.digests for it in made(web)] == [it.digests for it in whole["web"]]
+
+
+def test_a_stored_module_that_is_not_what_is_published_does_not_count(root: Path) -> None:
+    build(root, "core")
+    shown = Published(files={"v1.0.0.bundle": "git:other"})
+    assert "neither its go.sum nor a proxy" in str(
+        failure(build(root, "text", published=shown)["text"])
+    )
 
 
 def test_what_a_run_built_of_another_commit_does_not_count(root: Path) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.gomod import GoMod, Require
-    from releasekit.ecosystems.go.release import BuiltModule
+    from releasekit.ecosystems.go.release import BuiltModule, Stored
     from releasekit.ecosystems.go.source import Sources
     from releasekit.ecosystems.interface import Built, Into
     from releasekit.model import Package, PackageId, Published
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 class Batch:
     """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum are
     changed to what the release needs; `lookup` finds the hashes of what is published already;
-    `into` says where the files of each are, or will be.
+    `into` says where the files of each will be; `stored` are the tags and commits of what earlier
+    runs have left there. Builds can write there, so nothing else of it is used: such a module is
+    made once more from the commit, and counts if it comes out the same.
 
-    `_stored` is what an interrupted run has built from this very commit, which is uploaded as it
-    is. `_left` are the modules whose turn is still to come: one of them needs a module before it
-    only in a cycle. The hash of a module covers its go.sum, so one of two that need each other has
-    to do without the other's.
+    `_left` are the modules whose turn is still to come: one of them needs a module before it only
+    in a cycle. The hash of a module covers its go.sum, so one of two that need each other has to do
+    without the other's.
     """
 
     sources: Sources
@@ -47,18 +48,25 @@ class Batch:
     edits: bool
     lookup: Lookup
     into: Into
+    stored: Mapping[str, Stored]
     _built: dict[str, BuiltModule] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
     _left: set[str] = field(default_factory=set)
     _needs: dict[str, list[str]] = field(default_factory=dict)
-    _stored: dict[str, BuiltModule | None] = field(default_factory=dict)
 
     async def build(self, packages: Sequence[Package]) -> dict[PackageId, Built]:
         built: dict[PackageId, Built] = {}
-        self._left.update(package.id.name for package in packages)
-        # What a module needs itself needs less than it does, or, in a cycle, as much.
-        for package in sorted(packages, key=lambda each: len(self._needed(each.id.name))):
-            self._left.discard(package.id.name)
+        wanted = {package.id.name: package for package in packages}
+        needed = {path for name in wanted for path in self._needed(name)} if self.edits else set()
+        self._left.update(wanted, (path for path in needed if self._is_stored(path)))
+        # What a module needs itself needs less than it does, or, in a cycle, as much. A run of all
+        # modules and one of the rest of them take the same order.
+        for path in sorted(self._left, key=lambda each: (len(self._needed(each)), each)):
+            self._left.discard(path)
+            package = wanted.get(path)
+            if package is None:
+                await self._rebuild(path)
+                continue
             try:
                 built[package.id] = await self._build(package)
             except BuildFailed as error:
@@ -84,15 +92,31 @@ class Batch:
     async def _build(self, package: Package) -> tuple[Artifact, ...]:
         module = self.modules[package.id.name]
         self._refuse_changed(module)
-        manifests = await asyncio.to_thread(self._committed, module)
-        if self.edits:
-            manifests = await self._published(module, manifests)
-        built, files = await asyncio.to_thread(
-            release.build_module, module, manifests, self.sources
-        )
+        built, files = await self._made(module)
         artifacts = await asyncio.to_thread(_write, built, files, self.into(package))
         self._built[module.path] = built
         return artifacts
+
+    async def _made(self, module: Module) -> tuple[BuiltModule, dict[str, bytes]]:
+        manifests = await asyncio.to_thread(self._committed, module)
+        if self.edits:
+            manifests = await self._published(module, manifests)
+        return await asyncio.to_thread(release.build_module, module, manifests, self.sources)
+
+    def _is_stored(self, path: str) -> bool:
+        found = self.stored.get(path)
+        return found is not None and found.commit == self.sources.head.commit
+
+    async def _rebuild(self, path: str) -> None:
+        """A module that an earlier run has built, and that may be published by now."""
+        package = self.packages[path]
+        try:
+            built, _ = await self._made(self.modules[path])
+            published = await self.lookup(package)
+        except PackageError:
+            return  # whoever needs it says why there are no hashes
+        if built.tag == self.stored[path].tag and built.is_what(published, package.version):
+            self._built[path] = built
 
     def _committed(self, module: Module) -> dict[str, bytes]:
         """Its go.mod, and its go.sum if it has one, as HEAD has them."""
@@ -156,7 +180,7 @@ class Batch:
         """
         if path in self._left:
             return await asyncio.to_thread(self._committed, self.modules[path])
-        built = self._built.get(path) or await self._stored_module(path)
+        built = self._built.get(path)
         return built.manifests if built else None
 
     async def _sums_of(
@@ -172,10 +196,6 @@ class Batch:
             raise _needs_failed(module.path, path)
         if path in self._left:
             return None
-        stored = await self._stored_module(path)
-        if stored is not None and stored.knows(module.path, module.version):
-            # It was built after the module, whose bytes have to become what they were.
-            return None
         package = self.packages[path]
         if (path, package.version) in known:
             return known[path, package.version]
@@ -185,8 +205,6 @@ class Batch:
             raise GoSumMissing(
                 f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
             ) from error
-        if stored is not None and stored.is_what(published):
-            return stored.sums
         _, _, mod, zipped = release.filenames(package.version)
         files = published.files if published else {}
         if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
@@ -197,15 +215,6 @@ class Batch:
                 "and commit go.sum.",
             )
         return Sums(zip=files[zipped], mod=files[mod])
-
-    async def _stored_module(self, path: str) -> BuiltModule | None:
-        if path not in self._stored:
-            package = self.packages[path]
-            into = self.into(package)
-            stored = await asyncio.to_thread(release.read_built, into, package.version)
-            ours = stored is not None and stored.commit == self.sources.head.commit
-            self._stored[path] = stored if ours else None
-        return self._stored[path]
 
     def _refuse_changed(self, module: Module) -> None:
         """Raises BuildFailed if a file of the module has changed; modules below it do not count."""

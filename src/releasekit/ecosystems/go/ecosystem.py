@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go import discover, gomod
+from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.batch import Batch
 from releasekit.ecosystems.go.source import opened_sources
 from releasekit.errors import BuildFailed
@@ -76,7 +76,13 @@ class GoWorkspace:
         return [packages] if packages else []
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
-        directories = [package.directory for package in packages]
+        stored = {}
+        for package in self.packages if self.edits else ():
+            found = await asyncio.to_thread(release.read_stored, into(package), package.version)
+            if found is not None:
+                stored[package.id.name] = found
+        before = (package for package in self.packages if package.id.name in stored)
+        directories = [package.directory for package in (*packages, *before)]
         try:
             async with opened_sources(self.root, directories, self.processes) as sources:
                 batch = Batch(
@@ -86,6 +92,7 @@ class GoWorkspace:
                     edits=self.edits,
                     lookup=self.lookup,
                     into=into,
+                    stored=stored,
                 )
                 return await batch.build(packages)
         except BuildFailed as error:

@@ -166,14 +166,6 @@ def _digest(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> str:
     return digest.hexdigest()
 
 
-def top_file(data: bytes, filename: str) -> bytes | None:
-    """A file such as go.sum in a module zip, which is sound; None when it has none."""
-    with opened_zip(io.BytesIO(data)) as archive:
-        names = (name for name in archive.namelist() if name.endswith(f"/{filename}"))
-        root = next((name for name in names if name.partition("@")[2].count("/") == 1), None)
-        return None if root is None else archive.read(root)
-
-
 def zip_bytes(contents: Mapping[str, bytes], *, time_s: int) -> bytes:
     """A zip of these files, full names; the same bytes for the same files and time."""
     buffer = io.BytesIO()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.go import edit, module_zip, paths
+from releasekit.ecosystems.go import module_zip, paths
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.git.objects import (
     FILE_MODE,
@@ -33,55 +33,42 @@ if TYPE_CHECKING:
     from releasekit.model import Published
 
 _MAX_VERSION_CHARS: Final = 1000
-# The go command takes no larger zip. https://go.dev/ref/mod#zip-path-size-constraints
-_MAX_BYTES: Final = 500 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModule:
-    """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name,
-    `tag` is the id of its tag, and `commit` the commit it was made from.
+    """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name, and
+    `tag` is the id of its tag.
     """
 
     sums: Sums
     manifests: Mapping[str, bytes]
     tag: str
+
+    def is_what(self, published: Published | None, version: str) -> bool:
+        """Whether this is what is published, or nothing is yet."""
+        if published is None or f"git:{self.tag}" in published.files.values():
+            return True
+        _, _, mod, zipped = (published.files.get(name) for name in filenames(version))
+        return (mod, zipped) == (self.sums.mod, self.sums.zip)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What an earlier run seems to have built: the id of its tag, and the commit below that."""
+
+    tag: str
     commit: str
 
-    def is_what(self, published: Published | None) -> bool:
-        """Whether this is what is published, or nothing is yet."""
-        return published is None or f"git:{self.tag}" in published.files.values()
 
-    def knows(self, path: str, version: str) -> bool:
-        """Whether its go.sum has the hashes of this module."""
-        go_sum = self.manifests.get("go.sum", b"").decode()
-        return (path, version) in edit.known_sums(go_sum)
-
-
-def read_built(directory: Path, version: str) -> BuiltModule | None:
-    """The module whose files an earlier run left there; None if they are incomplete or damaged."""
-    bundle, _, mod, zipped = (directory / name for name in filenames(version))
+def read_stored(directory: Path, version: str) -> Stored | None:
+    """What lies where the files of a module are built; None where that is nothing, or damaged."""
     try:
-        found = Bundle.from_bytes(durable.read_file(bundle, max_bytes=MAX_BUNDLE_BYTES))
-        data = durable.read_file(zipped, max_bytes=_MAX_BYTES)
-        manifests = {"go.mod": durable.read_file(mod, max_bytes=_MAX_BYTES)}
-        sums = Sums(zip=module_zip.hash_of_zip(data), mod=module_zip.hash1(manifests))
+        data = durable.read_file(directory / filenames(version)[0], max_bytes=MAX_BUNDLE_BYTES)
+        found = Bundle.from_bytes(data)
     except (OSError, ValueError):
         return None
-    if not _is_released(manifests["go.mod"], found, data):
-        return None
-    go_sum = module_zip.top_file(data, "go.sum")
-    if go_sum is not None:
-        manifests["go.sum"] = go_sum
-    return BuiltModule(sums=sums, manifests=manifests, tag=found.tag, commit=found.prerequisite)
-
-
-def _is_released(mod: bytes, bundle: Bundle, zipped: bytes) -> bool:
-    """Whether a go.mod is that of the zip and of the tag. A tag of HEAD itself brings no tree."""
-    entry = b" go.mod\0" + bytes.fromhex(Object("blob", mod).id)
-    tree = next((each for each in bundle.objects if each.kind == "tree"), None)
-    in_tree = tree is None or entry in tree.content
-    return in_tree and module_zip.top_file(zipped, "go.mod") == mod
+    return Stored(tag=found.tag, commit=found.prerequisite)
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:
@@ -139,7 +126,7 @@ def build_module(
         manifests["go.mod"],
         module_zip.zip_bytes(contents, time_s=by.time_s),
     )
-    built = BuiltModule(sums=sums, manifests=manifests, tag=bundle.tag, commit=sources.head.commit)
+    built = BuiltModule(sums=sums, manifests=manifests, tag=bundle.tag)
     return built, dict(zip(filenames(module.version), files, strict=True))
 
 
