@@ -8,7 +8,7 @@ import io
 import json
 import tarfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pytest
@@ -19,6 +19,7 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
+from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Action, Artifact, Dependency, Package, PackageId, PlannedPackage
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
-    from releasekit.host.process import Processes
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def using(
         async with http_client(transport=httpx.MockTransport(answer)) as http:
             credentials = Credentials(taken, mask=lambda _: None)
             config = fakes.config(root, **values)
-            processes = cast("Processes", None)
+            processes = Processes(environment=taken.environment)
             logs = fakes.logs(config.state_directory)
             services = Services(taken.environment, http, processes, credentials, logs)
             async with Group() as group:
