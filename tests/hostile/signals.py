@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # When, by the function that is called then.
 _PLANNING: Final = {
     "at the start": "releasekit.cli.commands:refuse_links",
-    "as processes start": "releasekit.cli.session:_started",
+    "as processes start": "releasekit.cli.session:started",
     "as directories are listed": "releasekit.cli.session:_looked_around",
     "as ecosystems open": "releasekit.cli.session:_opened",
     "at discovery": "releasekit.cli.session:discover",
