@@ -266,8 +266,9 @@ def test_a_private_registry_with_a_name_of_its_own(
     (root / "releasekit.toml").write_text('[cargo]\nregistry = "local"\n')
     home = tmp_path / "home"
     alternate_crate_server.cargo_config(home / "cargo", replace=False)
-    credentials = {"RELEASEKIT_CARGO_TOKEN": crates.TOKEN}
-    program = Program(home, {**toolchain(home), **credentials})
+    # Beside the token: this home lies in /tmp, where a build could have written cargo's settings.
+    named = {"RELEASEKIT_CARGO_TOKEN": crates.TOKEN, "CARGO_REGISTRIES_LOCAL_INDEX": index}
+    program = Program(home, {**toolchain(home), **named})
     run = program.run("publish", root)
     assert run.code == 0, run.out + run.err
     assert run.outcomes == dict.fromkeys(("lower", "upper"), "published")
