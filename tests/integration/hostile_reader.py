@@ -21,6 +21,7 @@ from releasekit.ecosystems.maven import Options, metadata
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.errors import ReleasekitError
+from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Package, PackageId
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.maven.access import Reader
-    from releasekit.host.process import Processes
 
 NAMES = {"go": "example.org/acme", "maven": "org.acme:acme"}
 
@@ -63,7 +63,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
     services = Services(
         environment=taken.environment,
         http=http,
-        processes=cast("Processes", None),
+        processes=Processes(environment=taken.environment),
         credentials=Credentials(taken, mask=lambda _secret: None),
         logs=fakes.logs(config.state_directory),
     )
