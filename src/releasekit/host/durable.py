@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-# What can only be about a file that is written.
 _CHUNK: Final = 1024 * 1024
 MAX_DEPTH: Final = 100
+# What can only be about a file that is written.
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 

@@ -53,7 +53,6 @@ BAD_TAR: Final = (tarfile.TarError, zlib.error, EOFError, ValueError, RecursionE
 # What zipfile raises for a zip that it cannot read. RuntimeError is for an encrypted member and,
 # as NotImplementedError, for a version of the format that it does not know; UnicodeDecodeError for
 # a name that is no UTF-8.
-# What zipfile raises for damaged ones.
 BAD_ZIP: Final = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
     *(EOFError, OverflowError, RuntimeError, ValueError),
