@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from world.facts import Edges, Expected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Element = ET.Element
 
@@ -26,6 +26,7 @@ _LISTS: Final = {
     "dependencies": ("dependencies/dependency",),
     "managed": ("dependencyManagement/dependencies/dependency",),
     "plugins": ("build/plugins/plugin", "build/plugins/plugin/dependencies/dependency"),
+    "managedPlugins": ("build/pluginManagement/plugins/plugin",),
 }
 _REFERENCE: Final = ("groupId", "artifactId", "version", "scope", "optional")
 _OWN: Final = ("groupId", "artifactId", "version", "packaging")
@@ -35,8 +36,8 @@ def tool(_root: Path) -> list[str]:
     return ["mvn", "--batch-mode", "--version"]
 
 
-def distilled(root: Path, _config: Mapping[str, Any]) -> tuple[dict[str, Any], Expected]:
-    effective = {_name(each): each for each in _effective(root)}
+def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Expected]:
+    effective = {_name(each): each for each in _effective(root, config.get("args", ()))}
     poms = {path.relative_to(root).as_posix(): _parsed(path) for path in _listed(root)}
     names = {_text(each, "artifactId").rpartition(":")[2] for each in poms.values()}
     shape = {where: _kept(pom, names) for where, pom in poms.items()}
@@ -53,11 +54,11 @@ def distilled(root: Path, _config: Mapping[str, Any]) -> tuple[dict[str, Any], E
     return {"poms": shape}, _expected(effective, shape)
 
 
-def _effective(root: Path) -> Iterator[Element]:
+def _effective(root: Path, args: Sequence[str]) -> Iterator[Element]:
     """https://maven.apache.org/plugins/maven-help-plugin/effective-pom-mojo.html"""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "effective.xml")
-        argv = ["mvn", "--batch-mode", "--quiet", "help:effective-pom", f"-Doutput={path}"]
+        argv = ["mvn", "--batch-mode", "--quiet", *args, "help:effective-pom", f"-Doutput={path}"]
         subprocess.run(argv, cwd=root, check=True, stdout=subprocess.DEVNULL)
         top = _parsed(path)
     yield from [top] if top.tag == "project" else top.findall("project")
@@ -112,8 +113,13 @@ def _kept(pom: Element, names: set[str]) -> dict[str, Any]:
             if _text(each, "artifactId") in names or "${" in _text(each, "artifactId")
         ]
         kept[key] = [*map(list, dict.fromkeys(map(tuple, entries)))]
+    default = [
+        each
+        for each in pom.findall("profiles/profile")
+        if _text(each, "activation/activeByDefault") == "true"
+    ]
     for path in ("build/plugins/plugin", "build/pluginManagement/plugins/plugin"):
-        for plugin in pom.findall(path):
+        for plugin in (each for layer in (pom, *default) for each in layer.findall(path)):
             skip = _text(plugin, "configuration/skip")
             if _text(plugin, "artifactId") == _DEPLOY and skip:
                 kept["skip"] = [skip, _text(plugin, "inherited") or "true"]
@@ -179,6 +185,8 @@ def _expected(effective: Mapping[str, Element], shape: Mapping[str, Any]) -> Exp
         imported = {by_artifact[each] for each in own.imported if each in by_artifact}
         hard |= {(name, on) for on in (parents | imported) & effective.keys()}
         for key, paths in _LISTS.items():
+            if key == "managedPlugins":
+                continue
             for each in (each for path in paths for each in project.findall(path)):
                 kind = hard if key == "dependencies" else soft
                 inherited = _text(each, "artifactId") not in own.artifacts(key)
@@ -252,7 +260,9 @@ def _pom(kept: Mapping[str, Any]) -> str:
             f"<plugin><artifactId>{_DEPLOY}</artifactId><inherited>{inherited}</inherited>",
             f"<configuration><skip>{escape(skip)}</skip></configuration></plugin>",
         ]
-    lines += _wrapped("build", _wrapped("plugins", plugins))
+    managed = _wrapped("plugins", _references("plugin", kept.get("managedPlugins", ())))
+    build = [*_wrapped("plugins", plugins), *_wrapped("pluginManagement", managed)]
+    lines += _wrapped("build", build)
     return "\n".join([*lines, "</project>", ""])
 
 

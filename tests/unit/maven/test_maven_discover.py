@@ -308,3 +308,40 @@ def test_a_property_that_grows_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "pom.xml", gav("a", "${p0}") + f"<properties>{grows}<p9>x</p9></properties>")
     with pytest.raises(ConfigError, match="never comes to an end"):
         projects(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("other", "counts"),
+    [
+        ("", True),
+        ("<profile><id>release</id></profile>", True),
+        ("<profile><id>new</id><activation><jdk>[9,)</jdk></activation></profile>", False),
+    ],
+)
+def test_a_profile_that_is_active_by_default_may_skip_deployment(
+    tmp_path: Path, other: str, counts: bool
+) -> None:
+    """R1: unless another of that POM may be active by itself, which then replaces it."""
+    default = (
+        "<profile><activation><activeByDefault>true</activeByDefault></activation><build><plugins>"
+        "<plugin><artifactId>maven-deploy-plugin</artifactId><configuration><skip>${no}</skip>"
+        "</configuration></plugin></plugins></build><properties><no>true</no></properties>"
+        "<modules><module>b</module></modules></profile>"
+    )
+    write(tmp_path / "pom.xml", gav("a") + f"<profiles>{default}{other}</profiles>")
+    write(tmp_path / "b/pom.xml", gav("b"))
+    found = packages(tmp_path)
+    assert found.keys() == {"a"}
+    assert bool(found["a"].unpublishable) is counts
+
+
+def test_a_plugin_of_a_managed_version_comes_from_a_repository(tmp_path: Path) -> None:
+    plugin = f"<plugins><plugin>{gav('p', '')}</plugin></plugins>".replace(
+        "<version></version>", ""
+    )
+    managed = f"<plugins><plugin>{gav('p', '0.9')}</plugin></plugins>"
+    managed = f"<pluginManagement>{managed}</pluginManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "p") + f"<build>{managed}</build>")
+    write(tmp_path / "a/pom.xml", child("a") + f"<build>{plugin}</build>")
+    write(tmp_path / "p/pom.xml", gav("p"))
+    assert edges(packages(tmp_path)["a"]) == {"top": "runtime"}

@@ -11,10 +11,12 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from releasekit.ecosystems.maven.pom import Reference
+    from releasekit.ecosystems.maven.pom import Reference, Use
     from releasekit.ecosystems.maven.workspace import PomProject
 
 ECOSYSTEM: Final = "maven"
+# What gives a reference its version where it names none.
+_MANAGED: Final[Mapping[Use, Use]] = {"dependency": "managed", "plugin": "managed plugin"}
 _STRENGTH: Final = (DependencyKind.ORDER, DependencyKind.OPTIONAL, DependencyKind.RUNTIME)
 
 
@@ -75,19 +77,21 @@ def selected(reference: Reference, project: PomProject, target: PomProject) -> b
 def _asked_for(reference: Reference, project: PomProject, target: PomProject) -> str:
     """Empty where nothing in the workspace says a version."""
     version = project.resolve(reference.version)
-    if not version and reference.use == "dependency":
-        version = _managed(project, target.group, target.artifact)
+    if not version and reference.use in _MANAGED:
+        version = _managed(project, target, _MANAGED[reference.use])
     return version
 
 
-def _managed(project: PomProject, group: str, artifact: str) -> str:
-    """The version that the workspace's dependencyManagement gives; empty when it gives none."""
+def _managed(project: PomProject, target: PomProject, use: Use) -> str:
+    """The version that the workspace's dependencyManagement or pluginManagement gives; empty when
+    it gives none.
+    """
     for holder in project.ancestry():
         for reference in holder.pom.references:
-            if reference.use == "managed" and (
+            if reference.use == use and (
                 project.resolve(reference.group),
                 project.resolve(reference.artifact),
-            ) == (group, artifact):
+            ) == (target.group, target.artifact):
                 return project.resolve(reference.version)
     return ""
 
@@ -133,7 +137,7 @@ def _references(
     for reference in project.pom.references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         target = by_name.get(name)
-        if target is None or target is project:
+        if target is None or target is project or reference.use == "managed plugin":
             continue
         if selected(reference, project, target) is inside:
             yield reference, target

@@ -12,13 +12,14 @@ from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.maven.document import read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.maven.document import Element
 
 # What a reference is for; "managed" says which version others would get, "import" brings a BOM.
-Use = Literal["dependency", "managed", "import", "plugin"]
+Use = Literal["dependency", "managed", "import", "plugin", "managed plugin"]
+_BY_DEFAULT: Final = "activeByDefault"
 _COORDINATES: Final = (
     *("groupId", "artifactId", "version"),
     *("parent.groupId", "parent.artifactId", "parent.version"),
@@ -96,7 +97,8 @@ def parse_pom(root: Element, path: Path) -> Pom:
     ):
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
-    skip, inherited = _skip(root)
+    layers = list(_layers(root))
+    skip, inherited = _skip(layers)
     return Pom(
         path=path,
         group=root.value("groupId"),
@@ -104,7 +106,12 @@ def parse_pom(root: Element, path: Path) -> Pom:
         version=root.value("version"),
         packaging=root.value("packaging") or "jar",
         parent=parent,
-        properties=_properties(root),
+        properties={
+            child.tag: child.text.strip()
+            for layer in layers
+            if (found := layer.child("properties")) is not None
+            for child in found.children
+        },
         modules=tuple(
             filter(None, (module.text.strip() for module in root.all("modules", "module")))
         ),
@@ -132,9 +139,18 @@ def _parent(root: Element) -> Parent | None:
     )
 
 
-def _properties(root: Element) -> dict[str, str]:
-    found = root.child("properties")
-    return {child.tag: child.text.strip() for child in found.children} if found else {}
+def _layers(root: Element) -> Iterator[Element]:
+    """The POM, and its profiles that are active by default: they are unless another profile of the
+    same POM is, so a POM where another could be active by itself has none. Modules and dependencies
+    that a profile adds stay out: releases turn such profiles off.
+
+    https://maven.apache.org/guides/introduction/introduction-to-profiles.html
+    """
+    yield root
+    conditional = [each for each in root.all("profiles", "profile") if each.child("activation")]
+    default = [each for each in conditional if each.value("activation", _BY_DEFAULT) == "true"]
+    if len(default) == len(conditional):
+        yield from default
 
 
 def _references(root: Element) -> Iterator[Reference]:
@@ -149,6 +165,8 @@ def _references(root: Element) -> Iterator[Reference]:
         yield _reference(element, "plugin", needed=False)
         for inner in element.all("dependencies", "dependency"):
             yield _reference(inner, "plugin", needed=False)
+    for element in root.all("build", "pluginManagement", "plugins", "plugin"):
+        yield _reference(element, "managed plugin", needed=False)
     for element in root.all("build", "extensions", "extension"):
         yield _reference(element, "plugin", needed=False)
 
@@ -158,7 +176,7 @@ def _reference(element: Element, use: Use, *, needed: bool) -> Reference:
     group = element.value("groupId")
     return Reference(
         use=use,
-        group=group or ("org.apache.maven.plugins" if use == "plugin" else ""),
+        group=group or ("org.apache.maven.plugins" if use.endswith("plugin") else ""),
         artifact=element.value("artifactId"),
         version=version.text.strip() if version else "",
         span=(version.start, version.end) if version else (0, 0),
@@ -166,13 +184,15 @@ def _reference(element: Element, use: Use, *, needed: bool) -> Reference:
     )
 
 
-def _skip(root: Element) -> tuple[str, bool]:
-    """What the POM's own configuration of the deploy plugin says.
+def _skip(layers: Sequence[Element]) -> tuple[str, bool]:
+    """What the POM's own configuration of the deploy plugin says, the last layer's first.
 
     https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#skip
     """
     for where in (("build",), ("build", "pluginManagement")):
-        for plugin in root.all(*where, "plugins", "plugin"):
+        for plugin in (
+            each for one in reversed(layers) for each in one.all(*where, "plugins", "plugin")
+        ):
             skip = plugin.value("configuration", "skip")
             if plugin.value("artifactId") == "maven-deploy-plugin" and skip:
                 return skip, plugin.value("inherited") != "false"

@@ -2,7 +2,8 @@
 
 https://maven.apache.org/ref/3.9.9/maven-model-builder/ says how Maven builds its models. Of these
 rules only those are followed that decide coordinates, and only as far as the files of the workspace
-reach: profiles are left out, and so is what a parent on a registry defines.
+reach: profiles are left out but for what those say of properties and of deployment that are active
+by default, and so is what a parent on a registry defines.
 """
 
 from __future__ import annotations
