@@ -241,7 +241,7 @@ def planned(root: Path, around: Around, unpublishable: str = "") -> Plan:
 
 def test_a_plan_names_what_it_misses_and_what_it_takes_in(tmp_path: Path) -> None:
     below = [
-        Below("npm", "here", (tmp_path / "here",), is_workspace=False),
+        Below("fake", "here", (tmp_path / "here",), is_workspace=False),
         Below("npm", "js", (tmp_path / "js" / "a",), is_workspace=True),
     ]
     notes = planned(tmp_path, Around(ECOSYSTEMS, below, "and so on")).notes
@@ -281,5 +281,13 @@ def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> Non
 
 
 def test_what_was_discovered_is_not_missed(tmp_path: Path) -> None:
-    below = [Below("npm", "core", (fakes.package("core").directory,), is_workspace=False)]
+    below = [Below("fake", "core", (fakes.package("core").directory,), is_workspace=False)]
     assert missed(below, target(FakeWorkspace(packages=[package("core")]), FakeRegistry())) == []
+
+
+def test_a_directory_of_another_ecosystem_s_package_is_named(tmp_path: Path) -> None:
+    """R1: a crate that is never published lies beside the pyproject.toml of maturin."""
+    own = package("core")
+    targets = target(FakeWorkspace(packages=[own]), FakeRegistry())
+    below = [Below(each, "core", (own.directory,), is_workspace=False) for each in ("fake", "pypi")]
+    assert missed(below, targets) == below[1:]

@@ -106,11 +106,19 @@ def _says_nothing(config: Config, ecosystem: EcosystemDeclaration) -> bool:
 
 
 def missed(below: Iterable[Below], targets: Mapping[str, Target]) -> list[Below]:
-    """What of it discovery did not come to."""
+    """What of it discovery did not come to; a directory may hold a package of more than one
+    ecosystem, as those of maturin and napi do.
+    """
     known = {
-        package.directory for target in targets.values() for package in target.workspace.packages
+        (name, package.directory)
+        for name, target in targets.items()
+        for package in target.workspace.packages
     }
-    return [each for each in below if known.isdisjoint(each.packages)]
+    return [
+        each
+        for each in below
+        if known.isdisjoint((each.ecosystem, package) for package in each.packages)
+    ]
 
 
 def told(
