@@ -233,7 +233,8 @@ class FakeWorkspace:
 @dataclass
 class FakeRegistry:
     """`faults` maps a name to what its next uploads raise, one each; `lost` to what its next upload
-    raises after it has stored the files; `deaf` to what lookups raise once it has been uploaded.
+    raises after it has stored the files; `deaf` to what lookups raise once it has been uploaded;
+    `lacks` to what is missing beside its files until an upload is accepted.
     `lag` counts the lookups that do not show it yet. `together` makes uploads wait for each other.
     """
 
@@ -242,6 +243,7 @@ class FakeRegistry:
     faults: dict[str, list[Exception | None]] = field(default_factory=dict)
     lost: dict[str, Exception] = field(default_factory=dict)
     deaf: dict[str, Exception] = field(default_factory=dict)
+    lacks: dict[str, str] = field(default_factory=dict)
     lag: dict[str, int] = field(default_factory=dict)
     hang: set[str] = field(default_factory=set)
     uploads: list[str] = field(default_factory=list)
@@ -266,7 +268,10 @@ class FakeRegistry:
             self.lag[name] -= 1
             return None
         files = self.files.get(name)
-        return Published(files=dict(files), url=f"{self.url}{name}") if files else None
+        if not files:
+            return None
+        url, lacks = f"{self.url}{name}", self.lacks.get(name, "")
+        return Published(files=dict(files), url=url, lacks=lacks)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         name = package.id.name
@@ -286,6 +291,7 @@ class FakeRegistry:
             self.store(name, artifacts)
             if name in self.lost:
                 raise self.lost.pop(name)
+            self.lacks.pop(name, None)
         finally:
             self.in_flight -= 1
 

@@ -139,12 +139,14 @@ class Published:
     """What a registry shows of one version. `files` maps each filename to its digest as
     "algorithm:value", in the registry's own algorithm. `complete` says whether a client of that
     registry finds everything a release of it normally has (a source distribution and a wheel, for
-    instance); False means some files are still missing.
+    instance); False means some files are still missing. `lacks` is what clients look for beside the
+    files and do not find, such as a list of versions that names this one.
     """
 
     files: Mapping[str, str]
     complete: bool = True
     url: str = ""
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +174,7 @@ class WarningName(StrEnum):
     NEW_NAME = "new-name"
     OLDER_SIBLING = "older-sibling"
     PLATFORM_TAG = "platform-tag"
+    REFUSED_BUT_THERE = "refused-but-there"
     UNSANDBOXED = "unsandboxed"
 
     @property

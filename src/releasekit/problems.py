@@ -148,6 +148,7 @@ class Problem(StrEnum):
     OLDER_SIBLING = "RK-508", "It wants an older sibling"
     PLATFORM_TAG = "RK-509", "The wheel is for this machine alone"
     UNSANDBOXED = "RK-510", "It is built without a sandbox"
+    REFUSED_BUT_THERE = "RK-511", "The registry refused it, and shows it"
 
     @property
     def is_warning(self) -> bool:

@@ -16,7 +16,7 @@ from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from integration.http_server import Server
@@ -49,16 +49,20 @@ class Exchange:
     body: bytes = field(repr=False)
 
 
+_WORDS: Final = b"the server has a bad day"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """Befalls the next request whose method, path and uploaded file match.
 
-    "lag": answered `delay_s` late; "status": answered without asking the server; "reset": cut off
-    before the server sees it; "lost": the server acts on it, and its answer never arrives; "held":
-    likewise, but the client waits for it until the recorder's `let_go`.
+    "lag": answered `delay_s` late; "status": answered without asking the server; "refused": the
+    server acts on it, and it is answered with `status` all the same; "reset": cut off before the
+    server sees it; "lost": the server acts on it, and its answer never arrives; "held": likewise,
+    but the client waits for it until the recorder's `let_go`.
     """
 
-    kind: Literal["lag", "status", "reset", "lost", "held"]
+    kind: Literal["lag", "status", "refused", "reset", "lost", "held"]
     method: str = "POST"
     path: str = ".*"
     filename: str = ".*"
@@ -235,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.kind == "reset":
             return None
         if fault is not None and fault.kind == "status":
-            return _Answer(fault.status, fault.headers, b"the server has a bad day")
+            return _Answer(fault.status, fault.headers, _WORDS)
         if filename and self.recorder.lag_s:
             time.sleep(self.recorder.lag_s)
         answer = self._ask_server(body)
@@ -243,6 +247,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.recorder.hold()
         if fault is not None and fault.kind in {"lost", "held"}:
             return None
+        if fault is not None and fault.kind == "refused":
+            return _Answer(fault.status, fault.headers, _WORDS)
         if fault is not None:
             time.sleep(fault.delay_s)
         return answer

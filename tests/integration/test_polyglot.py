@@ -153,6 +153,45 @@ def test_five_ecosystems_in_one_order_once_and_back(
     assert_nothing_was_sent(registries)
 
 
+def test_what_is_stored_and_refused_is_published_and_told(
+    registries: Registries, program: Program, workspace: Path
+) -> None:
+    """R16, R19: one package of each ecosystem; the run ends well, and names every refusal."""
+    refusals = {
+        "pypi:acme-core": [
+            Fault(kind="refused", status=400, filename=f"acme_core-.*{suffix}")
+            for suffix in ("whl", "tar.gz")
+        ],
+        "npm:@acme/tokens": [
+            Fault(kind="refused", status=400, method="PUT", path="/@acme%2ftokens")
+        ],
+        "cargo:acme-units": [
+            Fault(kind="refused", status=400, method="PUT", filename="acme-units-.*")
+        ],
+        f"maven:{GROUP}:acme-codec": [
+            Fault(kind="refused", status=400, method="PUT", path=".*/acme-codec-.*pom.sha1")
+        ],
+    }
+    for package, faults in refusals.items():
+        registries.recorders[package.partition(":")[0]].faults.extend(faults)
+    registries.remote.faults.append(Fault(kind="refused", status=403, path=".*/git-receive-pack"))
+    run = program.run("publish", workspace, *registries.flags)
+    assert run.code == 0, run.out + run.err
+    assert outcomes(run) == dict.fromkeys(NEEDS, "published")
+    told = {
+        f"{row['ecosystem']}:{row['name']}": each["message"]
+        for row in run.results["packages"]
+        for each in row["warnings"]
+        if each["name"] == "refused-but-there"
+    }
+    # The other tags of the push have a turn of their own, and are there by then.
+    assert told.keys() == {*refusals, f"go:{MODULES}/core"}
+    assert all("the server has a bad day" in message for message in told.values())
+    uploads = registries.uploads()
+    assert len(uploads) == len(set(uploads))
+    assert_in_order(registries)
+
+
 def test_a_job_of_one_ecosystem_follows_the_others_by_their_registries(
     registries: Registries, program: Program, workspace: Path
 ) -> None:

@@ -333,3 +333,16 @@ def test_what_is_staged_on_one_registry_is_sent_to_another(built: tuple[Artifact
     remembered = replace(entry(built, begun=True), uncertain=False, staged=Staged())
     action, _ = decide(None, remembered, commit=COMMIT, url="https://other.example/")
     assert action is Action.UPLOAD
+
+
+def test_what_is_missing_beside_the_files_is_made_where_they_are_at_hand(
+    built: tuple[Artifact, ...],
+) -> None:
+    """R16: else the plan says what is missing."""
+    there = replace(shown(*built), lacks="no list names it")
+    for begun in (True, False):
+        remembered = entry(built, begun=begun)
+        assert decided(there, remembered) is Action.UPLOAD
+        assert decided(there, replace(remembered, sealed=False)) is Action.KEEP
+    action, reason = decide(there, None, commit=COMMIT, url=URL)
+    assert (action, reason) == (Action.KEEP, "on the registry already, but no list names it")

@@ -420,12 +420,37 @@ def test_what_an_earlier_run_began_is_not_failed_without_an_answer(
 
 
 def test_a_refused_upload_may_be_there_all_the_same(line: Line) -> None:
-    """R16: a registry that answers 403 to what it has."""
-    line.registry.lost["core"] = Denied("403: cannot publish over 1.0")
-    assert line.outcomes(CORE, APP) == {
-        "core": Outcome.ALREADY_PUBLISHED,
+    """R16: a registry that stores, and answers 403; what it says is not lost."""
+    line.registry.lost["core"] = Denied("403: the tag is not yours")
+    results = line.run(plan(CORE, APP))
+    assert {name: result.outcome for name, result in results.items()} == {
+        "core": Outcome.PUBLISHED,
         "app": Outcome.PUBLISHED,
     }
+    (warning,) = results["core"].warnings
+    assert warning.name == "refused-but-there"
+    assert "403: the tag is not yours" in warning.message
+    assert results["app"].warnings == ()
+
+
+def test_what_is_missing_beside_the_files_is_made_by_another_attempt(line: Line) -> None:
+    """R16"""
+    line.registry.lacks["core"] = "no list names it"
+    line.registry.lost["core"] = Transient("503")
+    result = line.run(plan(CORE))["core"]
+    assert (result.outcome, result.warnings) == (Outcome.PUBLISHED, ())
+    assert line.registry.uploads == ["core", "core"]
+    assert not line.registry.lacks
+
+
+def test_what_stays_missing_beside_the_files_is_told(line: Line) -> None:
+    """R16"""
+    line.registry.lacks["core"] = "no list names it"
+    line.registry.lost["core"] = Denied("403: the list is not yours")
+    result = line.run(plan(CORE))["core"]
+    assert result.outcome is Outcome.PUBLISHED
+    (warning,) = result.warnings
+    assert warning.message == "no list names it: 403: the list is not yours"
 
 
 def test_a_refused_upload_may_be_somebody_elses(line: Line) -> None:

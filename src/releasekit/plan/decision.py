@@ -86,6 +86,8 @@ def decide(
         action, reason = _resumed(published, entry, entry.intent, commit)
     elif published is not None and published.complete:
         action, reason = Action.KEEP, "on the registry already"
+    if action is Action.KEEP and published is not None and published.lacks:
+        action, reason = _kept_without(published, entry, reason)
     if action not in {Action.KEEP, Action.PUBLISH}:
         return action, reason
     given = compare(prebuilt, published)
@@ -137,6 +139,17 @@ def _resumed(
     if not intact(entry):
         return Action.REFUSE, GONE
     return Action.UPLOAD, "its upload was begun by an earlier run"
+
+
+def _kept_without(
+    published: Published, entry: HistoryEntry | None, reason: str
+) -> tuple[Action, str]:
+    """What is missing beside the files is made where these are at hand."""
+    reason = f"{reason}, but {published.lacks}"
+    ours = entry is not None and compare(entry.artifacts, published) == _SAME
+    if entry is not None and ours and entry.sealed and intact(entry):
+        return Action.UPLOAD, reason
+    return Action.KEEP, reason
 
 
 def _at_hand(entry: HistoryEntry, prebuilt: Sequence[Artifact], commit: str) -> bool:

@@ -42,7 +42,8 @@ class PackageRun:
 
     `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
-    `visible` once it shows all of them. `pending_follow_up` is what should have followed then and
+    `visible` once it shows all of them; `refusal` is its answer to the last upload that it did not
+    accept. `pending_follow_up` is what should have followed then and
     has not: a blemish, not a failure. `postponed` says why a dry run may fail to build it. `rests`
     are those `attempts` that ended because the registry was left alone. `note` goes behind the
     reason of its outcome. It `stages` where it is not going to be published directly;
@@ -56,6 +57,7 @@ class PackageRun:
     artifacts: tuple[Artifact, ...] = ()
     published: Published | None = None
     ambiguity: str = ""
+    refusal: str = ""
     sent: bool = False
     visible: bool = False
     error: ReleasekitError | None = None
@@ -91,6 +93,11 @@ class PackageRun:
         """Whether the registry may have bytes of ours that nobody has seen there."""
         known = self.visible or self.conflict or self.staged is not None
         return (self.sent or bool(self.ambiguity)) and not known
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether what the registry shows of it has come from this run, as far as can be known."""
+        return self.sent or bool(self.ambiguity or self.refusal)
 
     @property
     def awaits_approval(self) -> bool:
@@ -225,7 +232,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
 
 def _seen(run: PackageRun) -> Ending:
     if run.staged is None:
-        if run.sent or run.ambiguity:
+        if run.is_ours:
             return Outcome.PUBLISHED, "uploaded, and the registry shows our bytes"
         return Outcome.ALREADY_PUBLISHED, "the registry shows our bytes"
     if run.artifacts:

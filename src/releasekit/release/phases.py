@@ -33,7 +33,7 @@ from releasekit.errors import (
 )
 from releasekit.host import contents
 from releasekit.http.traffic import billed_to, waited_for, waiting
-from releasekit.model import Outcome
+from releasekit.model import Outcome, PackageWarning, WarningName
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import pin_manifest
 from releasekit.plan.warnings import WAY_OUT
@@ -221,8 +221,19 @@ class Phases:
             there = [await self._lookups.is_published(run) for run in runs]
             if not (all(there) or any(run.ambiguity for run in runs)):
                 raise
+            if all(there):
+                self._tell_refusal(runs)
             if self._config.gate == "accepted" and not all(there):
                 raise Undecided(runs[0].ambiguity) from error
+
+    def _tell_refusal(self, runs: Sequence[PackageRun]) -> None:
+        """Of what the registry shows all the same: something beside the files may be missing."""
+        for run in runs:
+            if run.refusal:
+                lacks = run.published.lacks if run.published else ""
+                message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
+                found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
+                run.warnings += tuple(self._config.levels.applied([found]))
 
     async def _attempt(self, runs: Sequence[PackageRun], companions: Companions) -> None:
         for run in runs:
@@ -280,9 +291,8 @@ class Phases:
             if run.attempts > 1 or run.ambiguity:
                 with billed_to(run.id):
                     run.published = await target.registry.lookup(run.planned.package)
-            if not run.sent and (missing := missing_artifacts(run)):
-                # A deployment takes no version in parts.
-                release[run.planned.package] = run.artifacts if target.single_upload else missing
+            if wanted := _to_send(run, whole=target.single_upload):
+                release[run.planned.package] = wanted
                 sending.append(run)
         if sending:
             release |= {run.planned.package: run.artifacts for run in companions}
@@ -297,6 +307,8 @@ class Phases:
             ambiguous = isinstance(error, Transient) and error.ambiguous
             for run, ambiguity in zip(sending, ambiguities, strict=True):
                 run.ambiguity = str(error) if ambiguous else ambiguity
+                if not isinstance(error, LeftAlone):
+                    run.refusal = str(error)
                 if run in companions and not run.ambiguity:
                     # Nothing of it was sent, and its own turn may never come.
                     self._journal.outcome(run.planned.package, Outcome.FAILED, str(error))
@@ -305,7 +317,7 @@ class Phases:
             self._accepted(run, staged.get(run.id))
 
     def _accepted(self, run: PackageRun, staged: Staged | None) -> None:
-        run.ambiguity, run.sent, run.staged = "", True, staged
+        run.ambiguity, run.refusal, run.sent, run.staged = "", "", True, staged
         if staged is not None:
             run.staged_at_s = self._events.now_s()
             # It may be long until this run ends.
@@ -355,6 +367,18 @@ class Phases:
             run.pending_follow_up = error.known_as(Problem.FOLLOW_UP)
         else:
             run.pending_follow_up = None
+
+
+def _to_send(run: PackageRun, *, whole: bool) -> Sequence[Artifact]:
+    """What the registry lacks; a deployment takes no version in parts, and what is missing beside
+    the files is made with all of them.
+    """
+    missing = missing_artifacts(run)
+    if run.sent:
+        return ()
+    if run.published is not None and run.published.lacks:
+        return run.artifacts
+    return run.artifacts if missing and whole else missing
 
 
 def held_against_claim(run: PackageRun, built: Sequence[Artifact]) -> PackageError | None:

@@ -187,7 +187,7 @@ def missing_artifacts(run: PackageRun) -> list[Artifact]:
 
 def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
     """What has to follow if this run published it; after an earlier run it is not done again."""
-    if target.follow_up is None or not (run.sent or run.ambiguity):
+    if target.follow_up is None or not run.is_ours:
         return None
     due = target.follow_up.due(run.planned.package)
     if not due:

@@ -155,6 +155,7 @@ def test_a_release_takes_no_more_requests_than_it_has_to(root: Path) -> None:
         "GET a-1.0.jar.asc",
         "GET a-1.0.jar.sha1",
         "GET a-1.0.pom.sha1",
+        "GET maven-metadata.xml",
     ]
 
 
@@ -244,6 +245,25 @@ def test_an_upload_that_was_cut_off_is_completed(root: Path) -> None:
     published = lookup(server, root)
     assert published is not None
     assert published.complete
+
+
+def test_a_version_that_the_metadata_does_not_list_is_not_whole(root: Path) -> None:
+    """R21: where the server makes checksums itself, that of the POM proves nothing."""
+    server, artifacts = Server(), built(root)
+    server.answer("PUT", METADATA, httpx.Response(403))
+    with pytest.raises(Denied):
+        upload(server, root, artifacts)
+    server.files[f"{POM}.sha1"] = artifacts[0].digests["sha1"].encode()
+    published = lookup(server, root)
+    assert published is not None
+    assert published.complete
+    assert published.lacks == "maven-metadata.xml does not list it"
+    server.requests.clear()
+    upload(server, root, artifacts)
+    assert {POM, JAR}.isdisjoint(server.puts)
+    published = lookup(server, root)
+    assert published is not None
+    assert not published.lacks
 
 
 def test_somebody_elses_release_needs_no_checksums(root: Path) -> None:

@@ -6,8 +6,9 @@ https://maven.apache.org/repository/layout.html
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.host.contents import Contents
-    from releasekit.model import Artifact, Package
+    from releasekit.model import Artifact, Package, PackageId, Published
 
 _CHUNK: Final = 1024 * 1024
 
@@ -51,12 +52,26 @@ class Repository:
         self._login = login_for(config, services.credentials, registry)
         self.check_credentials = self._login.check
         self._reader = Reader(self._server, self._login, config.state_directory)
-        self.lookup = self._reader.lookup
         self._checksums = options.checksums
         self._looks_first = not options.immutable
         # A package takes one upload slot and has many files: with as many requests as slots there
         # are never more than `concurrency` uploads under way.
         self._slots = asyncio.Semaphore(config.concurrency)
+        # What this run has written into its maven-metadata.xml.
+        self._listed: set[PackageId] = set()
+
+    async def lookup(self, package: Package) -> Published | None:
+        """As the reader's; whether the metadata lists the version is asked, too: servers that make
+        checksums themselves prove nothing by those of the POM.
+        """
+        found = await self._reader.lookup(package)
+        if found is None or not found.complete or package.id in self._listed:
+            return found
+        page = await self._reader.get(package, layout.artifact_directory(package) / layout.METADATA)
+        with contextlib.suppress(ValueError):
+            if page and package.version in await asyncio.to_thread(metadata.listed_versions, page):
+                return found
+        return replace(found, lacks=f"{layout.METADATA} does not list it")
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         """The POM is the last of the files to be sent, and its checksums come last of all, after
@@ -129,6 +144,7 @@ class Repository:
         # At once: whichever came first, they would not match until the other is there.
         storing = [] if page is None else [self._put(package, listed.path, page, replace=True)]
         await all_stored([*storing, self._put_checksums(package, listed.path, sums)])
+        self._listed.add(package.id)
 
     async def _put_checksums(
         self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
