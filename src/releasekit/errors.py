@@ -201,7 +201,8 @@ class Transient(PackageError):
     `ambiguous` is True when the request may have taken effect anyway (the connection broke after
     the first byte was sent, a time-out, a 5xx): ask the registry before any verdict. A `crowded`
     request failed because of others beside it. `limited` is one that came too soon for the registry
-    (or for what is known of its limits); it is, wherever a time was named.
+    (or for what is known of its limits); it is, wherever a time was named. Where all requests
+    to that server are `slowed_down` for it, it says little about this one.
     """
 
     problem = Problem.UNREACHABLE
@@ -218,6 +219,7 @@ class Transient(PackageError):
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
         self.limited = retry_after is not None
+        self.slowed_down = False
         self.asked_s: float | None = None
         self.come_back = ""
         self.ambiguous = ambiguous

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from integration.recorder import Recorder
+from integration.tools import require_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -235,3 +236,50 @@ def apr_md5(password: str) -> str:
         from passlib.hash import apr_md5_crypt  # type: ignore[import-untyped]  # noqa: PLC0415
     hashed: str = apr_md5_crypt.hash(password)
     return hashed
+
+
+_LIMITED = """\
+{user}daemon off;
+worker_processes 1;
+pid {directory}/pid;
+error_log {directory}/error.log crit;
+events {{ worker_connections 512; }}
+http {{
+  access_log {directory}/access.log;
+  client_max_body_size 64m;
+  client_body_temp_path {directory}/body;
+  proxy_temp_path {directory}/proxy;
+  fastcgi_temp_path {directory}/fastcgi;
+  uwsgi_temp_path {directory}/uwsgi;
+  scgi_temp_path {directory}/scgi;
+  limit_req_zone $binary_remote_addr zone=all:1m rate={per_s}r/s;
+  limit_req_status {status};
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      limit_req zone=all burst=20 nodelay;
+      proxy_pass {origin};
+    }}
+    location = /ready {{ return 204; }}
+  }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def limited(origin: str, directory: Path, *, per_s: int, status: int) -> Iterator[str]:
+    """nginx before a server: so many requests in a second and 20 at once, else this status, and
+    no word of when to come back. https://nginx.org/en/docs/http/ngx_http_limit_req_module.html
+    """
+    directory.mkdir()
+    port = free_port()
+    user = "user root;\n" if os.geteuid() == 0 else ""
+    text = _LIMITED.format(
+        directory=directory, port=port, user=user, per_s=per_s, status=status, origin=origin
+    )
+    (directory / "nginx.conf").write_text(text)
+    argv: list[str | Path] = [require_tool("nginx"), "-p", directory, "-e", directory / "error.log"]
+    argv += ["-c", directory / "nginx.conf"]
+    url = f"http://127.0.0.1:{port}"
+    with running(argv, log=directory / "log", ready=f"{url}/ready"):
+        yield url

@@ -7,13 +7,14 @@ import os
 import subprocess
 import tarfile
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from integration import verdaccio
 from integration.recorder import Fault
-from integration.servers import static_server
+from integration.servers import limited, static_server
 from integration.tools import require_tool
 from workspaces import (
     TWELVE,
@@ -173,6 +174,28 @@ def test_a_bad_network_costs_nothing_but_time(
     assert not npm_registry.recorder.faults
     stored = [u.filename for u in npm_registry.recorder.uploads if u.status == 201]
     assert len(stored) == len(set(stored))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_limit_of_rates_costs_nothing_but_time(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program, status: int
+) -> None:
+    """R12, R19: forty requests in a second, for many packages at once; each is sent once."""
+    names = [f"limited-{number}" for number in range(60)]
+    root = tmp_path / "workspace"
+    write_json(root / "package.json", {"private": True, "workspaces": ["packages/*"]})
+    for name in names:
+        where = root / "packages" / name
+        write_json(where / "package.json", {"name": name, "version": "1.0.0", "license": "MIT"})
+    front = limited(npm_registry.url, tmp_path / "nginx", per_s=40, status=status)
+    with front as url:
+        run = publish(program, root, replace(npm_registry, url=url))
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes == dict.fromkeys(names, "published")
+    log = (tmp_path / "nginx" / "access.log").read_text()
+    answers = [line.split()[8] for line in log.splitlines()]
+    assert str(status) in answers
+    assert len([it for it in npm_registry.recorder.uploads if it.status == 201]) == len(names)
 
 
 @pytest.mark.parametrize("make", [yarn_1_workspace, yarn_4_workspace], ids=["yarn 1", "yarn 4"])

@@ -123,7 +123,7 @@ HOUSE = (
     ("host", *HOST),
     ("report", *REPORT),
     (
-        *("http", "origins", "remedies", "circuit", "traffic", "body", "pool", "client"),
+        *("http", "origins", "remedies", "traffic", "body", "pool", "circuit", "client"),
         "download",
         *("credentials", "identity", "github"),
     ),

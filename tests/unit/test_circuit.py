@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
+import httpx
 import pytest
 
 import virtual_time
 from releasekit.errors import LeftAlone, Transient
 from releasekit.http.circuit import Circuit
+from releasekit.http.client import RetryPolicy, http_client, request_with_retry
 from releasekit.scheduler.patience import Patience
 
 
@@ -88,3 +91,47 @@ def test_requests_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:
         circuit.check()
 
     virtual_time.run(main())
+
+
+class Limited(httpx.AsyncBaseTransport):
+    """Ten requests in a second, and twenty at once, as nginx's `limit_req` with a burst of 20."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.tokens, self.at_s = 20.0, 0.0
+        self.requests = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.05)
+        now = virtual_time.now()
+        self.tokens = min(20.0, self.tokens + 10 * (now - self.at_s))
+        self.at_s = now
+        self.requests += 1
+        if self.tokens < 1:
+            return httpx.Response(self.status)
+        self.tokens -= 1
+        return httpx.Response(200)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("packages", [51, 150])
+def test_a_registry_that_limits_rates_is_asked_as_fast_as_it_takes(
+    status: int, packages: int
+) -> None:
+    """R12: it names no time; everything is answered, with few requests too many."""
+
+    async def main() -> tuple[int, float]:
+        limited = Limited(status)
+        policy = RetryPolicy(3, 1.0, circuit=Circuit("registry"), rng=random.Random(0))
+        async with http_client(64, transport=limited) as client:
+            await asyncio.gather(
+                *(
+                    request_with_retry(client, "GET", "https://registry.example/", policy=policy)
+                    for _ in range(packages)
+                )
+            )
+        return limited.requests, virtual_time.now()
+
+    requests, lasted_s = virtual_time.run(main())
+    assert requests - packages < 64
+    assert lasted_s < 2 * packages / 10 + 5

@@ -415,7 +415,7 @@ def test_errors_name_no_query_and_no_user() -> None:
 
 def test_a_registry_that_is_down_is_left_alone() -> None:
     """A circuit opens after failures in a row, and the pauses of the retries follow it."""
-    script = Script([*[answer(503)] * 3, answer(200)])
+    script = Script([*[answer(502)] * 3, answer(200)])
     circuit = Circuit("registry.example", failures=3, pause_s=20)
     get(script, RetryPolicy(9, 0.0, circuit=circuit))
     assert script.times == [0, 0, 0, 20]

@@ -126,15 +126,18 @@ def test_it_has_a_limit_of_time(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_run_published_is_not_followed_again(tmp_path: Path) -> None:
-    """Not what a plan found there, nor what turns out to be there when it is uploaded."""
     found = Scripts(FakeRegistry())
     results = run(tmp_path, found, plan(CORE, actions={"core": Action.KEEP}))
     assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED}
-    refused = Scripts(FakeRegistry(lost={"core": Denied("403: it is there")}))
-    (tmp_path / "again").mkdir()
-    results = run(tmp_path / "again", refused, plan(CORE))
-    assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED}
-    assert found.ran == refused.ran == []
+    assert found.ran == []
+
+
+def test_what_is_stored_and_refused_is_followed(tmp_path: Path) -> None:
+    """R16"""
+    refused = Scripts(FakeRegistry(lost={"core": Denied("403: the tag is not yours")}))
+    results = run(tmp_path, refused, plan(CORE))
+    assert outcomes(results) == {"core": Outcome.PUBLISHED}
+    assert refused.ran == ["core"]
 
 
 def test_what_is_not_published_is_not_followed(tmp_path: Path) -> None:

@@ -1,23 +1,38 @@
-"""Leaving alone a registry that is down, and saying so."""
+"""Leaving alone a registry that is down, and asking one more slowly that limits rates."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+import contextlib
+from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import LeftAlone, Transient
+from releasekit.http import traffic
+from releasekit.http.pool import CONNECTIONS
 from releasekit.http.remedies import PASSING
 from releasekit.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 MAX_PAUSE_S: Final = 60.0
 # What has been down for longer may stay so: from then on, finding it down counts as an attempt.
 PATIENCE_S: Final = 300.0
+# Between two requests, once there were too many: first, and at most. Each success makes it shorter,
+# so that a limit is met again after dozens of requests, and costs one of them.
+FIRST_GAP_S: Final = 0.05
+MAX_GAP_S: Final = 5.0
+SHORTER: Final = 0.98
 
 
 class Circuit:
     """Keeps requests from a registry that is down. `failures` failed requests in a row open it for
     `pause_s`, then for twice that, up to a minute. A status below 500 shows that the registry is
     up. `reached` tells whether it has ever given an answer.
+
+    One that answers that there were too many requests gets them one after the other, with a gap
+    that doubles each time. `refusals` counts such answers since the last success; requests that
+    were under way at the time of one count no more.
     """
 
     def __init__(self, name: str, *, failures: int = 5, pause_s: float = 5.0) -> None:
@@ -30,6 +45,13 @@ class Circuit:
         self._down_since = 0.0
         self._last = ""
         self.reached = False
+        self.refusals = 0
+        # Those that wait for a connection have had their turn: with more, the pace comes too late.
+        self._turns = asyncio.Semaphore(CONNECTIONS)
+        self._line = asyncio.Lock()
+        self._gap_s = 0.0
+        self._slowed_s = -1.0
+        self._next_s = 0.0
 
     def check(self) -> None:
         """While the circuit is open, raises LeftAlone, with the time left as `retry_after`; and
@@ -60,5 +82,37 @@ class Circuit:
             self._pauses = min(self._pauses + 1, 16)
 
     def succeeded(self) -> None:
+        """It is up, whatever it thinks of the request."""
         self._failures = self._pauses = 0
         self._open_until = 0.0
+
+    @contextlib.asynccontextmanager
+    async def turn(self) -> AsyncIterator[float]:
+        """One request, when the pace of a registry that limits rates allows it; yields when that
+        was. Raises as `check`.
+        """
+        clock = asyncio.get_running_loop().time
+        async with self._turns:
+            self.check()
+            if self._gap_s:
+                with traffic.waiting("rate-limit"):
+                    async with self._line:
+                        while (left_s := self._next_s - clock()) > 0:  # noqa: ASYNC110 (may grow)
+                            await asyncio.sleep(left_s)
+                        self._next_s = clock() + self._gap_s
+            yield clock()
+
+    def slow_down(self, sent_s: float) -> None:
+        """What was sent at `sent_s` was one request too many."""
+        if sent_s <= self._slowed_s:
+            return
+        self.refusals += 1
+        self._slowed_s = asyncio.get_running_loop().time()
+        self._gap_s = min(max(2 * self._gap_s, FIRST_GAP_S), MAX_GAP_S)
+        self._next_s = self._slowed_s + min(self._gap_s * 2**self.refusals, MAX_PAUSE_S)
+
+    def speed_up(self) -> None:
+        self.refusals = 0
+        self._gap_s *= SHORTER
+        if self._gap_s < FIRST_GAP_S / 4:
+            self._gap_s = 0.0

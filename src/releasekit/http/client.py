@@ -19,7 +19,7 @@ from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.causes.failures import UntrustedCertificate, WrongAddress
 from releasekit.causes.refusals import NetworkSettings
-from releasekit.errors import Denied, LeftAlone, Rejected, Transient
+from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from releasekit.http.circuit import Circuit
 
 RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+# What servers and proxies answer that limit rates; nginx says 503 unless it is told otherwise.
+# https://nginx.org/en/docs/http/ngx_http_limit_req_module.html#limit_req_status
+_TOO_MANY = frozenset({429, 503})
 MAX_REDIRECTS = 5
 # Of what nobody says more about; a list of all that there is may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
@@ -185,10 +188,13 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             pace = number if policy.circuit is None or policy.circuit.reached else 0
             delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
             asked = not isinstance(error, LeftAlone)
+            tries = number
+            if error.slowed_down and policy.circuit is not None:
+                tries = policy.circuit.refusals - 1  # while others get through, so does this one
             if not patience.allows(error):
                 patience.explain(error)
                 raise
-            if (asked and number >= policy.max_retries) or clock() + delay_s > deadline:
+            if (asked and tries >= policy.max_retries) or clock() + delay_s > deadline:
                 raise
             limited = error.limited
         number += asked
@@ -207,26 +213,42 @@ async def send(
     Raises Transient for everything that can break on the way, Rejected for an answer that is too
     large and for a certificate that does not verify.
     """
-    if circuit is not None:
-        circuit.check()
-    try:
-        response = await traffic.exchange(client, request)
+    if circuit is None:
+        return await _exchange(client, request, max_bytes)
+    async with circuit.turn() as sent_s:
         try:
-            body = await read_body(response, max_bytes)
-        finally:
-            await response.aclose()
-    except httpx.TransportError as error:
-        if circuit is not None and (circuit.reached or not _finds_nobody(request, error)):
-            circuit.failed(_describe(error))
-        raise broken(request, error) from error
-    whole = with_body(response, body)
-    if circuit is not None:
+            response = await _exchange(client, request, max_bytes)
+        except PackageError as error:
+            trouble = error.__cause__
+            if isinstance(trouble, httpx.TransportError) and (
+                circuit.reached or not _finds_nobody(request, trouble)
+            ):
+                circuit.failed(_describe(trouble))
+            raise
         circuit.reached = True
-        if response.status_code >= 500 and not is_crowded(whole):
+        if response.status_code in _TOO_MANY:
+            circuit.slow_down(sent_s)
+            response.extensions["slowed_down"] = True
+        elif response.status_code < 500:
+            circuit.speed_up()
+        if response.status_code >= 500 and not is_crowded(response):
             circuit.failed(f"HTTP {response.status_code}")
         else:
             circuit.succeeded()
-    return whole
+        return response
+
+
+async def _exchange(
+    client: httpx.AsyncClient, request: httpx.Request, max_bytes: int
+) -> httpx.Response:
+    try:
+        response = await traffic.exchange(client, request)
+        try:
+            return with_body(response, await read_body(response, max_bytes))
+        finally:
+            await response.aclose()
+    except httpx.TransportError as error:
+        raise broken(request, error) from error
 
 
 async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
@@ -287,6 +309,7 @@ def check(
             crowded=crowded,
             hint=PASSING if crowded else remedy(status),
         )
+        error.slowed_down = "slowed_down" in response.extensions
         if status == 429:
             error.limited, error.problem = True, Problem.RATE_LIMITED
         raise error

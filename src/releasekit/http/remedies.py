@@ -41,7 +41,7 @@ _BY_STATUS: Final = {
     422: f"The registry has read it and refuses it: correct what it says, then {_AGAIN}.",
     423: PASSING,
     425: PASSING,
-    429: f"The registry takes only so much in a while: {_AGAIN} later, with a lower `concurrency`.",
+    429: f"The registry takes only so much in a while, however slowly it is asked: {_AGAIN} later.",
     431: "A name, a version or a token is longer than the server takes: look at the token.",
     451: "The registry says that the law forbids it: ask whoever runs it.",
     501: "The server knows no such requests: check the address of the registry.",

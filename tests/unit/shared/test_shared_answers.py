@@ -187,7 +187,7 @@ def test_no_refusal_of_a_git_server_does_either() -> None:
         (MAVEN, 413, "", "client_max_body_size"),
         (MAVEN, 422, "", "capital"),
         (GO, 500, "", "run the same command again"),
-        (NPM, 429, "", "`concurrency`"),
+        (NPM, 429, "", "however slowly"),
     ],
 )
 def test_the_usual_causes_are_those_of_the_registry(

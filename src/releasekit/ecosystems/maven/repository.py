@@ -10,6 +10,7 @@ import contextlib
 import io
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -171,15 +172,16 @@ class Repository:
     ) -> bool:
         """Whether this request stored it."""
         what = f"{package}: {path.name}"
+        make_request = partial(self._request, path, body, replace=replace)
         async with self._slots:
-            response = await self._server.send(self._request(path, body, replace=replace))
+            response = await self._server.send_paced(make_request)
             if response.status_code == HTTPStatus.CONFLICT and await self._reader.is_absent(path):
                 # Nothing is in the way of it: a WebDAV server wants its directory first.
                 # https://www.rfc-editor.org/rfc/rfc4918#section-9.7.1
                 if await make_collections(
                     self._server, path.parent, headers=self._login.header(), what=what
                 ):
-                    response = await self._server.send(self._request(path, body, replace=replace))
+                    response = await self._server.send_paced(make_request)
                 if response.status_code == HTTPStatus.CONFLICT:
                     words = self._server.words(response)
                     raise Transient(f"{what}: HTTP 409 {words}", ambiguous=True)

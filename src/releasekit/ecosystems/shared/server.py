@@ -17,7 +17,7 @@ from releasekit.http.origins import describe_request
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -104,6 +104,17 @@ class Server:
                 raise  # no connection stood, so nothing was sent
             # All of it was sent; an answer that nobody reads says nothing of what became of it.
             raise Transient(str(error), ambiguous=True, hint=error.hint) from error
+
+    async def send_paced(self, make_request: Callable[[], httpx.Request]) -> httpx.Response:
+        """As `send`, for one file of many: where there were too many requests, this one is sent
+        again at the pace that is left, rather than all files of the package.
+        """
+        while True:
+            response = await self.send(make_request())
+            too_many = "slowed_down" in response.extensions
+            waits = client.retry_after(response) is not None  # for longer than a slot is held
+            if not too_many or waits or self.circuit.refusals > self._policy.max_retries:
+                return response
 
     async def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
         """The JSON object of a success; Transient for anything else that is one."""
