@@ -10,6 +10,7 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from releasekit.announced import Announcement, Tag
@@ -140,13 +141,15 @@ class Published:
     "algorithm:value", in the registry's own algorithm. `complete` says whether a client of that
     registry finds everything a release of it normally has (a source distribution and a wheel, for
     instance); False means some files are still missing. `lacks` is what clients look for beside the
-    files and do not find, such as a list of versions that names this one.
+    files and do not find, such as a list of versions that names this one. `since` is when the first
+    of the files came, where the registry tells.
     """
 
     files: Mapping[str, str]
     complete: bool = True
     url: str = ""
     lacks: str = ""
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,17 +148,6 @@ CASES = [
         {MEMBER: project('name = "demo-a"\nversion = "1"\ndependencies = ["demo-b"]')},
     ),
     Case(
-        "a version the workspace does not have",
-        3,
-        (r"demo-a", r">=2|2\.0", r"1\.0\.0"),
-        {
-            "packages/demo-b/pyproject.toml": project(
-                'name = "demo-b"\nversion = "1"\ndependencies = ["demo-a>=2"]'
-            )
-            + "[tool.uv.sources]\ndemo-a = { workspace = true }\n"
-        },
-    ),
-    Case(
         "needs what is never published",
         3,
         ("demo-b", "demo-a", "never published"),

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from releasekit.ecosystems.pypi.pin import pin
-from releasekit.errors import PlanError
 
 if TYPE_CHECKING:
     from releasekit.config.values import PinMode
@@ -86,16 +85,9 @@ def test_nothing_is_pinned_that_needs_no_pin(mode: PinMode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "exact"])
-def test_a_requirement_on_a_version_the_workspace_lacks_is_refused(mode: PinMode) -> None:
+def test_a_requirement_on_a_version_the_workspace_lacks_is_left_alone(mode: PinMode) -> None:
     manifest = '[project]\nname = "a"\ndependencies = ["acme-core>=2"]\n'
-    with pytest.raises(PlanError, match=r"pypi:a requires 'acme-core>=2', .* acme-core 1\.2\.0"):
-        pin(manifest, VERSIONS, mode)
-
-
-@pytest.mark.parametrize("mode", ["auto", "exact"])
-def test_what_comes_from_elsewhere_is_left_alone(mode: PinMode) -> None:
-    manifest = '[project]\nname = "a"\ndependencies = ["acme-core>=2"]\n'
-    assert pin(manifest, VERSIONS, mode, {"a": ["acme-core>=2"]}) == manifest
+    assert pin(manifest, VERSIONS, mode) == manifest
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -338,6 +339,51 @@ def test_a_local_version_is_refused_where_it_can_never_be_uploaded(
         assert "no-local-version" in caught.value.hint
     else:
         assert using(Server({}), place, plan_notes) == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "age", "closed"),
+    [
+        ("https://upload.pypi.org/legacy/", timedelta(days=15), True),
+        ("https://upload.pypi.org/legacy/", timedelta(days=13), False),
+        (PRIVATE, timedelta(days=15), False),
+    ],
+)
+def test_a_version_that_pypi_completes_no_more_is_named(
+    place: str, age: timedelta, closed: bool
+) -> None:
+    """R49: its files are half there, and the rest would be refused."""
+    times = (datetime.now(UTC) - age, datetime.now(UTC))
+    files = [
+        {
+            "filename": f"acme_core-1.0-py3-none-{kind}.whl",
+            "hashes": {"sha256": "ab" * 32},
+            "upload-time": f"{at:%Y-%m-%dT%H:%M:%S.%fZ}",
+        }
+        for kind, at in zip(("any", "linux_x86_64"), times, strict=True)
+    ]
+    page = httpx.Response(
+        200,
+        json={"meta": {"api-version": "1.1"}, "files": files},
+        headers={"Content-Type": "application/vnd.pypi.simple.v1+json"},
+    )
+
+    async def plan_notes(registry: Registry) -> str:
+        assert isinstance(registry, PackageIndex)
+        package = replace(PACKAGE, version="1.0")
+        published = await registry.lookup(package)
+        assert published is not None
+        step = PlannedPackage(
+            package=package, action=Action.PUBLISH, reason="", published=published
+        )
+        kept = replace(step, action=Action.KEEP)
+        assert registry.plan_notes([kept]) == ""
+        return registry.plan_notes([step])
+
+    paths = ("/simple/acme-core/", "/team/simple/acme-core/")
+    said = using(Server(dict.fromkeys(paths, page)), place, plan_notes)
+    assert said.startswith("acme-core 1.0: ") is closed
+    assert ("publish a higher one" in said) is closed
 
 
 def test_an_answer_that_cannot_be_read_leaves_open_what_became_of_an_upload(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.manifest import Declared, PyProject, Sources
+    from releasekit.ecosystems.pypi.manifest import Declared, PyProject
 
 ECOSYSTEM: Final = "pypi"
 MANIFEST: Final = "pyproject.toml"
@@ -51,7 +51,6 @@ def projects(root: Path, options: Options) -> tuple[dict[str, PyProject], list[P
 
 
 def _projects(root: Path, options: Options) -> Iterator[PyProject]:
-    shared: dict[Path, Sources] = {}
     for path, home in _manifests(root, options).items():
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
@@ -60,16 +59,7 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ManifestError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        if home not in shared:
-            shared[home] = _shared_sources(home)
-        project = manifest.parse_project(document, path)
-        yield replace(project, home=home, shared_sources=shared[home])
-
-
-def _shared_sources(home: Path) -> Sources:
-    """https://docs.astral.sh/uv/concepts/projects/workspaces/#workspace-sources"""
-    top = home / MANIFEST
-    return manifest.uv_sources(manifest.read_pyproject(top), top) if top.is_file() else {}
+        yield replace(manifest.parse_project(document, path), home=home)
 
 
 def top_manifests(root: Path, options: Options) -> list[Path]:
@@ -210,19 +200,20 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
 
 
 def settled(project: PyProject, by_name: Mapping[str, PyProject]) -> PyProject:
-    """With the requirements that exclude the version of this workspace set apart: pip takes another
-    one from the index, and so does uv, but for what `tool.uv.sources` says is the workspace.
+    """With the requirements that exclude the version of this workspace set apart: whoever installs
+    the package gets another one from the index. uv locks and builds such a workspace, whatever
+    `tool.uv.sources` says.
     """
-    elsewhere = [need for need in project.requirements if _leads_out(need, project, by_name)]
+    elsewhere = [need for need in project.requirements if _leads_out(need, by_name)]
     if not elsewhere:
         return project
     rest = tuple(need for need in project.requirements if need not in elsewhere)
     return replace(project, requirements=rest, elsewhere=(*project.elsewhere, *elsewhere))
 
 
-def _leads_out(need: Declared, project: PyProject, by_name: Mapping[str, PyProject]) -> bool:
+def _leads_out(need: Declared, by_name: Mapping[str, PyProject]) -> bool:
     ours = by_name.get(need.name)
-    if ours is None or not ours.version or project.is_local(need.name):
+    if ours is None or not ours.version:
         return False
     return not need.requirement.specifier.contains(ours.version, prereleases=True)
 

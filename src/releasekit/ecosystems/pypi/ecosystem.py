@@ -154,12 +154,7 @@ class PyPIWorkspace:
     wheels: InRepoWheels
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        elsewhere = {
-            name: {need.text for need in project.elsewhere}
-            for name, project in self.projects.items()
-            if project.elsewhere
-        }
-        return pin.pin(manifest, versions, self.pins, elsewhere)
+        return pin.pin(manifest, versions, self.pins)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [[package] for package in packages]

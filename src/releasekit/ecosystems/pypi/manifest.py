@@ -75,8 +75,8 @@ class PyProject:
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
-    version this workspace has. `home` is the root of its workspace, `sources` where uv takes what
-    from, and `shared_sources` the same for all of the workspace.
+    version this workspace has. `home` is the root of its workspace, and `sources` where uv takes
+    what from.
     """
 
     name: str
@@ -89,12 +89,6 @@ class PyProject:
     elsewhere: tuple[Declared, ...] = ()
     home: Path | None = None
     sources: Sources = field(default_factory=dict)
-    shared_sources: Sources = field(default_factory=dict)
-
-    def is_local(self, name: str) -> bool:
-        """Whether uv takes it from the workspace, or from a path, whatever version that has."""
-        found = self.sources.get(name) or self.shared_sources.get(name, ())
-        return any(source.get("workspace") is True or "path" in source for source in found)
 
 
 def read_pyproject(path: Path) -> dict[str, object]:

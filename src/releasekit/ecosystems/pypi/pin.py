@@ -5,37 +5,29 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from releasekit.ecosystems.shared.packages import conflict
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from releasekit.config.values import PinMode
 
 
-_NOTHING: Final[Mapping[str, Collection[str]]] = MappingProxyType({})
 # What stands before the specifier.
 # https://packaging.python.org/en/latest/specifications/dependency-specifiers/
 _HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 
 
-def pin(
-    manifest: str,
-    versions: Mapping[str, str],
-    mode: PinMode = "auto",
-    elsewhere: Mapping[str, Collection[str]] = _NOTHING,
-) -> str:
+def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> str:
     """`manifest` with its requirements on the packages in `versions` pinned as `mode` says.
 
-    Nothing outside the requirement strings changes. Raises PlanError for a requirement that
-    excludes the planned version, but for those that are `elsewhere`, by the name of their owner.
+    Nothing outside the requirement strings changes, and nothing in one that excludes the planned
+    version.
     """
     if mode == "none":
         return manifest
@@ -46,11 +38,10 @@ def pin(
         for index, text in enumerate(requirements):
             wanted = Requirement(text)
             name = canonicalize_name(wanted.name)
-            if text in elsewhere.get(own, ()):
-                continue
             if name == own or name not in versions or wanted.url is not None:
                 continue
-            _refuse_conflict(own, wanted, versions[name])
+            if not wanted.specifier.contains(versions[name], prereleases=True):
+                continue
             if _needs_pin(wanted, versions[name], mode):
                 requirements[index] = _with_version(text, versions[name])
                 edits[*where, index] = partial(_edit, versions[name])
@@ -66,11 +57,6 @@ def _lists(document: Mapping[str, Any]) -> Iterator[tuple[Where, list[str]]]:
         ("build-system", "requires"),
     ):
         yield where, value_at(document, where) or []
-
-
-def _refuse_conflict(own: str, wanted: Requirement, version: str) -> None:
-    if not wanted.specifier.contains(version, prereleases=True):
-        raise conflict(f"pypi:{own}", repr(str(wanted)), wanted.name, version)
 
 
 def _needs_pin(wanted: Requirement, version: str, mode: PinMode) -> bool:

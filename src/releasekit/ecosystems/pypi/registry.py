@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
@@ -23,6 +24,7 @@ from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, 
 from releasekit.host import contents
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +46,11 @@ _INDEXES: Final = {
 }
 # Of a package, on average: the usual sdist and wheel.
 FILES_AT_ONCE: Final = 2
+# How long pypi.org and test.pypi.org take files for a version that has some.
+# https://blog.pypi.org/posts/2026-07-22-releases-now-reject-new-files-after-14-days/
+# https://github.com/pypi/warehouse/pull/19727
+CLOSED_AFTER: Final = timedelta(days=14)
+_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
 
@@ -107,12 +114,18 @@ class PackageIndex:
         return package.name in self._unknown
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """Raises PlanError for a version that pypi.org is known to refuse.
+        """Which versions pypi.org is known to complete no more. Raises PlanError for one that it is
+        known to refuse.
 
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
         if not self.is_pypi:
             return ""
+        closed = [
+            f"{planned.package.id.name} {planned.package.version}"
+            for planned in packages
+            if planned.action in _SENT and _is_closed(planned.published)
+        ]
         for planned in packages:
             package = planned.package
             if planned.action is not Action.KEEP and "+" in package.version:
@@ -123,7 +136,12 @@ class PackageIndex:
                     'makes the version leave that out (setuptools-scm: local_scheme = "no-local-'
                     'version"; hatch-vcs: the same in raw-options).',
                 )
-        return ""
+        if not closed:
+            return ""
+        return (
+            f"{few(closed)}: {self.url} has a part of it that is older than {CLOSED_AFTER.days} "
+            "days, and takes no more files for such a version: publish a higher one"
+        )
 
     async def lookup(self, package: Package) -> Published | None:
         asked = self._endpoints
@@ -220,6 +238,11 @@ class PackageIndex:
         if index.host in _PUBLIC:
             return f"https://{index.host}/project/{package.id.name}/{package.version}/"
         return str(below(index, f"{package.id.name}/"))
+
+
+def _is_closed(published: Published | None) -> bool:
+    since = published.since if published else None
+    return since is not None and datetime.now(UTC) - since > CLOSED_AFTER
 
 
 def _published(response: httpx.Response, package: Package, *, url: str) -> Published | None:

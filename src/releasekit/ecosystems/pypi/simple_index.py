@@ -6,9 +6,11 @@ https://packaging.python.org/en/latest/specifications/simple-repository-api/
 from __future__ import annotations
 
 import codecs
+import contextlib
 import html
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -57,10 +59,13 @@ _ATTRIBUTE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file of an index page; `digest` is "algorithm:hex", empty where the page has none."""
+    """A file of an index page; `digest` is "algorithm:hex", empty where the page has none, as is
+    `uploaded`. https://peps.python.org/pep-0700/
+    """
 
     filename: str
     digest: str
+    uploaded: str = ""
 
 
 def parse_page(body: bytes, content_type: str) -> Iterator[Listed]:
@@ -81,6 +86,7 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
     version = Version(package.version)
     files: dict[str, str] = {}
     kinds: set[str] = set()
+    times: list[datetime] = []
     for file in listed:
         release = release_of(file.filename)
         if release is None or release[:2] != (package.id.name, version):
@@ -95,7 +101,12 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
             )
         files[file.filename] = file.digest
         kinds.add(release[2])
-    return Published(files=files, complete=len(kinds) == 2, url=url) if files else None
+        with contextlib.suppress(ValueError):
+            times.append(datetime.fromisoformat(file.uploaded).astimezone(UTC))
+    if not files:
+        return None
+    since = min(times, default=None)
+    return Published(files=files, complete=len(kinds) == 2, url=url, since=since)
 
 
 def release_of(filename: str) -> tuple[str, Version, str] | None:
@@ -128,7 +139,8 @@ def _from_json(body: bytes) -> Iterator[Listed]:
         elif listed:
             if not text_in(file, "filename"):
                 raise ValueError("a file without a filename")
-            yield Listed(file["filename"], _digest(table_in(file, "hashes")))
+            uploaded = text_in(file, "upload-time")
+            yield Listed(file["filename"], _digest(table_in(file, "hashes")), uploaded)
     if not listed:
         raise ValueError("JSON without a list of files")
 
