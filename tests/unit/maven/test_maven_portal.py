@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from releasekit.config.values import Url
 from releasekit.ecosystems.maven import Options, deployment_record, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.model import Package, PackageId
-from unit.maven.releases import Server, built, services, settings, using, workspace
+from releasekit.model import Action, Package, PackageId, PlannedPackage
+from unit.maven.releases import URL, Server, built, services, settings, using, workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,11 +45,15 @@ def server(*states: str, **more: object) -> Server:
     return made
 
 
-def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: object) -> None:
-    config = settings(root, place=portal.CENTRAL, max_retries=0)
-    package = Package(
+def package_at(root: Path) -> Package:
+    return Package(
         id=PackageId("maven", "g:a"), version="1.0", directory=root, manifest=root / "pom.xml"
     )
+
+
+def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: object) -> None:
+    config = settings(root, place=portal.CENTRAL, max_retries=0)
+    package = package_at(root)
 
     async def main() -> None:
         async with services(there, config) as given:
@@ -77,8 +82,48 @@ def test_checked_and_then_published(root: Path) -> None:
     body = upload.content
     data = body[body.index(b"PK\x03\x04") : body.rindex(b"\r\n--")]
     with zipfile.ZipFile(BytesIO(data)) as found:
-        assert len(found.namelist()) == 2 * 5
+        assert len(found.namelist()) == 2 * 3
         assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
+
+
+def test_a_bundle_holds_what_the_portal_asks_for_and_nothing_else(root: Path) -> None:
+    """Each file counts: https://central.sonatype.org/publish/reducing-publishing-usage/"""
+    names = ["a-1.0.pom", "a-1.0.jar", "a-1.0-sources.jar", "a-1.0-javadoc.jar"]
+    artifacts = built(root, *names, *(f"{name}.asc" for name in names))
+    with BytesIO() as file:
+        portal.write_bundle(file, {package_at(root): artifacts})
+        with zipfile.ZipFile(file) as bundle:
+            entries = [name.rpartition("/")[2] for name in bundle.namelist()]
+    assert sorted(entries) == sorted(
+        f"{name}{suffix}" for name in names for suffix in ("", ".asc", ".md5", ".sha1")
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "packaging", "said"),
+    [
+        (portal.CENTRAL, "jar", "48 or more of the 1,000"),
+        (portal.CENTRAL, "pom", "12 or more of the 1,000"),
+        (URL, "jar", ""),
+    ],
+)
+def test_a_plan_tells_how_many_of_the_files_of_a_month_a_release_takes(
+    root: Path, place: str, packaging: str, said: str
+) -> None:
+    """R49"""
+    package = replace(package_at(root), packaging=packaging)
+    steps = [PlannedPackage(package=package, action=Action.PUBLISH, reason="")] * 3
+    kept = [replace(step, action=Action.KEEP) for step in steps]
+
+    async def use(target: Target, _: Package) -> str:
+        assert target.plan_notes is not None
+        assert target.plan_notes(kept) == ""
+        return target.plan_notes([*steps, *kept])
+
+    tables = {"maven": {"api": "portal"}}
+    found = using(server(), root, use, place=place, ecosystem_tables=tables)
+    assert said in found
+    assert bool(found) is bool(said)
 
 
 def test_a_build_that_still_runs_changes_nothing_of_a_bundle(

@@ -69,8 +69,8 @@ class Options(OptionTable):
     "automatic" leaves that to the portal. `stage` is the input of that name, for Maven alone; what
     a portal stages waits for a person, whatever `publishing` says. `repository` is where it becomes
     visible. `checksums` are those that a repository gets of each file, a request for each; a portal
-    and a directory get all there are. One that is `immutable` refuses to replace what it has, so
-    that nobody has to look before each file is sent.
+    gets what it asks for, and a directory all there are. One that is `immutable` refuses to replace
+    what it has, so that nobody has to look before each file is sent.
     """
 
     ECOSYSTEM: ClassVar[str] = "maven"

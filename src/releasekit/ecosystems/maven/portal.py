@@ -24,6 +24,7 @@ from releasekit.errors import PackageError, Rejected
 from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
+from releasekit.model import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +35,22 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.deployments import State, Status
-    from releasekit.model import Artifact, Package
+    from releasekit.model import Artifact, Package, PlannedPackage
 
 CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
 _LONGEST_PAUSE_S: Final = 10.0
+# Those that the portal wants of each file, and none of its signature: each is one file more of
+# those that an organisation has. https://central.sonatype.org/publish/requirements/ and
+# https://central.sonatype.org/publish/reducing-publishing-usage/
+CHECKSUMS: Final = ("md5", "sha1")
+# About so many, as a mean of three months, since October 2026.
+# https://central.sonatype.org/publish/maven-central-publishing-limits/
+FILES_IN_A_MONTH: Final = 1_000
+# POM, jar, sources and documentation; each with its signature and checksums.
+# https://central.sonatype.org/publish/requirements/
+_FILES: Final = 4
+_ENTRIES: Final = 2 + len(CHECKSUMS)
 
 
 class Portal:
@@ -64,6 +76,17 @@ class Portal:
         # It is public, and the credentials are not for it.
         repository = Server(where, ANSWERS, config, services)
         self.lookup = Reader(repository, None, config.state_directory).lookup
+
+    def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
+        """What a release takes of the files that Maven Central counts."""
+        sent = [each.package for each in packages if each.action in {Action.PUBLISH, Action.UPLOAD}]
+        files = sum(1 if each.packaging == "pom" else _FILES for each in sent)
+        if not sent or self.url.rstrip("/") != CENTRAL:
+            return ""
+        return (
+            f"Maven Central counts files: {_ENTRIES * files} or more of the {FILES_IN_A_MONTH:,} "
+            "that an organisation has in a month, as a mean of three, are of this release"
+        )
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})
@@ -205,7 +228,7 @@ def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]])
             with contents.opened(artifact) as file, bundle.open(_entry(location), "w") as entry:
                 while chunk := file.read(_CHUNK):
                     entry.write(chunk)
-            for algorithm in layout.ALGORITHMS:
+            for algorithm in CHECKSUMS if layout.has_checksums(location.name) else ():
                 beside = location.with_name(f"{location.name}.{algorithm}")
                 bundle.writestr(_entry(beside), artifact.digests[algorithm])
 

@@ -18,7 +18,7 @@ from releasekit.ecosystems.maven.staging import PortalStaging
 if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Deployment, Registry, Staging
+    from releasekit.ecosystems.interface import Registry, Staging
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
 
@@ -40,7 +40,7 @@ def target(
         portal = Portal(registry, options, config=config, services=services)
         staging = PortalStaging(portal, options.stage or config.stage)
         return Discovery.joining(
-            ecosystem, portal, partial(_joined, deployment=portal, staging=staging)
+            ecosystem, portal, partial(_joined, portal=portal, staging=staging)
         )
     if options.stage == "always":
         raise RegistrySettings(
@@ -54,17 +54,18 @@ def target(
 def _joined(
     found: MavenWorkspace,
     there: Registry,
-    deployment: Deployment | None = None,
+    portal: Portal | None = None,
     staging: Staging | None = None,
 ) -> Target:
     return Target(
         found,
         there,
-        deployment,
+        portal,
         prebuilt=MavenFiles(found),
         staging=staging,
         # One upload waits for all builds anyway.
-        singly=found.singly if deployment is None else None,
+        singly=found.singly if portal is None else None,
+        plan_notes=portal.plan_notes if portal else None,
         missing_tool=found.missing_tool,
         version_at=partial(version_at, found.projects),
     )
