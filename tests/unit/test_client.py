@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 import virtual_time
+from releasekit.causes.failures import WrongAddress
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -524,5 +525,18 @@ def test_a_server_that_is_crowded_is_not_left_alone() -> None:
             await send(client, client.build_request("GET", URL), circuit=circuit)
             with pytest.raises(Transient, match="is down"):
                 circuit.check()
+
+    virtual_time.run(main())
+
+
+def test_a_port_that_there_is_not_ends_one_look() -> None:
+    """R40: an answer may name any; neither httpx nor the socket says so but by a bug of theirs."""
+
+    async def main() -> None:
+        elsewhere = httpx.Response(302, headers={"Location": "https://registry.example:99999/x"})
+        transport = Script([elsewhere])
+        async with http_client(transport=transport) as client:
+            with pytest.raises(WrongAddress, match="99999 is no port"):
+                await request_with_retry(client, "GET", URL)
 
     virtual_time.run(main())

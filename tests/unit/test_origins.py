@@ -35,6 +35,7 @@ def test_https_and_this_machine_are_safe(url: str) -> None:
         "",
         "https://[::1",
         "https://bad\x00host/",
+        "https://registry.example:99999/",
     ],
 )
 def test_everything_else_is_refused_by_name(url: str) -> None:

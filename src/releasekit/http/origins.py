@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
 from releasekit.causes.refusals import AddressError, ExposedSecret
 from releasekit.text.escape import bare_urls, clip, visible
+
+MAX_PORT: Final = 65_535
 
 
 def require_safe(url: str, *, name: str) -> httpx.URL:
@@ -21,6 +23,8 @@ def require_safe(url: str, *, name: str) -> httpx.URL:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
         raise AddressError(f"{name}: not a URL ({error})") from error
+    if not has_port(parsed):
+        raise AddressError(f"{name}: {parsed.port} is no port: they end at {MAX_PORT}")
     if parsed.userinfo:
         raise ExposedSecret(
             f"{name}: a URL with credentials in it",
@@ -30,6 +34,11 @@ def require_safe(url: str, *, name: str) -> httpx.URL:
         shown = clip(visible(bare_urls(url)), 200)
         raise AddressError(f"{name} = {shown}: must be https:// (http:// only for localhost)")
     return parsed
+
+
+def has_port(url: httpx.URL) -> bool:
+    """Whether its port, if it names one, exists: neither httpx nor the socket looks."""
+    return url.port is None or 0 <= url.port <= MAX_PORT
 
 
 def is_safe(url: httpx.URL) -> bool:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import httpx
 
+from releasekit.causes.failures import WrongAddress
+from releasekit.http.origins import describe_request, has_port
 from releasekit.spent import Delay, Exchange
 
 if TYPE_CHECKING:
@@ -178,7 +180,12 @@ def _tell_delay(cause: Wait, lasted_s: float, *, end: bool = False, what: str = 
 
 
 async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """Send a request just as it is. The answer is not read yet, and has to be closed."""
+    """Send a request just as it is. The answer is not read yet, and has to be closed.
+
+    Raises WrongAddress for a port that there is not, which an answer may have named.
+    """
+    if not has_port(request.url):
+        raise WrongAddress(f"{describe_request(request)}: {request.url.port} is no port")
     account = _account.get()
     account.requests += 1
     seen, size = _Seen(request, account), 0
