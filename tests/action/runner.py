@@ -213,15 +213,9 @@ def stubs(beside: Path) -> dict[str, Path]:
         else cp -R "{store}"/$PATTERN "$TO/"
         fi
         """
-    fetch = f"""\
-        if [ -e "{beside}/offline" ]; then echo no connection; exit 1; fi
-        mkdir "{beside}/fetched" && ln -s "{UV}" "{beside}/fetched/uv"
-        echo "{beside}/fetched" >>"$GITHUB_PATH"
-        """
     scripts = {
         "actions/upload-artifact": upload,
         "actions/download-artifact": download,
-        "astral-sh/setup-uv": fetch,
     }
     found = {}
     for name, script in scripts.items():

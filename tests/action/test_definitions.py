@@ -115,12 +115,15 @@ def test_outputs_of_the_action_are_the_ones_that_are_set() -> None:
         assert entry["value"] == f"${{{{ steps.run.outputs.{name} }}}}"
 
 
+def test_the_action_needs_no_other() -> None:
+    """R28: where one cannot be fetched, or is not allowed, its job would fail."""
+    assert not any("uses" in step for step in ACTION["runs"]["steps"])
+
+
 def test_uv_has_one_version() -> None:
     lock = tomllib.loads((PROJECT / "uv.lock").read_text(encoding="utf-8"))
     (locked,) = (each["version"] for each in lock["package"] if each["name"] == "uv")
-    fetched = next(step for step in ACTION["runs"]["steps"] if "setup-uv" in step.get("uses", ""))
     makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
-    assert fetched["with"]["version"] == locked
     assert f"UV_VERSION := {locked}\n" in makefile
 
 
