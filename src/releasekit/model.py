@@ -79,7 +79,8 @@ class Package:
     another one from the registry, so these are no edges. `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
-    `set_aside` are dependencies that do not order the release.
+    `set_aside` are dependencies that do not order the release. `doubt` says what makes it unlikely
+    that it is meant to be published, as the end of a sentence about it.
     `prebuilt` are files of it that were built elsewhere, where they were found.
     """
 
@@ -93,6 +94,7 @@ class Package:
     inherits: tuple[Path, ...] = ()
     packaging: str = ""
     set_aside: tuple[Dependency, ...] = ()
+    doubt: str = ""
     # Digests are a dictionary, which has no hash.
     prebuilt: tuple[Artifact, ...] = field(default=(), hash=False)
 

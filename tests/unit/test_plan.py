@@ -133,6 +133,21 @@ def test_private_packages_are_listed_not_planned(tmp_path: Path) -> None:
     assert [p.id.name for p in plan.private] == ["tools"]
 
 
+def test_what_lies_among_examples_is_published_and_named(tmp_path: Path) -> None:
+    """R1: it is a member, and nothing calls it private."""
+    below = tmp_path / "examples"
+    below.mkdir()
+    hello = replace(package("hello"), directory=below, manifest=tmp_path / "hello")
+    hello.manifest.write_text("hello needs @core\n")
+    core = replace(CORE, directory=tmp_path, manifest=hello.manifest)
+    targets = target(FakeWorkspace(packages=[core, hello]), FakeRegistry())
+    made = asyncio.run(make_plan(config(tmp_path), targets, History(), commit="c0ffee"))
+    assert names(made) == ["core", "hello"]
+    (note,) = [note for note in made.notes if "examples" in note]
+    assert "fake:hello" in note
+    assert "core" not in note
+
+
 @pytest.mark.parametrize("kind", [DependencyKind.RUNTIME, DependencyKind.BUILD])
 def test_needing_a_private_package_is_an_error(tmp_path: Path, kind: DependencyKind) -> None:
     private = package("tools", unpublishable="it says so")

@@ -124,6 +124,24 @@ def test_a_name_that_is_new_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "is_error"), [(None, True), (Level.WARN, False), (Level.ERROR, True)]
+)
+def test_a_new_name_that_is_hardly_meant_is_an_error(
+    tmp_path: Path, given: Level | None, is_error: bool
+) -> None:
+    """R49: a name is taken for good; releasekit.toml may say that all of them are meant."""
+    doubtful = replace(CORE, doubt="lies in a directory called `examples`")
+    levels = Levels({} if given is None else {WarningName.NEW_NAME: given})
+    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    made = replace(plan(doubtful, APP), commit="")
+    core, app = warned(tmp_path, made, target, levels=levels).packages
+    (found,) = core.warnings
+    assert found.error is is_error
+    assert "it lies in a directory called `examples`: leave it out with" in found.message
+    assert [each.error for each in app.warnings] == [given is Level.ERROR]
+
+
+@pytest.mark.parametrize(
     ("exact", "core", "expected"),
     [
         (True, Action.PUBLISH, ["older-sibling"]),

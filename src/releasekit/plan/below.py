@@ -35,10 +35,11 @@ _NEAR: Final = 2
 _MANY: Final = 3
 _SHOWN: Final = 10
 # What is here is read, tried and copied, but not published, unless a workspace lists it.
-_ASIDE: Final = frozenset(
+ASIDE: Final = frozenset(
     {
         *("test", "tests", "__tests__", "testdata", "fixture", "fixtures", "__fixtures__"),
         *("example", "examples", "sample", "samples", "template", "templates"),
+        *("demo", "demos", "playground", "playgrounds", "sandbox", "sandboxes"),
     }
 )
 # Somebody else's, or made by a build.
@@ -291,7 +292,7 @@ class _Survey:
         return members
 
     def _is_meant(self, directory: Path) -> bool:
-        return _ASIDE.isdisjoint(directory.relative_to(self.root).parts)
+        return ASIDE.isdisjoint(directory.relative_to(self.root).parts)
 
     def _workspace_at(self, directory: Path) -> Membership | None:
         with suppress(ConfigError):

@@ -34,8 +34,8 @@ from releasekit.model import (
     Published,
 )
 from releasekit.plan.access import find_unnamed, look_up, refuse_unnamed
-from releasekit.plan.below import missed, standing, told
-from releasekit.plan.decision import compare, decide, without_unplanned
+from releasekit.plan.below import ASIDE, missed, standing, told
+from releasekit.plan.decision import SENT, compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.staged import looked_at
 from releasekit.report.text import few
@@ -95,6 +95,7 @@ async def make_plan(
     found = packages_of(targets, config, missed)
     joined = with_extra(found, config.extra_dependencies, targets)
     everything = {package.id: package for package in joined}
+    everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
     public, order_notes = without_soft_cycles(
         {p.id: p for p in everything.values() if not p.unpublishable}
     )
@@ -159,6 +160,7 @@ async def make_plan(
             *filter(None, [around.note]),
             *missed,
             *order_notes,
+            *doubt_notes(planned),
             *waiting_notes(foreign),
             *left_out,
             *plan_notes(planned, targets),
@@ -168,6 +170,29 @@ async def make_plan(
             ),
         ),
     )
+
+
+def with_doubt(package: Package, root: Path) -> Package:
+    """With what its directory makes unlikely, if nothing else does."""
+    aside = sorted(ASIDE.intersection(package.directory.parts[len(root.parts) :]))
+    if package.doubt or not aside:
+        return package
+    return replace(package, doubt=f"lies in a directory called `{aside[0]}`")
+
+
+def doubt_notes(planned: Sequence[PlannedPackage]) -> list[str]:
+    """Which packages go out though hardly anybody means them to; what a workspace lists, and what
+    does not call itself private, is of the release.
+    """
+    doubts: dict[str, list[str]] = {}
+    for each in planned:
+        if each.action in SENT and each.package.doubt:
+            doubts.setdefault(each.package.doubt, []).append(str(each.package.id))
+    return [
+        f"to be published, although each of these {doubt}: {few(names)}; `exclude-packages` leaves "
+        "them out"
+        for doubt, names in doubts.items()
+    ]
 
 
 def plan_notes(

@@ -40,11 +40,12 @@ async def with_warnings(
     everything = [each for target in targets.values() for each in target.workspace.packages]
     unbumped = await _unbumped(plan, everything, config, history, processes)
     new = {planned.package.id for planned in plan.packages if _is_new_version(planned)}
+    is_said = WarningName.NEW_NAME in config.levels.given
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
         warnings = [
-            *_of_names(planned, targets[ecosystem]),
+            *_of_names(planned, targets[ecosystem], is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
             *_of_siblings(planned, new),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
@@ -70,7 +71,13 @@ def refuse_errors(plan: Plan) -> None:
         raise WarningsAreErrors("; ".join(lines), hint=WAY_OUT)
 
 
-def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarning]:
+def _of_names(
+    planned: PlannedPackage, target: Target, *, is_said: bool
+) -> Iterator[PackageWarning]:
+    """Of one that is hardly meant, an error, unless releasekit.toml says what to make of new names:
+    a name is taken for good.
+    """
+    doubt = planned.package.doubt
     if (
         planned.action in _SENT
         and not planned.begun
@@ -79,8 +86,14 @@ def _of_names(planned: PlannedPackage, target: Target) -> Iterator[PackageWarnin
     ):
         yield PackageWarning(
             name=WarningName.NEW_NAME,
-            message=f"{target.registry.url} has no package of this name yet: make sure that it is "
-            "spelled correctly",
+            message=f"{target.registry.url} has no package of this name yet"
+            + (
+                f", and it {doubt}: leave it out with `exclude-packages`, or write "
+                '`new-name = "warn"` below [warnings] in releasekit.toml'
+                if doubt
+                else ": make sure that it is spelled correctly"
+            ),
+            error=bool(doubt) and not is_said,
         )
 
 

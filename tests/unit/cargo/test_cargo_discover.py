@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built
 
 
+ENTRY = {
+    "name": "a", "version": "1.0.0", "manifest_path": "/w/a/Cargo.toml", "publish": ["x"],
+    "dependencies": [], "description": None, "license": None, "license_file": None,
+}  # fmt: skip
 CRATES_IO = Destination(name="crates-io")
 
 
@@ -235,13 +239,27 @@ def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:
     assert metadata.complaint(log) == words
 
 
-def test_what_crates_io_wants_is_missed() -> None:
-    entry = {
-        "name": "a", "version": "1.0.0", "manifest_path": "/w/a/Cargo.toml", "publish": ["x"],
-        "dependencies": [], "description": None, "license": None,
-        "license_file": None,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("kinds", "is_foreign"),
+    [
+        ([["cdylib"], ["custom-build"], ["test"]], True),
+        ([["cdylib", "rlib"]], False),
+        ([["cdylib"], ["bin"]], False),
+        ([["lib"]], False),
+        ([["staticlib", "cdylib"]], True),
+    ],
+)
+def test_a_library_for_other_languages_is_told_from_a_crate(
+    kinds: list[list[str]], is_foreign: bool
+) -> None:
+    """R1: as of maturin and napi."""
+    entry = ENTRY | {"targets": [{"kind": each} for each in kinds]}
     (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [entry]}))
+    assert found.is_foreign is is_foreign
+
+
+def test_what_crates_io_wants_is_missed() -> None:
+    (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [ENTRY]}))
     assert found.lacks == ("description", "license")
     assert found.publish == ("x",)
     assert found.needs == ()

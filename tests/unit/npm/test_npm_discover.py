@@ -30,6 +30,25 @@ def web(**more: object) -> dict[str, object]:
     return {"name": "web", "version": "2.0.0", **more}
 
 
+@pytest.mark.parametrize(
+    ("more", "doubtful"),
+    [
+        ({"workspaces": ["packages/*"]}, True),
+        ({"workspaces": ["packages/*", "."]}, False),
+        ({}, False),
+        ({"private": True, "workspaces": ["packages/*"]}, True),
+    ],
+)
+def test_the_root_of_a_workspace_is_hardly_meant(
+    tmp_path: Path, more: dict[str, object], doubtful: bool
+) -> None:
+    """R1: as of npm, which publishes a root by itself only; npm's own is one that is meant."""
+    root = write(tmp_path, {"package.json": {**CORE, **more}, "packages/a/package.json": web()})
+    doubts = {name: package.doubt for name, package in discovered(root).items()}
+    assert bool(doubts["@acme/core"]) is doubtful
+    assert not doubts.get("web")
+
+
 def refusal(root: Path, **changes: object) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         discovered(root, **changes)

@@ -86,6 +86,8 @@ def packages(
                     replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
                 ),
                 unpublishable=unpublishable(crate, destination),
+                doubt="is a library for other languages alone, which no crate can use"
+                * crate.is_foreign,
                 inherits=inherited(crate),
             )
             for crate in crates.values()

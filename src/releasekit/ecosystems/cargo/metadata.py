@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
 
 TIMEOUT_S: Final = 120.0
+_LINKED: Final = frozenset({"cdylib", "staticlib"})
+_USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
 INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."
 # What is wrong in a manifest stands above its place, and neither is in cargo's last words.
 _PLACED: Final = re.compile(
@@ -58,7 +60,8 @@ class Need:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crate:
     """One member. `publish` is None for anywhere, else the names of the registries it may go to;
-    `lacks` are the fields without which crates.io takes no package.
+    `lacks` are the fields without which crates.io takes no package. No crate can use one that
+    `is_foreign`: it is linked by other languages, as those of maturin and napi are.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Crate:
     publish: tuple[str, ...] | None
     needs: tuple[Need, ...]
     lacks: tuple[str, ...] = ()
+    is_foreign: bool = False
 
 
 async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
@@ -119,7 +123,14 @@ def _crate(package: dict[str, Any], workspace: Path) -> Crate:
         publish=None if publish is None else tuple(publish),
         needs=tuple(map(_need, package["dependencies"])),
         lacks=tuple(lacks),
+        is_foreign=_is_foreign(package),
     )
+
+
+def _is_foreign(package: dict[str, Any]) -> bool:
+    """https://doc.rust-lang.org/reference/linkage.html"""
+    kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
+    return bool(kinds & _LINKED) and kinds.isdisjoint(_USED)
 
 
 def _need(dependency: dict[str, Any]) -> Need:

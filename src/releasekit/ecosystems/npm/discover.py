@@ -105,9 +105,16 @@ def packages(found: Found) -> list[Package]:
             dependencies=tuple(dict.fromkeys(_edges(project, found, inside=True))),
             elsewhere=tuple(dict.fromkeys(_edges(project, found, inside=False))),
             unpublishable=project.unpublishable,
+            doubt=_doubt(project.directory, found.home(project)),
         )
         for project in found.by_name.values()
     ]
+
+
+def _doubt(directory: Path, home: WorkspaceFiles) -> str:
+    """https://docs.npmjs.com/cli/v11/using-npm/workspaces (include-workspace-root)"""
+    is_root = directory == home.root and bool(home.members) and not home.standing(directory)
+    return "is the root of a workspace, which `npm publish --workspaces` leaves out" * is_root
 
 
 def _edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Dependency]:
