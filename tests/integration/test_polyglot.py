@@ -156,7 +156,7 @@ def test_five_ecosystems_in_one_order_once_and_back(
 def test_what_is_stored_and_refused_is_published_and_told(
     registries: Registries, program: Program, workspace: Path
 ) -> None:
-    """R16, R19: one package of each ecosystem; the run ends well, and names every refusal."""
+    """R57, R19: one package of each ecosystem; the run ends well, and names every refusal."""
     refusals = {
         "pypi:acme-core": [
             Fault(kind="refused", status=400, filename=f"acme_core-.*{suffix}")

@@ -338,7 +338,7 @@ def test_what_is_staged_on_one_registry_is_sent_to_another(built: tuple[Artifact
 def test_what_is_missing_beside_the_files_is_made_where_they_are_at_hand(
     built: tuple[Artifact, ...],
 ) -> None:
-    """R16: else the plan says what is missing."""
+    """R57: else the plan says what is missing."""
     there = replace(shown(*built), lacks="no list names it")
     for begun in (True, False):
         remembered = entry(built, begun=begun)

@@ -133,7 +133,7 @@ def test_what_an_earlier_run_published_is_not_followed_again(tmp_path: Path) -> 
 
 
 def test_what_is_stored_and_refused_is_followed(tmp_path: Path) -> None:
-    """R16"""
+    """R57"""
     refused = Scripts(FakeRegistry(lost={"core": Denied("403: the tag is not yours")}))
     results = run(tmp_path, refused, plan(CORE))
     assert outcomes(results) == {"core": Outcome.PUBLISHED}

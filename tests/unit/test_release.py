@@ -434,7 +434,7 @@ def test_a_refused_upload_may_be_there_all_the_same(line: Line) -> None:
 
 
 def test_what_is_missing_beside_the_files_is_made_by_another_attempt(line: Line) -> None:
-    """R16"""
+    """R57"""
     line.registry.lacks["core"] = "no list names it"
     line.registry.lost["core"] = Transient("503")
     result = line.run(plan(CORE))["core"]
@@ -444,7 +444,7 @@ def test_what_is_missing_beside_the_files_is_made_by_another_attempt(line: Line)
 
 
 def test_what_stays_missing_beside_the_files_is_told(line: Line) -> None:
-    """R16"""
+    """R57"""
     line.registry.lacks["core"] = "no list names it"
     line.registry.lost["core"] = Denied("403: the list is not yours")
     result = line.run(plan(CORE))["core"]

@@ -14,6 +14,7 @@ import pytest
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
 from releasekit.aio import Group
+from releasekit.config.after import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
@@ -49,6 +50,7 @@ class Place:
         *,
         proxy: str = "",
         path: str = os.environ["PATH"],
+        **changes: object,
     ) -> T:
         """Without a proxy, what is on the remote is what there is."""
         tables = {"go": {"version": "1.0.0", "proxy": bool(proxy)}}
@@ -57,6 +59,7 @@ class Place:
             ecosystem_tables=tables,
             registries=fakes.registries(go=proxy),
             max_retries=0,
+            **changes,
         )
         settings = str(self.forge.home / ".gitconfig")
         taken = snapshot({**os.environ, "GIT_CONFIG_GLOBAL": settings, "PATH": path})
@@ -127,6 +130,16 @@ def test_everything_goes_out_in_one_push(place: Place) -> None:
     place.run(use)
     # The first push was that of the branch.
     assert [len(push) for push in place.forge.pushes()] == [0, 3]
+
+
+def test_as_many_go_out_in_one_push_as_start_workflows(place: Place) -> None:
+    """GitHub starts none for more than three."""
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        await deploy(target, packages, await built(target, packages))
+
+    place.run(use, tagging=TagOptions(at_a_time=2))
+    assert [len(push) for push in place.forge.pushes()] == [0, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ class TagRegistry(Resource):
         self._top = repository_of(config.root)
         self._processes = services.processes
         self._remote_name = options.remote
+        self._at_a_time = config.tagging.at_a_time
         self._proxy = Proxy(url, config, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         self._remote = Remote(
@@ -85,7 +86,9 @@ class TagRegistry(Resource):
         await self.deploy({package: artifacts})
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
-        """One atomic push of all tags that the remote lacks."""
+        """One atomic push of all tags that the remote lacks, or of `[tag] at-a-time`: GitHub starts
+        no workflow for more than three.
+        """
         bundles = [
             await self._bundle(package, artifact)
             for package, artifacts in release.items()
@@ -105,7 +108,9 @@ class TagRegistry(Resource):
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
             package = next(iter(release))
-            await self._push(missing, what=str(package))
+            size = self._at_a_time or len(missing)
+            for start in range(0, len(missing), size):
+                await self._push(missing[start : start + size], what=str(package))
             self._looks = {each.id: self.group.start(self._first_look(each)) for each in release}
 
     async def _first_look(self, package: Package) -> Published | None:
