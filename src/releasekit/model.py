@@ -47,6 +47,7 @@ class DependencyKind(StrEnum):
 
 # More than any tool reads as a manifest.
 MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
+_ASKED_BY_NOBODY: Final = frozenset({DependencyKind.DEV, DependencyKind.ORDER})
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 
 
@@ -110,6 +111,12 @@ class Package:
     def needed_late(self) -> tuple[Dependency, ...]:
         """What goes out after it, on a cycle, and what nobody can use it without."""
         return tuple(need for need in self.set_aside if need.kind in _AT_RUN_TIME)
+
+    @property
+    def asked_for(self) -> tuple[Dependency, ...]:
+        """Everything that its users may ask for, extras and peers on a cycle included."""
+        late = (need for need in self.set_aside if need.kind not in _ASKED_BY_NOBODY)
+        return (*self.dependencies, *late)
 
     @property
     def manifests(self) -> tuple[Path, ...]:

@@ -186,11 +186,18 @@ def test_leaving_out_an_unpublished_dependency_is_refused(
 
 
 @pytest.mark.parametrize("only", ["app", "core"])
-def test_none_of_a_cycle_is_published_without_the_others(tmp_path: Path, only: str) -> None:
-    """Whichever dependency was set aside so that one of them can go first."""
+@pytest.mark.parametrize(
+    "kind", [DependencyKind.RUNTIME, DependencyKind.PEER, DependencyKind.OPTIONAL]
+)
+def test_none_of_a_cycle_is_published_without_the_others(
+    tmp_path: Path, only: str, kind: DependencyKind
+) -> None:
+    """R56: whichever dependency was set aside so that one of them can go first; it would be pinned
+    to a version that is nowhere.
+    """
     ring = [
         replace(made, dependencies=(replace(made.dependencies[0], soft=True),))
-        for made in (APP, package("core", "app"))
+        for made in (package("app", "core", kind=kind), package("core", "app", kind=kind))
     ]
     assert sorted(names(plan_of(tmp_path, *ring))) == ["app", "core"]
     with pytest.raises(PlanError, match=f"{only} needs .*, which is left out"):

@@ -265,7 +265,7 @@ def with_dependencies(
     """The chosen packages, and those left out that they depend on."""
     wanted = {package.id: package for package in chosen}
     for package in chosen:
-        for dependency in package.needs:
+        for dependency in package.asked_for:
             wanted.setdefault(dependency.on, public[dependency.on])
     return list(wanted.values())
 
@@ -281,13 +281,13 @@ def refuse_left_out(
     planned = {package.id for package in chosen}
     foreign: set[PackageId] = set()
     for package in chosen:
-        for dependency in package.needs:
+        for dependency in package.asked_for:
             there = published[dependency.on]
             if dependency.kind is DependencyKind.DEV:
                 continue  # nobody who installs the package asks for it
             if dependency.on not in planned and (there is None or not there.complete):
                 # What goes out after the package cannot be waited for before.
-                if config.wait_s and dependency not in package.needed_late:
+                if config.wait_s and dependency in package.dependencies:
                     foreign.add(dependency.on)
                     continue
                 name = named(dependency.on, beside=package.id)
