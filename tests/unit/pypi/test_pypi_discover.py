@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,30 @@ def test_a_requirement_that_excludes_the_workspaces_version_leads_out_of_it(
     web = discover.settled(projects["web"], projects)
     assert [need.text for need in web.elsewhere] == ["acme-core>=2"]
     assert len([need for need in web.requirements if need.name == "acme-core"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("core", "left_out"),
+    [("2.1.dev3+g1a2b3c", True), ("2.1.dev3", True), ("2.0+d20260101", True), ("2.0rc1", False)],
+)
+def test_what_is_between_two_tags_is_of_another_release(
+    tmp_path: Path, core: str, left_out: bool
+) -> None:
+    """R48: with a tag for each package, all but one are; whoever needs them takes the last one."""
+    computed = {
+        "core": project("acme-core").replace('version = "1.0"', 'dynamic = ["version"]'),
+        "web": project("web", 'dependencies = ["acme-core>=1"]'),
+    }
+    root = write(tmp_path, {".": "[tool.uv.workspace]\nmembers = ['*']\n", **computed})
+    found, _ = discover.projects(root, Options())
+    found = {**found, "acme-core": replace(found["acme-core"], version=core)}
+    named = {each.name: each for each in discover.between_tags([*found.values()])}
+    assert bool(named["acme-core"].unpublishable) is left_out
+    assert not named["web"].unpublishable
+    web = discover.settled(named["web"], named)
+    assert bool(web.elsewhere) is left_out
+    alone = [found["acme-core"]]
+    assert discover.between_tags(alone) == alone
 
 
 def test_what_an_example_asks_for_is_no_error(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from packaging.version import Version
+
 from releasekit.causes.refusals import BuildCycle, ManifestError, MembersError
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.pin import is_exact
@@ -199,6 +201,36 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         ) from error
 
 
+def between_tags(projects: Sequence[PyProject]) -> list[PyProject]:
+    """With those marked whose version a build has computed for a commit between two tags, beside
+    others that have a tag here: they are of other releases, as a -SNAPSHOT of Maven is.
+
+    https://setuptools-scm.readthedocs.io/en/latest/usage/#default-versioning-scheme
+    """
+    public = [project for project in projects if not project.unpublishable]
+    drafts = {project.name for project in public if _is_draft(project)}
+    if len(drafts) == len(public):
+        return [*projects]
+    return [
+        replace(
+            project,
+            between_tags=True,
+            unpublishable="its version, computed for this commit, is a development or local one, "
+            "and others here are to be released",
+        )
+        if project.name in drafts
+        else project
+        for project in projects
+    ]
+
+
+def _is_draft(project: PyProject) -> bool:
+    if "version" not in project.dynamic or not project.version:
+        return False
+    version = Version(project.version)
+    return version.is_devrelease or bool(version.local)
+
+
 def settled(project: PyProject, by_name: Mapping[str, PyProject]) -> PyProject:
     """With the requirements that exclude the version of this workspace set apart: whoever installs
     the package gets another one from the index. uv locks and builds such a workspace, whatever
@@ -215,6 +247,8 @@ def _leads_out(need: Declared, by_name: Mapping[str, PyProject]) -> bool:
     ours = by_name.get(need.name)
     if ours is None or not ours.version:
         return False
+    if ours.between_tags:
+        return True
     return not need.requirement.specifier.contains(ours.version, prereleases=True)
 
 

@@ -75,8 +75,8 @@ class PyProject:
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
-    version this workspace has. `home` is the root of its workspace, and `sources` where uv takes
-    what from.
+    version this workspace has. What is `between_tags` has the version of a commit that none is
+    released from. `home` is the root of its workspace, and `sources` where uv takes what from.
     """
 
     name: str
@@ -87,6 +87,7 @@ class PyProject:
     dynamic: frozenset[str]
     unpublishable: str
     elsewhere: tuple[Declared, ...] = ()
+    between_tags: bool = False
     home: Path | None = None
     sources: Sources = field(default_factory=dict)
 
