@@ -77,7 +77,12 @@ def http_client(
     """
     try:
         return _http_client(pool_size, transport)
-    except (ValueError, httpx.InvalidURL, ImportError) as error:
+    except ImportError as error:
+        raise NetworkSettings(
+            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which is not spoken to",
+            hint="Write the address of an HTTP proxy: http://proxy.example:3128",
+        ) from error
+    except (ValueError, httpx.InvalidURL) as error:
         raise NetworkSettings(
             f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {one_line(str(error))}",
             hint="Write the address of an HTTP proxy: http://proxy.example:3128",

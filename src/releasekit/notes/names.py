@@ -33,8 +33,13 @@ def is_shared(template: str) -> bool:
 
 
 def tag_name(template: str, package: Package, root: Path) -> str:
-    """Its tag, by `template`; at the root, `{directory}/` is nothing at all."""
-    return _filled(template, {**_values(package, root), "version": package.version})
+    """Its tag, by `template`; at the root, `{directory}/` is nothing at all. The versions of Go
+    begin with the `v` that most templates have.
+    """
+    version = package.version
+    if "v{version}" in template:
+        version = version.removeprefix("v")
+    return _filled(template, {**_values(package, root), "version": version})
 
 
 def previous_tag(template: str, package: Package, root: Path, tags: Iterable[str]) -> str:

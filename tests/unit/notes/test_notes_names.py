@@ -45,6 +45,20 @@ def test_a_tag_is_named_after_its_package(template: str, id_: str, where: str, n
     assert tag_name(template, package(id_, where=where), ROOT) == name
 
 
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ("{name}-v{version}", "example.com/core-v1.2.3"),
+        ("{name}/{version}", "example.com/core/v1.2.3"),
+    ],
+)
+def test_a_version_of_go_brings_no_second_v(template: str, name: str) -> None:
+    module = package("go:example.com/core", "v1.2.3")
+    assert tag_name(template, module, ROOT) == name
+    before = name.replace("3", "2")
+    assert previous_tag(template, module, ROOT, [before]) == before
+
+
 def test_a_name_without_the_package_is_shared() -> None:
     assert is_shared("v{version}")
     assert is_shared("{ecosystem}-{version}")
