@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -82,6 +83,32 @@ def test_workspaces_below_a_root_without_a_manifest_are_one_release(
     assert code == 0, said.err
     packages = json.loads(said.out)["packages"]
     for world in worlds:
+        own = [each for each in packages if each["ecosystem"] == world.ecosystem]
+        assert differences(own, world) == []
+
+
+def test_a_wheel_beside_a_crate_is_named_and_planned_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R56: a repository of maturin, whose crate is a member of the workspace of cargo."""
+    root = tmp_path / "repository"
+    crates, wheel = (
+        world for name in ("cargo", "pypi") for world in WORLDS if world.name == f"{name}-delta-rs"
+    )
+    require_tool("cargo")
+    root.mkdir()
+    skeleton.write(root, crates)
+    shutil.copytree(skeleton.write(tmp_path / "wheel", wheel), root / "python", dirs_exist_ok=True)
+    argv = ["plan", str(root), "--registry", f"dir:{tmp_path / 'registry'}", "--format=json"]
+    assert main(argv) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert differences(made["packages"], crates) == []
+    (line,) = [note for note in made["notes"] if "pypi packages in no workspace here" in note]
+    assert '`[pypi] packages = ["python"]`' in line
+    (root / "releasekit.toml").write_text('[pypi]\npackages = ["python"]\n')
+    assert main(argv) == 0
+    packages = json.loads(capsys.readouterr().out)["packages"]
+    for world in (crates, wheel):
         own = [each for each in packages if each["ecosystem"] == world.ecosystem]
         assert differences(own, world) == []
 
