@@ -38,7 +38,7 @@ from releasekit.plan.below import ASIDE, missed, standing, told
 from releasekit.plan.decision import SENT, compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.staged import looked_at
-from releasekit.report.text import few
+from releasekit.report.text import by_reason, few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -216,8 +216,13 @@ def packages_of(
     packages = [package for target in targets.values() for package in target.workspace.packages]
     public = [p for p in packages if concerns(config, p.id.ecosystem) and not p.unpublishable]
     if missed and not public:
+        own = [p for p in packages if concerns(config, p.id.ecosystem)]
+        never = [
+            f"never published: {few([str(each.id) for each in group])}: {reason}"
+            for reason, group in by_reason(own).items()
+        ]
         raise NoPackages(
-            f"{config.root}: there is no package to publish here: {'; '.join(missed)}",
+            f"{config.root}: there is no package to publish here: {'; '.join([*never, *missed])}",
             hint="Or name the directory of what is meant as `working-directory`, and let what is "
             "never published say so in its manifest.",
         )

@@ -191,6 +191,13 @@ def test_what_is_never_published_says_why(
     assert only.version == ""
 
 
+def test_one_cause_is_told_once(tmp_path: Path) -> None:
+    """R60: of a hundred modules without a version, in one line."""
+    root = write(tmp_path, go_mod="module a.b/m\n", c__go_mod="module a.b/m/c\n")
+    (first, second) = modules(root, Options()).values()
+    assert first.unpublishable == second.unpublishable != ""
+
+
 @pytest.mark.parametrize("version", ["2.0.0", "nonsense", "1.0"])
 def test_a_version_that_does_not_fit_is_refused(tmp_path: Path, version: str) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n")

@@ -522,6 +522,21 @@ def test_what_may_leave_the_repository(tmp_path: Path) -> None:
     assert roots.workspace_at(root / "a") is roots.workspace_at(root) is None
 
 
+@pytest.mark.parametrize(
+    ("table", "is_named"),
+    [('name = "Acme_Core"\nversion = "1.0"', True), ("package-mode = false", False), ("", False)],
+)
+def test_what_poetry_alone_understands_is_named(tmp_path: Path, table: str, is_named: bool) -> None:
+    """R56: with what to write."""
+    root = write(tmp_path, {".": f"[tool.poetry]\n{table}", "web": project("web")})
+    assert roots.publishable_at(root) is is_named
+    packages = found(root, packages=("web",))
+    assert ("acme-core" in packages) is is_named
+    if is_named:
+        assert "[tool.poetry] and no [project]" in packages["acme-core"].unpublishable
+    assert not packages["web"].unpublishable
+
+
 def refused_source(root: Path, **options: tuple[str, ...]) -> str:
     given = Options(**options)  # type: ignore[arg-type]
     try:

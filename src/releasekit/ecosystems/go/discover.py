@@ -260,9 +260,10 @@ def _module(root: Path, directory: Path, options: Options) -> Module:
     reason = reason or paths.trouble_with_path(mod.module)
     version = "" if reason else versions.version_of(mod.module, directory, root, options)
     if not reason and not version:
+        # The same for all of them: there may be a hundred.
         reason = (
-            "nothing tells its version: write [go] version-file in releasekit.toml, or "
-            f'[go.versions] "{where}"'
+            "nothing tells its version: write [go] version or version-file in releasekit.toml, or "
+            'DIRECTORY = "1.2.3" below [go.versions]'
         )
     trouble = "" if reason else paths.trouble_with_version(mod.module, version)
     if trouble:

@@ -57,7 +57,7 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
             continue
-        if "project" not in document:
+        if not manifest.is_project(document):
             raise ManifestError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
@@ -105,7 +105,7 @@ def _members_of(path: Path, without: tuple[str, ...]) -> set[Path]:
     where = f"{path}: tool.uv.workspace.members"
     found = set(members(path.parent, patterns, (*exclude, *without), where=where))
     found.discard(path.parent)
-    return found | ({path.parent} if "project" in document else set())
+    return found | ({path.parent} if manifest.is_project(document) else set())
 
 
 def workspace_globs(

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.causes.refusals import ManifestError
@@ -104,8 +104,36 @@ def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -
     return tuple(value)
 
 
+def is_project(document: Mapping[str, object]) -> bool:
+    """Whether it is about a package; one that Poetry alone understands is never published."""
+    return "project" in document or _poetry_name(document) != ""
+
+
+def _poetry_name(document: Mapping[str, object]) -> str:
+    """https://python-poetry.org/docs/pyproject/#package-mode"""
+    tool = document.get("tool")
+    poetry = tool.get("poetry") if isinstance(tool, dict) else None
+    if not isinstance(poetry, dict) or poetry.get("package-mode") is False:
+        return ""
+    name = poetry.get("name")
+    if not isinstance(name, str) or len(name) > MAX_NAME_CHARS:
+        return ""
+    return name if is_normalized_name(canonicalize_name(name)) else ""
+
+
 def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
     """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
+    if "project" not in document and (name := _poetry_name(document)):
+        return PyProject(
+            name=canonicalize_name(name),
+            version="",
+            manifest=path,
+            build_system=BuildSystem(),
+            requirements=(),
+            dynamic=frozenset(),
+            unpublishable="its pyproject.toml has [tool.poetry] and no [project], where names, "
+            "versions and dependencies are read from: move them there, as Poetry 2 has them",
+        )
     metadata = checked_table(document, "project", path=path)
     name = _name(metadata, path)
     dynamic = frozenset(strings(metadata, "dynamic", path=path, where="project.dynamic"))

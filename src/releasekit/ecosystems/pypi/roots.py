@@ -25,6 +25,7 @@ def publishable_at(directory: Path) -> bool:
     path = directory / discover.MANIFEST
     document = manifest.read_pyproject(path)
     uv = checked_table(document, "tool", "uv", path=path)
-    if "project" not in document or uv.get("managed") is False:
+    if not manifest.is_project(document) or uv.get("managed") is False:
         return False
-    return not manifest.parse_project(document, path).unpublishable
+    # What Poetry alone understands is named: its owner has to be told what to write.
+    return "project" not in document or not manifest.parse_project(document, path).unpublishable
