@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -42,6 +43,8 @@ ASIDE: Final = frozenset(
         *("demo", "demos", "playground", "playgrounds", "sandbox", "sandboxes"),
     }
 )
+# Likewise, as far as it is in no workspace: nobody publishes a website, or what tests alone need.
+_BESIDE: Final = re.compile(r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?")
 # Somebody else's, or made by a build.
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", "dist", "build"})
 
@@ -292,7 +295,8 @@ class _Survey:
         return members
 
     def _is_meant(self, directory: Path) -> bool:
-        return ASIDE.isdisjoint(directory.relative_to(self.root).parts)
+        parts = directory.relative_to(self.root).parts
+        return ASIDE.isdisjoint(parts) and not any(map(_BESIDE.fullmatch, parts))
 
     def _workspace_at(self, directory: Path) -> Membership | None:
         with suppress(ConfigError):

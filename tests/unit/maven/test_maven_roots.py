@@ -41,6 +41,22 @@ def test_what_may_leave_the_repository(tmp_path: Path, version: str, publishable
     assert publishable_at(tmp_path.resolve()) is publishable
 
 
+def test_a_parent_above_keeps_its_children_from_leaving(tmp_path: Path) -> None:
+    """R56: within the repository, as far as the files lead."""
+    skipped = "<properties><maven.deploy.skip>true</maven.deploy.skip></properties>"
+    below = tmp_path.resolve() / "extras" / "a"
+    below.mkdir(parents=True)
+    parent = (
+        "<parent><groupId>g</groupId><artifactId>top</artifactId><version>1.0</version>"
+        "<relativePath>../../pom.xml</relativePath></parent>"
+    )
+    (below / "pom.xml").write_text(pom("a", parent))
+    (tmp_path / "pom.xml").write_text(pom("top", skipped))
+    assert publishable_at(below)
+    (tmp_path / ".git").mkdir()
+    assert not publishable_at(below)
+
+
 def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
     """But for those in whose reactor only the private one is."""
     root = tmp_path.resolve()

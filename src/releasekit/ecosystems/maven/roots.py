@@ -30,7 +30,19 @@ def workspace_at(directory: Path) -> Membership | None:
 
 
 def publishable_at(directory: Path) -> bool:
-    """As the files from there on have it: a parent above may say otherwise."""
+    """As its files and the parents above it have it, within the repository."""
     path = (directory / "pom.xml").resolve()
-    projects = load_projects(directory, Options())
+    outermost = _outermost(path.parent)
+    where = path.parent.relative_to(outermost).as_posix()
+    projects = load_projects(outermost, Options(reactors=(where,)))
     return any(each.pom.path == path and not unpublishable(each) for each in projects)
+
+
+def _outermost(directory: Path) -> Path:
+    """The highest directory of the repository that has a POM; without a repository, this one."""
+    found = directory
+    for above in (directory, *directory.parents):
+        found = above if (above / "pom.xml").is_file() else found
+        if (above / ".git").exists():
+            return found
+    return directory
