@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx
@@ -13,6 +14,7 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import document
+from releasekit.ecosystems.npm.target import scan_notes
 from releasekit.errors import (
     Denied,
     DigestMismatch,
@@ -23,7 +25,14 @@ from releasekit.errors import (
 )
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.model import Action, PlannedPackage, Staged
+from releasekit.model import (
+    Action,
+    Dependency,
+    DependencyKind,
+    PackageId,
+    PlannedPackage,
+    Staged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -601,6 +610,43 @@ def test_a_plan_tells_of_the_end_of_tokens_once(
 
     notes = using(Npm(), tmp_path, use, environ=environ, **more)  # type: ignore[arg-type]
     assert [note.count("January 2027") for note in notes] == [noted, noted, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, True),
+        ({"gate": "accepted"}, False),
+        ({"stage": "always"}, False),
+        ({"place": OTHER}, False),
+    ],
+)
+def test_a_plan_tells_how_long_npm_scans(
+    tmp_path: Path, more: dict[str, object], said: bool
+) -> None:
+    """R49"""
+
+    async def use(target: Target) -> list[str]:
+        assert target.plan_notes is not None
+        return [
+            target.plan_notes([PlannedPackage(package=PACKAGE, action=action, reason="")])
+            for action in (Action.PUBLISH, Action.KEEP)
+        ]
+
+    notes = using(Npm(), tmp_path, use, environ=ACTIONS, **more)  # type: ignore[arg-type]
+    assert ["expect 5 to 15 minutes" in note for note in notes] == [said, False]
+
+
+def test_each_level_waits_for_the_scan_of_the_one_below() -> None:
+    """R49"""
+    needs = (Dependency(on=PACKAGE.id, kind=DependencyKind.RUNTIME),)
+    other = replace(PACKAGE, id=PackageId("npm", "other"), dependencies=needs)
+    steps = [
+        PlannedPackage(package=each, action=Action.PUBLISH, reason="") for each in (PACKAGE, other)
+    ]
+    note = scan_notes(steps)
+    assert "expect 10 to 30 minutes, since these packages stand on 2 levels" in note
+    assert "expect 5 to 15 minutes" in scan_notes(steps[1:])
 
 
 def test_npm_has_a_stage_of_its_own(tmp_path: Path) -> None:
