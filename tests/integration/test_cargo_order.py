@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from integration import crates
 from integration.test_cargo_publish import cargo, machine, publish, toolchain
 from integration.tools import require_tool
-from workspaces import git
+from workspaces import Program, git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from integration.crates import CrateServer
-    from workspaces import Program
 
 # As tokio has them: tied by versions and [patch], with development dependencies in a circle.
 PATCH = """[patch.crates-io]
@@ -164,6 +164,31 @@ def test_a_circle_that_cargo_cannot_publish_says_what_to_leave_out(
         "demo-lone": "published",
     }
     assert "Leave its version out" in run.row("demo-attributes")["hint"]
+
+
+@pytest.mark.parametrize("kind", ["directory", "url"])
+def test_a_circle_finds_what_the_registry_of_the_release_has(
+    crate_server: CrateServer, tmp_path: Path, kind: str
+) -> None:
+    """R6, R48: cargo's own settings know nothing of it, and what is kept there is there for it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    program = Program(home, {**toolchain(home), "RELEASEKIT_CARGO_TOKEN": crates.TOKEN})
+    members = {
+        "demo-a": '[dev-dependencies]\ndemo-b = { path = "../demo-b" }\n',
+        "demo-b": '[dependencies]\ndemo-a = { path = "../demo-a", version = "1" }\n',
+    }
+    root = write(tmp_path / "workspace", "1.0.0", members, "")
+    places = {"directory": f"dir:{tmp_path / 'registry'}", "url": crate_server.index_url}
+    where = ["--cargo-registry", places[kind]]
+    first = program.run("publish", root, *where)
+    assert first.code == 0, first.out + first.err
+    manifest = root / "demo-a" / "Cargo.toml"
+    text = manifest.read_text().replace('version = "1.0.0"', 'version = "1.1.0"')
+    manifest.write_text(text.replace('path = "../demo-b"', 'path = "../demo-b", version = "1"'))
+    second = program.run("publish", root, *where)
+    assert second.code == 0, second.out + second.err
+    assert second.outcomes == {"demo-a": "published", "demo-b": "already-published"}
 
 
 def test_a_circle_of_build_dependencies_is_named(

@@ -16,6 +16,7 @@ from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.chunks import chunked
 from releasekit.ecosystems.cargo.configuration import CargoConfig
 from releasekit.ecosystems.cargo.crate_file import CrateFile
+from releasekit.ecosystems.cargo.destination import Destination
 from releasekit.ecosystems.cargo.loopback import Loopback
 from releasekit.ecosystems.cargo.metadata import Crate, Need
 from releasekit.ecosystems.cargo.mirror import Indexes, Mirror
@@ -61,6 +62,8 @@ def using(
                 crates_io=CRATES_IO,
                 seen={},
                 environment={"no_proxy": "corp.example"},
+                destination=Destination(),
+                members=frozenset(),
             )
             return await use(replace(indexes, **changes))  # type: ignore[arg-type]
 
@@ -212,8 +215,11 @@ def test_crates_io_is_where_cargo_looks_for_it(
     services = replace(
         fakes.services(config, None), environment=taken.environment, credentials=credentials
     )
-    found = Indexes.of(cargo, config, services, {})
+    found = Indexes.of(
+        cargo, config, services, seen={}, destination=Destination(), members=["core"]
+    )
     assert (found.crates_io, found.home) == (crates_io, tmp_path)
+    assert found.members == {"co/re/core"}
 
 
 def test_nothing_is_left_of_what_cargo_has_kept(tmp_path: Path) -> None:

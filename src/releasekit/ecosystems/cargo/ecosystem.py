@@ -20,7 +20,7 @@ from releasekit.ecosystems.shared.packages import batched
 from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -77,12 +77,19 @@ class Cargo(Resource):
             cargo=self,
         )
 
-    def indexes(self, cargo_config: CargoConfig) -> Indexes | None:
+    def indexes(self, cargo_config: CargoConfig, members: Iterable[str]) -> Indexes | None:
         """What may be mirrored. Whoever compiles downloads what is needed: into the directory that
         cargo uses otherwise too.
         """
         if self._indexes is None and not self.options.verify:
-            self._indexes = Indexes.of(cargo_config, self.config, self.services, self.shown)
+            self._indexes = Indexes.of(
+                cargo_config,
+                self.config,
+                self.services,
+                seen=self.shown,
+                destination=self.destination,
+                members=members,
+            )
         return self._indexes
 
     async def scratch(self) -> Path:
@@ -169,7 +176,7 @@ class CargoWorkspace:
             logs=cargo.services.logs,
             environment={**processes.passing(cargo.options.pass_env), **_TERMINAL},
             stand_in=cargo_config.stand_in,
-            indexes=cargo.indexes(cargo_config),
+            indexes=cargo.indexes(cargo_config, self.crates),
             verify=cargo.options.verify,
             demanding=cargo.destination.is_crates_io,
             lost=lost,

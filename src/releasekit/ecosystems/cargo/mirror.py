@@ -24,6 +24,7 @@ from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, cargo_home
 from releasekit.ecosystems.cargo.loopback import HOST, Loopback
 from releasekit.ecosystems.cargo.publication import Home
 from releasekit.ecosystems.cargo.sparse_index import ABSENT, index_line, index_path, parse_lines
+from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
 from releasekit.errors import ConfigError, PackageError
 from releasekit.host import durable
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.configuration import CargoConfig
     from releasekit.ecosystems.cargo.crate_file import CrateFile
+    from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
 
 _CONFIG: Final = "config.json"
@@ -62,6 +64,8 @@ class Indexes:
     of crates.io, with a slash at its end, empty where it reads none; `seen` are files that were
     read in this run, by URL, None for one that is not there; `broken` are indexes that could not
     be mirrored; `built` are the lines of what this run has packaged, by the path of their file.
+    `members` are the files of all members, of which cargo is shown what their `destination` has,
+    too: it may know another index, or none.
     """
 
     http: httpx.AsyncClient
@@ -70,16 +74,21 @@ class Indexes:
     crates_io: str
     seen: dict[str, bytes | None]
     environment: Mapping[str, str]
+    destination: Destination
+    members: frozenset[str]
     broken: set[str] = field(default_factory=set)
     built: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - what a run knows of them
         cls,
         cargo: CargoConfig,
         config: Config,
         services: Services,
+        *,
         seen: dict[str, bytes | None],
+        destination: Destination,
+        members: Iterable[str],
     ) -> Self:
         """Those that cargo's configuration knows."""
         policy = client.RetryPolicy(
@@ -96,7 +105,25 @@ class Indexes:
             crates_io=_address(cargo.stand_in) if cargo.replaced else _CRATES_IO,
             seen=seen,
             environment=services.environment,
+            destination=destination,
+            members=frozenset(map(index_path, members)),
         )
+
+    def lines_of(self, file: str) -> list[dict[str, Any]]:
+        """What its own registry has of a member, and what this run has packaged of it. Blocks;
+        raises OSError and ValueError for an index that is none.
+        """
+        page: bytes | None = None
+        if file in self.members:
+            directory = self.destination.directory
+            page = read_page(directory / file) if directory else self._seen_at(file)
+        lines = {line["vers"]: line for line in parse_lines(page or b"")}
+        if built := self.built.get(file):
+            lines[built["vers"]] = built
+        return [*lines.values()]
+
+    def _seen_at(self, file: str) -> bytes | None:
+        return self.seen.get(f"{self.destination.index}{file}")
 
     def packaged(self, crate: CrateFile, checksum: str) -> None:
         """Show it in mirrors, in whichever index; so each of its needs has to say where it is."""
@@ -191,10 +218,24 @@ class Mirror(Resource):
             return 404, b""
         origin = self._origins[int(found["number"])]
         status, body = await asyncio.shield(self._file(f"{origin}{found['file']}"))
-        line = self._indexes.built.get(found["file"]) if origin == self._home else None
-        if line is None or status == 502:
+        if origin != self._home or status == 502:
             return status, body
-        return await asyncio.to_thread(_with_line, body, line)
+        return await asyncio.to_thread(self._with_lines, status, body, found["file"])
+
+    def _with_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
+        """As cargo does it with what it packages: ahead of what the registry has of that version.
+
+        https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/sources/overlay.rs (query)
+        """
+        try:
+            lines = self._indexes.lines_of(file)
+            ours = {line["vers"] for line in lines}
+            others = [there for there in parse_lines(body) if there["vers"] not in ours]
+        except (OSError, ValueError):
+            return status, body  # of which cargo says more
+        if not lines:
+            return status, body
+        return 200, b"".join(json.dumps(each).encode() + b"\n" for each in (*others, *lines))
 
     def _file(self, url: str) -> asyncio.Task[tuple[int, bytes]]:
         if url not in self._fetched:
@@ -262,18 +303,6 @@ class Mirror(Resource):
                     config = durable.read_file(index / name / _CONFIG, max_bytes=_MAX_CONFIG_BYTES)
                     if self._mark.encode() in config:
                         yield name
-
-
-def _with_line(body: bytes, line: Mapping[str, Any]) -> tuple[int, bytes]:
-    """As cargo does it with what it packages: ahead of what the registry has of that version.
-
-    https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/sources/overlay.rs (query)
-    """
-    try:
-        others = [there for there in parse_lines(body) if there["vers"] != line["vers"]]
-    except ValueError:
-        return 200, body  # of which cargo says more
-    return 200, b"".join(json.dumps(each).encode() + b"\n" for each in (*others, line))
 
 
 def _address(index: str) -> str:
