@@ -26,7 +26,7 @@ from releasekit.text.escape import bare_urls, clip, log_line
 from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, MutableMapping, Sequence
     from types import TracebackType
 
     from releasekit.config.config import Config
@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 MAX_CHARS: Final = 16_384
 # What happened before these is told elsewhere.
 _OTHERS: Final = frozenset({"report", "approve", "reject", "verify", "doctor"})
+# Where distributions of Linux have the certificates that the machine trusts. macOS has its own in
+# keychains, and a file here would keep uv from looking there.
+# https://go.dev/src/crypto/x509/root_linux.go
+_STORES: Final = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, Alpine
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  # newer Fedora
+)
 
 
 def start() -> int:
@@ -49,6 +58,7 @@ def main(
 ) -> int:
     """Run one command; never raises for what a user, a registry or a signal can cause."""
     declared = Declared.for_ecosystems(ecosystems)
+    trust_as_machine(os.environ)
     taken = snapshot(os.environ, {each.variable for each in declared.secrets.values()})
     actions = Actions(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.
@@ -82,6 +92,23 @@ def main(
     finally:
         code = _untouched(code, actions)
     return code
+
+
+def trust_as_machine(
+    environment: MutableMapping[str, str], stores: Sequence[str] = _STORES
+) -> None:
+    """Name the certificates that curl, git and pip trust here to httpx, uv and cargo as well: each
+    brings a list of its own, and keeps it where the machine has none.
+
+    https://www.python-httpx.org/environment_variables/#ssl_cert_file
+    https://docs.astral.sh/uv/concepts/authentication/certificates/
+    https://requests.readthedocs.io/en/latest/user/advanced/#ssl-cert-verification
+    """
+    if environment.get("SSL_CERT_FILE") or environment.get("SSL_CERT_DIR"):
+        return
+    store = environment.get("REQUESTS_CA_BUNDLE") or next(filter(os.path.isfile, stores), "")
+    if store:
+        environment["SSL_CERT_DIR" if Path(store).is_dir() else "SSL_CERT_FILE"] = store
 
 
 def _here() -> Path:

@@ -66,6 +66,7 @@ def _variables() -> Iterator[Case]:
         "a loader with a library": {"LD_LIBRARY_PATH": "{root}/canary"},
         "certificates that are none": {"SSL_CERT_FILE": "{root}/canary/precious"},
         "certificates in a directory of none": {"SSL_CERT_DIR": "{root}/nowhere"},
+        "certificates of requests that are none": {"REQUESTS_CA_BUNDLE": "{root}/nowhere"},
         "a terminal of 0 columns": {"COLUMNS": "0", "LINES": "-1"},
         "a terminal of 1e9 columns": {"COLUMNS": "999999999", "TERM": "\x1b[2J"},
         "a runner that says yes": {"GITHUB_ACTIONS": "yes"},

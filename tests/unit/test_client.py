@@ -485,7 +485,7 @@ def test_certificates_that_are_none_are_told_at_once(
     nothing = tmp_path / "nothing.pem"
     nothing.touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(nothing))
-    with pytest.raises(ConfigError, match="SSL_CERT_FILE or SSL_CERT_DIR cannot be used"):
+    with pytest.raises(ConfigError, match="REQUESTS_CA_BUNDLE cannot be used"):
         http_client()
 
 

@@ -89,8 +89,9 @@ def http_client(
         ) from error
     except OSError as error:  # ssl.SSLError is one
         raise NetworkSettings(
-            f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {one_line(str(error))}",
-            hint="Name a file of certificates in PEM form, or unset both.",
+            "SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE cannot be used: "
+            f"{one_line(str(error))}",
+            hint="Name a file of certificates in PEM form, or unset all three.",
         ) from error
 
 
@@ -411,7 +412,8 @@ def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | R
         if isinstance(cause, ssl.SSLCertVerificationError):
             return UntrustedCertificate(
                 reason,
-                hint="For a server with a private certificate authority set SSL_CERT_FILE.",
+                hint="For a server with a private certificate authority set SSL_CERT_FILE, or add "
+                "the authority to the machine's certificates.",
             )
         cause = cause.__cause__ or cause.__context__
     return Transient(reason, ambiguous=not isinstance(error, traffic.NEVER_SENT), hint=hint)

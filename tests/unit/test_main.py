@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.__main__ import trust_as_machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        ({}, {"SSL_CERT_FILE": "{here}/store"}),
+        ({"REQUESTS_CA_BUNDLE": "{here}/own"}, {"SSL_CERT_FILE": "{here}/own"}),
+        ({"REQUESTS_CA_BUNDLE": "{here}"}, {"SSL_CERT_DIR": "{here}"}),
+        ({"REQUESTS_CA_BUNDLE": "{here}/none"}, {"SSL_CERT_FILE": "{here}/none"}),
+        ({"SSL_CERT_FILE": "a", "REQUESTS_CA_BUNDLE": "{here}/own"}, {}),
+        ({"SSL_CERT_DIR": "a"}, {}),
+    ],
+)
+def test_what_the_machine_trusts_is_trusted(
+    tmp_path: Path, given: dict[str, str], added: dict[str, str]
+) -> None:
+    """R37: unless a variable says otherwise."""
+    (tmp_path / "store").touch()
+    before = {name: value.format(here=tmp_path) for name, value in given.items()}
+    environment = dict(before)
+    trust_as_machine(environment, [str(tmp_path / name) for name in ("missing", "store")])
+    assert environment == before | {
+        name: value.format(here=tmp_path) for name, value in added.items()
+    }
+
+
+def test_a_machine_without_certificates_leaves_the_lists_that_programs_have(tmp_path: Path) -> None:
+    """R37"""
+    environment: dict[str, str] = {}
+    trust_as_machine(environment, [str(tmp_path / "missing")])
+    assert environment == {}
