@@ -190,6 +190,13 @@ def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
         assert "`permissions: contents: write`" in each.hint
 
 
+def test_an_api_that_is_none_is_named_beside_the_permission(world: World) -> None:
+    world.failing = [(404, {"message": "Not Found"}, {})]
+    (said,) = run(world, draft()).values()
+    assert said.status is Status.OWED
+    assert said.hint.startswith("Check GITHUB_API_URL")
+
+
 def test_a_limit_that_lasts_too_long_ends_it_for_all(world: World) -> None:
     limit = (403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "7200"})
     world.failing = [limit] * 9

@@ -78,6 +78,12 @@ UV = """\
             "ERROR: No matching distribution found for nope",
             "No matching distribution found for nope",
         ),
+        (
+            "error: Failed to fetch: https://a.example/\n  cause: a\n  cause: bad certificate",
+            "error: Failed to fetch: https://a.example/: bad certificate",
+        ),
+        ("error: Failed\n  Caused by: a\n  Caused by: b", "error: Failed: b"),
+        ("cause: another\nerror: Failed", "error: Failed"),
         ("npm error code 1\nnpm error A complete log of this run can be found in: /x", ""),
         ("building\ndone in 3 s, no error: fine\n", ""),
         ("", ""),

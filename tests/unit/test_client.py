@@ -466,16 +466,17 @@ def test_a_proxy_that_cannot_be_reached_is_named(
             get(Script([error]), RetryPolicy(0), url=url)
 
 
-def test_a_socks_proxy_is_told_to_be_none_for_this(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
-    with pytest.raises(ConfigError, match="names a SOCKS proxy, which is not spoken to"):
-        http_client()
-
-
 def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:9")
     with pytest.raises(ConfigError, match=r"HTTPS_PROXY or ALL_PROXY cannot be used: .*gopher"):
         http_client()
+
+
+def test_a_socks_proxy_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    with pytest.raises(ConfigError, match="it names a SOCKS proxy") as caught:
+        http_client()
+    assert "HTTP proxy" in caught.value.hint
 
 
 def test_certificates_that_are_none_are_told_at_once(

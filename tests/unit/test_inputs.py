@@ -114,6 +114,8 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         ("task-timeout", "25h", "is out of range"),
         ("pypi-registry", "pypi.org", "is neither a URL nor a directory; write https://… or dir:"),
         ("pypi-registry", "ftp://pypi.org", "is neither a URL nor a directory"),
+        ("pypi-registry", "https://a.example/?b=c", "has a query or a fragment; write the address"),
+        ("cargo-registry", "sparse+https://a.example/#b", "has a query or a fragment"),
         ("registry", "dir:", "is neither a URL nor a directory"),
         ("cargo-registry", "a b", "is neither a URL, a directory nor a name; write https://…"),
         ("state-directory", "a\nb", "holds a line break or a control character"),
@@ -136,6 +138,9 @@ def test_a_refused_url_is_shown_without_its_credentials() -> None:
     message = refusal("pypi-registry", "htps://me:hunter2@pypi.example/legacy/")
     assert "hunter2" not in message
     assert "//***@pypi.example" in message
+    message = refusal("pypi-registry", "https://pypi.example/?token=hunter2")
+    assert "hunter2" not in message
+    assert "https://pypi.example/?***" in message
 
 
 def test_a_long_value_is_shown_in_part() -> None:

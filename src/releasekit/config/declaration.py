@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "RELEASEKIT_"
 _USERINFO: Final = re.compile(r"//[^/]*@")
+_QUERY: Final = re.compile(r"(://[^?#]*[?#]).*", re.DOTALL)  # it may hold a token, too
 
 Kind = Literal[
     "text",
@@ -196,6 +197,6 @@ def _shown(text: str) -> str:
     """Short, on one line, and without what may be the credentials of a URL, or a token."""
     if is_token_like(text):
         return "***"
-    shown = _USERINFO.sub("//***@", text)
+    shown = _QUERY.sub(r"\1***", _USERINFO.sub("//***@", text))
     shown = shown if len(shown) <= 80 else shown[:79] + "…"
     return shown if shown.isprintable() else ascii(shown)[1:-1]

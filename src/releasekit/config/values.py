@@ -24,6 +24,7 @@ _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)")
 _DIRECTORY: Final = "dir:"
 # The index of a registry, as cargo's own configuration writes it.
 _SPARSE: Final = "sparse+"
+_URL: Final = re.compile(rf"(?:{re.escape(_SPARSE)})?https?://.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,9 @@ def registry(value: str) -> Directory | Url:
     """The shape only: which URLs and names are good, and where a relative directory starts, is
     decided by whoever knows the other inputs.
     """
-    if re.match(r"https?://.", value.removeprefix(_SPARSE)):
+    if _URL.match(value):
+        if "?" in value or "#" in value:
+            raise InvalidValue("has a query or a fragment; write the address up to its ? or #")
         return Url(text(value.removeprefix(_SPARSE)))
     if not value.startswith(_DIRECTORY) or value == _DIRECTORY:
         raise InvalidValue("is neither a URL nor a directory; write https://… or dir:PATH")
@@ -150,6 +153,8 @@ def named_registry(value: str) -> Directory | Url | Name:
     # https://github.com/rust-lang/cargo/blob/master/crates/cargo-util-schemas/src/restricted_names.rs
     if re.fullmatch(r"[A-Za-z_][\w-]*", value, re.ASCII):
         return Name(value)
+    if _URL.match(value):
+        return registry(value)
     try:
         return registry(value)
     except InvalidValue as error:

@@ -42,7 +42,8 @@ _PERMISSION: Final = (
 _CURES: Final = {
     401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
     403: _PERMISSION,
-    404: f"GitHub says so too to those who may not see the repository. {_PERMISSION}",
+    404: "Check GITHUB_API_URL, if it is set. GitHub says so too to those who may not see the "
+    f"repository. {_PERMISSION}",
 }
 _STATUS: Final = re.compile(r": HTTP (\d{3})\b")
 

@@ -77,14 +77,11 @@ def http_client(
     """
     try:
         return _http_client(pool_size, transport)
-    except ImportError as error:
+    except (ValueError, httpx.InvalidURL, ImportError) as error:
+        # httpx imports what speaks SOCKS only where a proxy does.
+        why = "it names a SOCKS proxy" if isinstance(error, ImportError) else one_line(str(error))
         raise NetworkSettings(
-            "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a SOCKS proxy, which is not spoken to",
-            hint="Write the address of an HTTP proxy: http://proxy.example:3128",
-        ) from error
-    except (ValueError, httpx.InvalidURL) as error:
-        raise NetworkSettings(
-            f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {one_line(str(error))}",
+            f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {why}",
             hint="Write the address of an HTTP proxy: http://proxy.example:3128",
         ) from error
     except OSError as error:  # ssl.SSLError is one

@@ -33,6 +33,8 @@ _RAISED: Final = re.compile(
 )
 # What uv says at the end of its explanation, and what pip and many others begin with.
 _SAID: Final = re.compile(r"(?:╰─▶ |(?:error|ERROR): (?![|>]-?$))(.+)")
+# What uv adds below an error, the deepest cause last.
+_DEEPER: Final = re.compile(r"(?:Caused by|cause): (.+)")
 _ABSENT: Final = re.compile(
     r"(?:/\S*/)?(?:ba|da|z)?sh: (?:(?:line )?\d+: )?(\S+: (?:command )?not found)"
 )
@@ -61,5 +63,9 @@ def cause_in(lines: Sequence[str]) -> str:
     ):
         for line in candidates:
             if found := pattern.fullmatch(line):
-                return clip(visible(found[found.lastindex or 0]), _MAX_CHARS)
+                words = found[found.lastindex or 0]
+                if pattern in {_RUST, _SAID}:
+                    below = filter(None, map(_DEEPER.fullmatch, stripped[stripped.index(line) :]))
+                    words = ": ".join([words, *[deeper[1] for deeper in below][-1:]])
+                return clip(visible(words), _MAX_CHARS)
     return ""

@@ -135,6 +135,7 @@ def test_what_counts_as_there(tmp_path: Path, artifact: Artifact, response: http
         (detail(403, "authentication failed"), Denied, "authentication failed", "CARGO_TOKEN"),
         (detail(403, "you don't seem to be an owner"), Denied, "HTTP 403", "does not own"),
         (httpx.Response(404), Rejected, "HTTP 404", "sparse index"),
+        (httpx.Response(413), Rejected, "HTTP 413", "or a proxy in front of it"),
         (httpx.Response(302, headers={"Location": "/x"}), Rejected, "redirected to /x", ""),
         (httpx.Response(503, text="busy"), Transient, "HTTP 503 busy", ""),
         (httpx.Response(200, json={"errors": []}), None, "", ""),

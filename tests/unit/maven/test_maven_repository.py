@@ -426,6 +426,7 @@ def test_a_conflict_about_nothing_is_a_doubt(root: Path, answer: int) -> None:
         (httpx.Response(404), Rejected, "distributionManagement"),
         (httpx.Response(422, text="bad"), Rejected, "bad"),
         (httpx.Response(503, headers={"Retry-After": "3"}), Transient, "503"),
+        (httpx.Response(500), Transient, "create_full_put_path"),
         (httpx.Response(307, headers={"Location": "https://else.example/"}), Rejected, "else"),
     ],
 )

@@ -24,6 +24,7 @@ from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
+from releasekit.http.remedies import PASSING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -38,6 +39,13 @@ if TYPE_CHECKING:
     from releasekit.host.contents import Contents
     from releasekit.model import Artifact, Package, PackageId, Published
 
+# https://nginx.org/en/docs/http/ngx_http_dav_module.html#create_full_put_path
+_NO_DIRECTORY: Final = (
+    "nginx answers so where a directory is missing: set `create_full_put_path on;` there. "
+)
+_ANSWERS: Final = replace(
+    ANSWERS, by_status={**ANSWERS.by_status, 500: f"{_NO_DIRECTORY}Else: {PASSING}"}
+)
 _CHUNK: Final = 1024 * 1024
 
 
@@ -48,7 +56,7 @@ class Repository:
         self, registry: Url, options: Options, *, config: Config, services: Services
     ) -> None:
         url = require_safe(registry.text, name="maven-registry")
-        self._server = Server(url, ANSWERS, config, services)
+        self._server = Server(url, _ANSWERS, config, services)
         self.url = str(self._server.url)
         self._login = login_for(config, services.credentials, registry)
         self.check_credentials = self._login.check
