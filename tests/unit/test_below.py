@@ -128,6 +128,14 @@ def test_what_nobody_means_to_publish_is_not_named(tmp_path: Path, git: bool) ->
     assert found(root) == []
 
 
+def test_a_workspace_of_the_documentation_may_have_a_theme(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        {"docs/package.json": '{"workspaces": ["*"]}', "docs/theme/package.json": js("theme")},
+    )
+    assert shown(found(root)) == [("npm", "docs", 1)]
+
+
 def test_a_path_that_is_too_long_for_a_name_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,7 +43,7 @@ ASIDE: Final = frozenset(
         *("demo", "demos", "playground", "playgrounds", "sandbox", "sandboxes"),
     }
 )
-# Likewise, as far as it is in no workspace: nobody publishes a website, or what tests alone need.
+# Likewise of single packages: nobody publishes a website, or what tests alone need.
 _BESIDE: Final = re.compile(r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?")
 # Somebody else's, or made by a build.
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", "dist", "build"})
@@ -276,7 +276,8 @@ class _Survey:
                 if public:
                     yield directory, public, True
         for directory in filter(self._is_meant, sorted(self.left)):
-            if self._is_public(directory):
+            beside = directory.relative_to(self.root).parts
+            if not any(map(_BESIDE.fullmatch, beside)) and self._is_public(directory):
                 yield directory, (directory,), False
 
     def claim(self, top: Path) -> set[Path]:
@@ -295,8 +296,7 @@ class _Survey:
         return members
 
     def _is_meant(self, directory: Path) -> bool:
-        parts = directory.relative_to(self.root).parts
-        return ASIDE.isdisjoint(parts) and not any(map(_BESIDE.fullmatch, parts))
+        return ASIDE.isdisjoint(directory.relative_to(self.root).parts)
 
     def _workspace_at(self, directory: Path) -> Membership | None:
         with suppress(ConfigError):
