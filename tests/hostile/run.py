@@ -246,6 +246,7 @@ def _ended(answer: Answer, root: Path, before: dict[str, Entry], slowness: float
 def _results(text: bytes) -> dict[str, str]:
     if not text:
         return {}
-    with contextlib.suppress(ValueError):  # a build may have put something else there
+    # A build may have put something else there.
+    with contextlib.suppress(KeyError, TypeError, ValueError):
         return {row["name"]: row["outcome"] for row in json.loads(text)["packages"]}
     return {}

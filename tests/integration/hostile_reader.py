@@ -10,16 +10,18 @@ import json
 import re
 import sys
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+import httpx
 
 import fakes
-from releasekit.config.values import Url
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.go.proxy import Proxy
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.maven import Options, metadata
-from releasekit.ecosystems.maven.repository import Repository
+from releasekit.ecosystems.maven import metadata
+from releasekit.ecosystems.maven.access import ANSWERS, Reader
 from releasekit.ecosystems.npm.registry import NpmRegistry
+from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import ReleasekitError
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
@@ -28,10 +30,7 @@ from releasekit.model import Package, PackageId
 from watchdog import watched
 
 if TYPE_CHECKING:
-    import httpx
-
     from releasekit.config.config import Config
-    from releasekit.ecosystems.maven.access import Reader
 
 NAMES = {"go": "example.org/acme", "maven": "org.acme:acme"}
 
@@ -81,8 +80,8 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
 
 async def listed(package: Package, url: str, config: Config, services: Services) -> None:
     """As before a release is added to maven-metadata.xml."""
-    repository = Repository(Url(url), Options(), config=config, services=services)
-    reader = cast("Reader", repository.lookup.__self__)  # type: ignore[attr-defined]
+    server = Server(httpx.URL(url), ANSWERS, config, services)
+    reader = Reader(server, None, config.state_directory)
     page = await reader.get(package, PurePosixPath("org/acme/maven-metadata.xml"))
     if page is not None:
         try:

@@ -200,6 +200,31 @@ def test_the_projects_own_wrapper_gets_every_option(tmp_path: Path) -> None:
     assert not (tmp_path / ".releasekit" / "work" / "maven").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "words"), [("<project", "unclosed token"), ("<html/>", "its root is <html>")]
+)
+def test_a_pom_that_became_something_else_is_a_failed_build(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """R52: another build may write into the copy of this one."""
+    root = tmp_path.resolve()
+    a_package(root)
+    program(root / "mvnw", "exit 0")
+    config = fakes.config(root)
+
+    async def main() -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        environment = {"PATH": "/usr/bin:/bin"}
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
+            maven = Maven(config, Options(command="./mvnw"), fakes.services(config, processes))
+            workspace = await maven.discover(root)
+            (root / "a" / "pom.xml").write_text(text)
+            return await workspace.build(workspace.packages, lambda _: root / "into")
+
+    for result in asyncio.run(main()).values():
+        assert "sources/a/pom.xml: not the POM that was planned: " in str(result)
+        assert words in str(result)
+
+
 DEPLOYS = """
 for argument in "$@"; do
   case $argument in -DaltDeploymentRepository=*) into=${argument#*file://} ;; esac

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
 from releasekit.causes.failures import BuildToolMissing
+from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata, pin
 from releasekit.ecosystems.maven.document import MAX_BYTES
@@ -127,6 +128,8 @@ class Builder:
                         durable.replace(path, filled)
                 except OSError as error:
                     raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+                except (ManifestError, ValueError) as error:  # changed since, or by a build
+                    raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
 
     def _command(self, package: Package, copy: Path) -> str:
         command = self.options.command
