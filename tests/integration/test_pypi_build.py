@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import zipfile
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -234,3 +235,67 @@ def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: s
     else:
         with pytest.raises(HoldsState, match=r"all-1\.tar\.gz holds all-1/\.releasekit/"):
             asyncio.run(main())
+
+
+HASH = "c407e1c6c17b574584a66ae60e8e9a01235ecb6dc61d01559bb936577aaf5846"
+CONSTRAINT = '{{ requirement = "hatchling==1.26.3", hashes = ["sha256:{}"] }}'
+
+
+def limited(root: Path, uv_table: str = "") -> None:
+    package = root / "packages" / "acme-a"
+    (package / "src" / "acme_a").mkdir(parents=True)
+    (package / "src" / "acme_a" / "__init__.py").touch()
+    (package / "pyproject.toml").write_text(
+        '[project]\nname = "acme-a"\nversion = "1"\n'
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    )
+    (root / "pyproject.toml").write_text(
+        f'[tool.uv]\n{uv_table}\n[tool.uv.workspace]\nmembers = ["packages/*"]\n'
+    )
+
+
+def generator(root: Path, *, uv: bool) -> str:
+    async def main() -> Artifact:
+        async with opened(root, uv=uv) as workspace:
+            built = await build_all(workspace, workspace.packages, root.parent / "state")
+        return built["acme-a"][-1]
+
+    with zipfile.ZipFile(asyncio.run(main()).path) as wheel:
+        text = wheel.read("acme_a-1.dist-info/WHEEL").decode()
+    return next(line for line in text.splitlines() if line.startswith("Generator"))
+
+
+@pytest.mark.parametrize("said", ["constraint", "hash", "newer", "uv's variable", "pip's variable"])
+def test_what_limits_uv_build_limits_the_backend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """As `uv build` takes it, and pip for those who have no uv."""
+    root = tmp_path.resolve() / "w s"
+    root.mkdir()
+    constraint = '"hatchling<1.26.4"' if said == "constraint" else CONSTRAINT.format(HASH)
+    table = f"build-constraint-dependencies = [{constraint}]"
+    limited(root, table if said in {"constraint", "hash"} else "")
+    if said == "newer":
+        (root / "uv.toml").write_text('exclude-newer = "2024-11-13"\n')
+    (root / "limits.txt").write_text("hatchling<1.26.4\n")
+    monkeypatch.chdir(root)
+    if "variable" in said:
+        name = "UV_BUILD_CONSTRAINT" if said == "uv's variable" else "PIP_CONSTRAINT"
+        monkeypatch.setenv(name, "limits.txt")
+    assert generator(root, uv="pip" not in said) == "Generator: hatchling 1.26.3"
+
+
+def test_a_backend_that_is_not_the_one_of_the_hash_is_refused(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "w"
+    root.mkdir()
+    limited(root, f"build-constraint-dependencies = [{CONSTRAINT.format('0' * 64)}]")
+    with pytest.raises(BuildFailed, match="Hash mismatch"):
+        generator(root, uv=True)
+
+
+def test_limits_that_only_uv_knows_are_not_passed_over(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "w"
+    root.mkdir()
+    limited(root, 'exclude-newer = "7 days"')
+    with pytest.raises(BuildFailed, match=r"pyproject.toml limits what packages are built with"):
+        generator(root, uv=False)

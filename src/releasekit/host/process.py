@@ -137,6 +137,7 @@ class Processes(Resource):
         log: Path | None = None,
         stdin: str | int | None = None,
         stdout: int | None = None,
+        given: Collection[int] = (),
         outside: bool = False,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
@@ -144,8 +145,8 @@ class Processes(Resource):
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
         that file, redacted. A descriptor `stdout` gets it as it is instead. Without `stdin`, a text
-        or a descriptor, there is nothing to read. A program that acts for the user runs `outside`
-        of the sandbox, with few variables but those of `env`.
+        or a descriptor, there is nothing to read; it gets the descriptors `given`, too. A program
+        that acts for the user runs `outside` of the sandbox, with few variables but those of `env`.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -159,7 +160,14 @@ class Processes(Resource):
                 streams.insert(0, Stream(output.splitter().feed, keep=keep))
             source = asyncio.subprocess.PIPE if isinstance(stdin, str) else stdin
             running = await self._spawn(
-                argv, streams, cwd=cwd, env=env, source=source, sink=stdout, outside=outside
+                argv,
+                streams,
+                cwd=cwd,
+                env=env,
+                source=source,
+                sink=stdout,
+                given=given,
+                outside=outside,
             )
             life = await self._attend(running)
             if isinstance(stdin, str):
@@ -224,6 +232,7 @@ class Processes(Resource):
         env: Mapping[str, str | None] | None,
         source: int | None = None,
         sink: int | None = None,
+        given: Collection[int] = (),
         outside: bool = False,
     ) -> _Running:
         """`streams` are of its stdout, unless `sink` gets that, and of its stderr."""
@@ -240,7 +249,7 @@ class Processes(Resource):
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
             refusal: Refusal | None = None
-            command, passed = argv, set(self._inherit_fds)
+            command, passed = argv, {*self._inherit_fds, *given}
             if sandbox.abi:
                 refusal = ours.enter_context(Refusal())
                 command = sandbox.command(argv, environment, refusal.theirs)

@@ -26,6 +26,7 @@ from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.pypi import Options, environment
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
+from releasekit.ecosystems.pypi.manifest import Limits
 from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, ConfigError
@@ -804,6 +805,19 @@ def test_index_settings_stand_in_the_requirements_file_not_on_a_command_line() -
         "plugin[a,b,c] @ file:///b%20c/plugin-1-py3-none-any.whl",
     ]
     assert "u:p" not in str(installer.commands(Path("/e")))
+
+
+def test_environments_differ_by_their_limits() -> None:
+    keys = {
+        Requirements.parse(["a"], {}, limits).key()
+        for limits in (
+            Limits(),
+            Limits(constraints=("a<2",)),
+            Limits(newest=("--exclude-newer=1 day",)),
+            Limits(place="other/uv.toml"),
+        )
+    }
+    assert len(keys) == 3
 
 
 def test_most_packages_find_their_environment_made(root: Path) -> None:

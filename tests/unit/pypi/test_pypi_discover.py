@@ -265,6 +265,20 @@ BAD = [
         "build-system.build-backend is 1",
     ),
     ("[tool.x]", r"has no \[project\] table"),
+    *(
+        (project("a") + f"\n[tool.uv]\n{line}", words)
+        for line, words in (
+            ("build-constraint-dependencies = 1", "tool.uv.build-constraint-dependencies is 1"),
+            ("build-constraint-dependencies = ['a b']", "build-constraint-dependencies has 'a b'"),
+            ("build-constraint-dependencies = [{ hashes = [] }]", "dependencies has {'hashes'"),
+            (
+                "build-constraint-dependencies = [{ requirement = 'a', hashes = ['sha256:g'] }]",
+                "has {'requirement': 'a', 'hashes'",
+            ),
+            ("exclude-newer = 2026-11-01", "tool.uv.exclude-newer is 2026-11-01"),
+            ("exclude-newer-package = []", r"exclude-newer-package is \[\], not a table"),
+        )
+    ),
 ]
 
 
@@ -278,6 +292,39 @@ def test_bad_input_is_one_line_with_file_and_key(tmp_path: Path, text: str, mess
         found(tmp_path.resolve(), packages=("a",))
     assert str(caught.value).startswith(str(path.resolve()))
     assert "\n" not in str(caught.value)
+
+
+def test_limits_stand_where_uv_looks_for_them(tmp_path: Path) -> None:
+    """Of a member in its workspace alone, of any other in the nearest directory; and what a uv.toml
+    does not say, a pyproject.toml beside it does not say either.
+    """
+    limits = '[tool.uv]\nbuild-constraint-dependencies = ["{}"]\n'
+    root = write(
+        tmp_path,
+        {
+            ".": limits.format("top") + "workspace.members = ['m/*']",
+            "m/a": project("m-a") + "\n" + limits.format("own"),
+            "m/b": project("m-b"),
+            "other/a": project("other-a") + "\n" + limits.format("Own_1; os_name == 'posix'"),
+            "other/b": project("other-b"),
+            "third": project("third") + "\n" + limits.format("own"),
+        },
+    )
+    (root / "m" / "b" / "uv.toml").write_text("exclude-newer = '2020-01-01'")
+    (root / "third" / "uv.toml").write_text("exclude-newer-package = { x = '1 day', y = false }")
+    read, _ = discover.projects(root, Options(packages=("other/*", "third")))
+    assert {name: each.limits.constraints for name, each in read.items()} == {
+        "m-a": ("top",),
+        "m-b": ("top",),
+        "other-a": ('Own_1; os_name == "posix"',),
+        "other-b": ("top",),
+        "third": (),
+    }
+    assert read["third"].limits.newest == (
+        "--exclude-newer-package=x=1 day",
+        "--exclude-newer-package=y=false",
+    )
+    assert read["third"].limits.place == str(root / "third" / "uv.toml")
 
 
 def test_the_number_of_requirements_is_bounded(

@@ -141,17 +141,18 @@ class Builder:
         what = f"pypi:{project.name}: its {request['operation']}"
         try:
             for _ in range(MAX_ROUNDS):
-                wanted = Requirements.parse((*project.build_system.requires, *installed), wheels)
+                asked = (*project.build_system.requires, *installed)
+                wanted = Requirements.parse(asked, wheels, project.limits)
                 worker = await self.environments.worker(wanted)
                 async with log.piped() as pipe:
                     question = {**request, "installed": installed, "log": str(pipe)}
                     answer = await worker.ask(question, cancellable=True)
                 if "requires" not in answer:
                     return answer
-                asked = answer["requires"]
-                if not (isinstance(asked, list) and len(asked) <= MAX_REQUIREMENTS):
+                more = answer["requires"]
+                if not (isinstance(more, list) and len(more) <= MAX_REQUIREMENTS):
                     raise RequirementsUnavailable("the build backend asks for no list of packages")
-                installed += tuple(map(str, asked))
+                installed += tuple(map(str, more))
         except BuildFailed as error:
             raise log.failure(f"{what} could not be built: {error}", error) from error
         raise RequirementsUnavailable(

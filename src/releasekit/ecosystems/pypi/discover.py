@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fnmatch import translate
+from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.manifest import Declared, PyProject
+    from releasekit.ecosystems.pypi.manifest import Declared, Limits, PyProject
 
 ECOSYSTEM: Final = "pypi"
 MANIFEST: Final = "pyproject.toml"
@@ -53,6 +54,8 @@ def projects(root: Path, options: Options) -> tuple[dict[str, PyProject], list[P
 
 
 def _projects(root: Path, options: Options) -> Iterator[PyProject]:
+    limits = cache(partial(_limits, root))
+    homes = manifests_of_workspaces(root, options)
     for path, home in _manifests(root, options).items():
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
@@ -61,7 +64,32 @@ def _projects(root: Path, options: Options) -> Iterator[PyProject]:
             raise ManifestError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        yield replace(manifest.parse_project(document, path), home=home)
+        yield replace(
+            manifest.parse_project(document, path),
+            home=home,
+            limits=limits(homes.get(path, path.parent)),
+        )
+
+
+def _limits(root: Path, directory: Path) -> Limits:
+    """As uv finds them: in the root of a workspace, else in the nearest directory; what a uv.toml
+    does not say, a pyproject.toml beside it does not say either.
+
+    https://docs.astral.sh/uv/concepts/configuration-files/
+    """
+    for each in (directory, *directory.parents):
+        if not each.is_relative_to(root):
+            break
+        path = each / "uv.toml"
+        if path.is_file():
+            document = manifest.read_pyproject(inside(root, path, where=str(path)))
+            return manifest.parse_limits(document, path, "")
+        path = each / MANIFEST
+        document = manifest.read_pyproject(path) if path.is_file() else {}
+        if "uv" in checked_table(document, "tool", path=path):
+            settings = checked_table(document, "tool", "uv", path=path)
+            return manifest.parse_limits(settings, path, "tool.uv.")
+    return manifest.UNLIMITED
 
 
 def top_manifests(root: Path, options: Options) -> list[Path]:

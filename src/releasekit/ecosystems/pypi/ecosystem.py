@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.manifest import PyProject
+    from releasekit.ecosystems.pypi.manifest import Limits, PyProject
     from releasekit.model import Artifact, Package
 
 
@@ -45,7 +45,7 @@ class PyPI(Resource):
         found, twins = await asyncio.to_thread(self._read, root)
         wanted = self._wanted_most(found) if will_build(self._config, "pypi") else None
         if wanted is not None:
-            _ = self.group.start(self._made_early(wanted))
+            _ = self.group.start(self._made_early(*wanted))
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
 
@@ -77,12 +77,12 @@ class PyPI(Resource):
         discover.check_build_order(found)
         return found, twins
 
-    def _wanted_most(self, found: Mapping[str, PyProject]) -> tuple[str, ...] | None:
+    def _wanted_most(self, found: Mapping[str, PyProject]) -> tuple[tuple[str, ...], Limits] | None:
         """What most of the packages of this run are built with, as far as it can be installed
         before anything is built.
         """
         wanted = Counter(
-            project.build_system.requires
+            (project.build_system.requires, project.limits)
             for project in found.values()
             if not project.unpublishable
             and chosen(self._config, PackageId("pypi", project.name))
@@ -90,12 +90,12 @@ class PyPI(Resource):
         )
         return max(wanted, key=wanted.__getitem__, default=None)
 
-    async def _made_early(self, wanted: Sequence[str]) -> None:
+    async def _made_early(self, wanted: Sequence[str], limits: Limits) -> None:
         """An environment, while the plan is made; where that fails, its first build says why."""
         with suppress(BuildFailed, GroupClosed, OSError):
             builder = await self._prepared()
             # Opened after the directory that it writes to, it is ended before that is removed.
-            _ = self.group.start(_worker_made(builder, Requirements.parse(wanted, {})))
+            _ = self.group.start(_worker_made(builder, Requirements.parse(wanted, {}, limits)))
 
     async def _prepared(self) -> Builder:
         async with self._preparing:
@@ -170,6 +170,7 @@ class PyPIWorkspace:
                 manifest.parse_project(document, package.manifest),
                 version=package.version,
                 sources=self.projects[package.id.name].sources,
+                limits=self.projects[package.id.name].limits,
             ),
             self.projects,
         )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
+import tempfile
 from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import Requirement
@@ -16,6 +19,7 @@ from packaging.utils import canonicalize_name
 from releasekit.aio import Resource
 from releasekit.causes.failures import RequirementsUnavailable
 from releasekit.ecosystems.pypi import worker
+from releasekit.ecosystems.pypi.manifest import UNLIMITED, Limits
 from releasekit.ecosystems.pypi.pips import python_with_pip
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES
 from releasekit.ecosystems.shared.jsonlines import conversation
@@ -28,16 +32,17 @@ from releasekit.text.escape import clip, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
-    from pathlib import Path
 
     from releasekit.ecosystems.shared.jsonlines import Conversation
     from releasekit.host.process import Processes
 
-# Settings that make uv or pip install elsewhere than into the environment we name.
+# Settings that make uv or pip install elsewhere than into the environment we name, and those that
+# `uv build` does not heed.
 INTERFERING: Final = (
     "PIP_PREFIX", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "PIP_ROOT", "PIP_TARGET", "PIP_USER",
-    "UV_PREFIX", "UV_PROJECT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_SYSTEM_PYTHON",
-    "UV_TARGET", "UV_WORKING_DIR", "UV_WORKING_DIRECTORY",
+    "UV_BUILD_CONSTRAINT", "UV_CONSTRAINT", "UV_OVERRIDE", "UV_PREFIX", "UV_PROJECT",
+    "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET",
+    "UV_WORKING_DIR", "UV_WORKING_DIRECTORY",
 )  # fmt: skip
 INSTALL_TIMEOUT_S: Final = 900.0
 _SHOWN: Final = 200
@@ -94,9 +99,12 @@ class Requirements:
 
     texts: frozenset[str]
     wheels: Mapping[str, Path] = field(default_factory=dict)
+    limits: Limits = UNLIMITED
 
     @classmethod
-    def parse(cls, texts: Iterable[str], wheels: Mapping[str, Path]) -> Requirements:
+    def parse(
+        cls, texts: Iterable[str], wheels: Mapping[str, Path], limits: Limits = UNLIMITED
+    ) -> Requirements:
         """Raises BuildFailed for a text that is no requirement, and for too much of them."""
         texts = tuple(texts)
         if sum(map(len, texts)) > _MAX_CHARS:
@@ -104,7 +112,7 @@ class Requirements:
                 "build-system.requires and what the build backend asks for have more than "
                 f"{_MAX_CHARS} characters"
             )
-        return cls(frozenset(filter(None, map(_normalised, texts))), wheels)
+        return cls(frozenset(filter(None, map(_normalised, texts))), wheels, limits)
 
     def lines(self) -> list[str]:
         extras: defaultdict[str, set[str]] = defaultdict(set)
@@ -121,8 +129,11 @@ class Requirements:
         return sorted(lines)
 
     def key(self) -> str:
-        """The same for the same texts and the same bytes of the wheels. Blocks; raises OSError."""
-        digest = hashlib.sha256("\n".join(self.lines()).encode())
+        """The same for the same texts, the same limits, and the same bytes of the wheels. Blocks;
+        raises OSError.
+        """
+        lines = [*self.lines(), *self.limits.constraints, *self.limits.newest]
+        digest = hashlib.sha256("\n".join(lines).encode())
         for _, wheel in sorted(self.wheels.items()):
             digest.update(durable.sha256_of(wheel, max_bytes=MAX_BYTES).encode())
         return digest.hexdigest()[:16]
@@ -204,17 +215,54 @@ class Environments(Resource):
 
     async def _make(self, directory: Path, wanted: Requirements) -> None:
         create, install = self._installer.commands(directory)
+        limits, environment = wanted.limits, self._processes.environment
+        if limits.place and not self._installer.uv:
+            raise RequirementsUnavailable(
+                f"{limits.place} limits what packages are built with, and only uv knows how",
+                hint="Install uv, or name one with `uv-path`.",
+            )
         # The scratch directory is outside the workspace: nothing its [tool.uv] says, such as
         # `required-version`, reaches these. https://docs.astral.sh/uv/concepts/configuration-files/
         run = partial(
             self._processes.run,
             cwd=self._scratch,
-            env=dict.fromkeys(INTERFERING),
+            env={**dict.fromkeys(INTERFERING), **_constrained(environment)},
             timeout_s=INSTALL_TIMEOUT_S,
         )
         await run(create)
-        if wanted.lines():
-            await run(install, stdin=self._installer.requirements(wanted))
+        if not wanted.lines():
+            return
+        named = _places(environment.get("UV_BUILD_CONSTRAINT", "")) if self._installer.uv else []
+        install += limits.newest
+        with ExitStack() as files:
+            given = []
+            for option in ("--constraints", "--build-constraints"):
+                install += [f"{option}={place}" for place in named]
+                if limits.constraints:
+                    # No build sees these coming either: they have no names.
+                    file = files.enter_context(tempfile.TemporaryFile("w+"))
+                    file.writelines(f"{line}\n" for line in limits.constraints)
+                    file.seek(0)
+                    given.append(file.fileno())
+                    install.append(f"{option}=/dev/fd/{file.fileno()}")
+            await run(install, stdin=self._installer.requirements(wanted), given=given)
+
+
+def _constrained(environment: Mapping[str, str]) -> dict[str, str]:
+    """What pip calls constraints, for it and the builds it starts, wherever they run. pip takes
+    URLs of files, and splits at spaces: https://pip.pypa.io/en/stable/user_guide/#constraints-files
+    """
+    names = {"PIP_BUILD_CONSTRAINT", "PIP_CONSTRAINT"} & environment.keys()
+    return {name: " ".join(map(_url, _places(environment[name]))) for name in names}
+
+
+def _url(place: str) -> str:
+    return place if "://" in place else Path(place).as_uri()
+
+
+def _places(named: str) -> list[str]:
+    """Files that the user has named, from where ReleaseKit was started."""
+    return [each if "://" in each else str(Path.cwd() / each) for each in named.split()]
 
 
 def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:

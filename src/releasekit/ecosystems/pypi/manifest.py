@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
@@ -17,6 +17,7 @@ from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
 from releasekit.text.bounds import parse_toml
+from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,20 @@ class BuildSystem:
     requires: tuple[str, ...] = LEGACY_REQUIRES
     backend: str = LEGACY_BACKEND
     backend_path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What `uv build` holds build requirements to besides themselves: the lines of a constraints
+    file, and uv's own options on how new they may be. `place` is the file that says so.
+    """
+
+    place: str = ""
+    constraints: tuple[str, ...] = ()
+    newest: tuple[str, ...] = ()
+
+
+UNLIMITED: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,8 @@ class PyProject:
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
     version this workspace has. What is `between_tags` has the version of a commit that none is
-    released from. `home` is the root of its workspace, and `sources` where uv takes what from.
+    released from. `home` is the root of its workspace, `sources` where uv takes what from, and
+    `limits` what it builds with.
     """
 
     name: str
@@ -90,6 +106,7 @@ class PyProject:
     between_tags: bool = False
     home: Path | None = None
     sources: Sources = field(default_factory=dict)
+    limits: Limits = UNLIMITED
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
@@ -291,6 +308,46 @@ def _requirements(
     if len(requirements) > MAX_REQUIREMENTS:
         raise ManifestError(f"{path} has more than {MAX_REQUIREMENTS} requirements")
     return requirements
+
+
+def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> Limits:
+    """`settings` are a uv.toml, or `tool.uv`, which is `where` then.
+
+    https://docs.astral.sh/uv/reference/settings/#build-constraint-dependencies
+    """
+    key = f"{where}build-constraint-dependencies"
+    value = settings.get("build-constraint-dependencies", [])
+    if not isinstance(value, list):
+        raise ManifestError(f"{path}: {key} is {value!r}", hint="Write a list of requirements.")
+    newest = settings.get("exclude-newer")
+    if not isinstance(newest, str | None):
+        raise ManifestError(
+            f"{path}: {where}exclude-newer is {newest}",
+            hint='Write a date or a duration, such as "2026-11-01" or "7 days", with its quotes.',
+        )
+    options = [f"--exclude-newer={newest}"] if newest else []
+    for name, until in checked_table(settings, "exclude-newer-package", path=path).items():
+        date = "false" if until is False else until
+        options.append(f"--exclude-newer-package={name}={date}")
+    constraints = tuple(_constraint(each, f"{path}: {key}") for each in value)
+    place = str(path) if constraints or options else ""
+    return Limits(place=place, constraints=constraints, newest=tuple(options))
+
+
+def _constraint(entry: object, where: str) -> str:
+    """A line of a constraints file. An entry may be a table with hashes, which uv verifies."""
+    table: Mapping[str, Any] = entry if isinstance(entry, dict) else {"requirement": entry}
+    text, hashes = table.get("requirement"), table.get("hashes", [])
+    known = isinstance(hashes, list) and all(
+        isinstance(each, str) and re.fullmatch(r"\w+:[0-9a-fA-F]+", each) for each in hashes
+    )
+    if not isinstance(text, str) or not known or not is_requirement(text):
+        raise ManifestError(
+            f"{where} has {visible(repr(entry))}",
+            hint='Write a requirement, such as "hatchling<2", or a table of it and its hashes: '
+            '{ requirement = "hatchling==1.27.0", hashes = ["sha256:…"] }.',
+        )
+    return " ".join([str(Requirement(text)), *(f"--hash={each}" for each in hashes)])
 
 
 def _unpublishable(document: Mapping[str, object], path: Path) -> str:
