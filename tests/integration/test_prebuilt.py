@@ -55,6 +55,23 @@ def test_wheels_go_out_with_a_source_distribution_of_the_tree(tmp_path: Path, ho
     assert (tmp_path / "into" / "demo_base" / "__init__.py").exists()
 
 
+def test_no_build_backend_is_asked_for_what_the_files_tell(tmp_path: Path, home: Path) -> None:
+    """R17: neither for the plan, where the version is dynamic, nor for the release."""
+    workspace, dist = tmp_path / "w", tmp_path / "dist"
+    dist.mkdir()
+    workspace.mkdir()
+    (workspace / "pyproject.toml").write_text(
+        '[project]\nname = "demo-rust"\ndynamic = ["version", "dependencies"]\n'
+        '[build-system]\nrequires = ["no-such-backend"]\nbuild-backend = "no_such_backend"\n'
+    )
+    distributions.both(dist, distributions.package("demo-rust", "1.2.0"))
+    run = Program(home).run(
+        "publish", workspace, "--registry", f"dir:{tmp_path / 's'}", "--dist", str(dist)
+    )
+    assert run.code == 0, run.out + run.err
+    assert len([*(tmp_path / "s").rglob("demo_rust-1.2.0*[lz]")]) == 2
+
+
 def test_packed_tarballs_go_out_as_they_are(tmp_path: Path, home: Path) -> None:
     """R1: what only the tarball needs, as napi writes it there, goes out before it."""
     npm = require_tool("npm")

@@ -56,7 +56,7 @@ def collected(
     """
     found: dict[tuple[Path, str], DistFile] = {}
     for place in dist:
-        paths = sorted(_below(place))
+        paths = sorted(below(place))
         kept = [path for path in paths if not _ASIDE.fullmatch(path.name)]
         checksums = [path for path in kept if _SUMS.fullmatch(path.name)]
         kept = [path for path in kept if not _SUMS.fullmatch(path.name)]
@@ -73,8 +73,8 @@ def collected(
     return [found[key] for key in sorted(found)]
 
 
-def _below(place: Dist) -> Iterator[Path]:
-    """Its files at any depth, links and hidden names left out."""
+def below(place: Dist) -> Iterator[Path]:
+    """Its files at any depth, links and hidden names left out; raises ConfigError."""
     count = 0
     pending = [place.path]
     while pending:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import distributions
+from releasekit.config.values import Dist
 from releasekit.ecosystems.pypi import distribution
 from releasekit.errors import PackageError
 from releasekit.host import contents
@@ -230,3 +231,25 @@ def test_an_archive_is_unpacked_up_to_a_limit(
     monkeypatch.setattr(distribution, "MAX_UNPACKED_BYTES", 1000)
     with pytest.raises(PackageError, match="unpacks to more than 1000 bytes"):
         form_of(distributions.sdist(tmp_path, PACKAGE, text="A" * 4000))
+
+
+def test_files_tell_what_no_hook_has_to_be_asked(tmp_path: Path) -> None:
+    """A wheel's metadata is whole; an sdist's says what it leaves open."""
+    core = distributions.metadata(distributions.package("whole", "1.2"))
+    infos = {
+        "whole": core,
+        "dynamic": b"Dynamic: Requires-Dist\n" + core.replace(b"whole", b"dynamic"),
+        "old": core.replace(b"whole", b"old").replace(b"Version: 2.3", b"Version: 2.1"),
+        "broken": b"Metadata-Version: x\n",
+    }
+    for name, info in infos.items():
+        distributions.sdist(tmp_path, distributions.package(name, "1.2"), info=info)
+    both = distributions.package("both", "1.2")
+    distributions.sdist(tmp_path, both)
+    distributions.wheel(tmp_path, both, requires=["whole"])
+    distributions.wheel(tmp_path, distributions.package("unasked", "1.2"))
+    dist = [Dist(tmp_path, "dist")]
+    told = distribution.metadata_told(dist, {*infos, "both"})
+    assert told.keys() == {"whole", "both"}
+    assert "Requires-Dist: whole" in told["both"]
+    assert distribution.metadata_told([Dist(tmp_path, "dist", owner="npm")], {"whole"}) == {}

@@ -5,13 +5,16 @@ https://packaging.python.org/en/latest/specifications/core-metadata/
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from packaging.metadata import RawMetadata, parse_email
 from packaging.version import Version
 
 from releasekit.causes.failures import NotAPackage
+from releasekit.ecosystems.dist_files import below
 from releasekit.ecosystems.pypi.manifest import MAX_REQUIREMENT_CHARS
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared.archives import (
@@ -22,11 +25,14 @@ from releasekit.ecosystems.shared.archives import (
     opened_entry,
     opened_zip,
 )
+from releasekit.errors import PackageError
+from releasekit.host import durable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from releasekit.errors import PackageError
+    from releasekit.config.values import Dist
     from releasekit.host.contents import Contents
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
@@ -115,6 +121,40 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
     if reason := unusual(text):
         raise NotAPackage(f"{filename}: its metadata {reason}")
     return text
+
+
+def metadata_told(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[str, str]:
+    """By name, the metadata of those `wanted` that files in `dist` tell all of, so that no build
+    hook has to be asked; blocks. What is wrong with such a file is said when it is taken.
+
+    An sdist tells what is not Dynamic there, from version 2.2 of its metadata on.
+    https://packaging.python.org/en/latest/specifications/core-metadata/#dynamic-multiple-use
+    """
+    paths = [
+        path
+        for place in (dist if wanted else ())
+        if place.owner.partition(":")[0] in {"", "pypi"}
+        for path in below(place)
+    ]
+    told: dict[str, str] = {}
+    # The wheel's has it all.
+    for path in sorted(paths, key=lambda path: (path.suffix == ".whl", path)):
+        name, *_ = release_of(path.name) or ("",)
+        if name in wanted:
+            with suppress(OSError, PackageError, ValueError):
+                with (
+                    durable.opened(path, os.O_RDONLY) as descriptor,
+                    open(descriptor, "rb", closefd=False) as file,
+                ):
+                    text = metadata_of(file, str(path))
+                raw, _ = parse_email(text)
+                left = {each.lower() for each in raw.get("dynamic", [])}
+                complete = not left & {"version", "requires-dist", "provides-extra"} and Version(
+                    raw.get("metadata_version", "0")
+                ) >= Version("2.2")
+                if complete or path.suffix == ".whl":
+                    told[name] = text.decode("utf-8", "replace")
+    return told
 
 
 def unusual(text: bytes) -> str:

@@ -12,6 +12,7 @@ from releasekit.aio import GroupClosed, Resource, gather_all
 from releasekit.config.choice import chosen, will_build
 from releasekit.ecosystems.pypi import discover, manifest, pin, sources
 from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
+from releasekit.ecosystems.pypi.distribution import metadata_told
 from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed
@@ -49,9 +50,18 @@ class PyPI(Resource):
         wheels = InRepoWheels(self._prepared)
         limit = asyncio.Semaphore(self._config.build_concurrency)
 
+        dynamic = {
+            name
+            for name, project in found.items()
+            if project.dynamic & manifest.COMPUTED and not project.unpublishable
+        }
+        told = await asyncio.to_thread(metadata_told, self._config.dist, dynamic)
+
         async def completed(project: PyProject) -> PyProject:
-            if project.unpublishable or not project.dynamic & manifest.COMPUTED:
+            if project.name not in dynamic:
                 return project
+            if project.name in told:
+                return manifest.with_computed_fields(project, told[project.name])
             async with limit:
                 builder = await self._prepared()
                 needed = await wheels.needed_by(project, found)
