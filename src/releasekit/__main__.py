@@ -16,7 +16,7 @@ from releasekit.cli import command_line
 from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.errors import INTERRUPTED, ReleasekitError
+from releasekit.errors import INTERRUPTED, ReleasekitError, told_of
 from releasekit.host.origin import origin
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions, on_actions
@@ -168,13 +168,16 @@ def _untouched(code: int, actions: Actions) -> int:
 
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
-    message = clip(log_line(credentials.redact(bare_urls(str(error)))), MAX_CHARS)
-    print(f"error: {message}{mark(error.problem)}", file=sys.stderr, flush=True)
-    if error.hint:
-        hint = clip(log_line(credentials.redact(error.hint)), MAX_CHARS)
-        print(f"  {hint}", file=sys.stderr, flush=True)
+    annotations = []
+    for each in told_of(error):
+        message = clip(log_line(credentials.redact(bare_urls(str(each)))), MAX_CHARS)
+        print(f"error: {message}{mark(each.problem)}", file=sys.stderr, flush=True)
+        if each.hint:
+            hint = clip(log_line(credentials.redact(each.hint)), MAX_CHARS)
+            print(f"  {hint}", file=sys.stderr, flush=True)
+        annotations.append((f"ReleaseKit{mark(each.problem)}", message))
     print(f"  {error.problem.url}", file=sys.stderr, flush=True)
-    actions.annotate("error", [(f"ReleaseKit{mark(error.problem)}", message)])
+    actions.annotate("error", annotations)
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
 
 
@@ -203,9 +206,9 @@ def _summarize(
 
     with suppress(OSError, ValueError):
         root = config.root if config else Path(environment.get("GITHUB_WORKSPACE", "."))
+        rows = [(bare_urls(str(each)), each.hint) for each in told_of(error)]
         text = early_summary(
-            credentials.redact(bare_urls(str(error))),
-            credentials.redact(error.hint),
+            [(credentials.redact(said), credentials.redact(hint)) for said, hint in rows],
             error.problem,
             origin(environment, root),
             published=actions.release_began,

@@ -4,13 +4,15 @@ with the problem that users look up. `causes` has finer ones.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+T = TypeVar("T")
+R = TypeVar("R")
 
 # What many call an ecosystem that goes by the name of its registry or its tool here.
 _CALLED: Final = {
@@ -50,6 +52,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {near!r}?" if near else ""
 
 
+MOST_TOLD: Final = 25
 # The exit code of a run that was cancelled, which is no error of the tree below.
 INTERRUPTED: Final = 130
 
@@ -57,12 +60,14 @@ INTERRUPTED: Final = 130
 class ReleasekitError(Exception):
     """`str(error)` is one line for the user: what, which package or key, which value.
 
-    `hint` says what to do about it, and is printed below. `problem` is where users read more.
+    `hint` says what to do about it, and is printed below. `problem` is where users read more, and
+    `others` are further errors that were found with this one.
     """
 
     exit_code: ClassVar[int] = 1
     problem: Problem = Problem.PACKAGE
     hint: str = ""
+    others: tuple[ReleasekitError, ...] = ()
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -87,6 +92,34 @@ class PlanError(ReleasekitError):
 
     exit_code = 3
     problem = Problem.PLAN
+
+
+def told_of(error: ReleasekitError) -> list[ReleasekitError]:
+    """It and those found with it, as many as anybody reads."""
+    found = [error, *error.others]
+    if len(found) > MOST_TOLD:
+        rest = len(found) - MOST_TOLD
+        found[MOST_TOLD:] = [ConfigError(f"and {rest} more like these").known_as(error.problem)]
+    return found
+
+
+def map_all(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """`function` of each. Where it refuses some, raises the first refusal, which holds the others:
+    whoever hears of one at a time starts a run for each.
+    """
+    found: list[R] = []
+    refused: dict[str, ReleasekitError] = {}
+    for item in items:
+        try:
+            found.append(function(item))
+        except (ConfigError, PlanError) as error:
+            for each in (error, *error.others):
+                refused.setdefault(str(each), each)
+    if refused:
+        first, *others = refused.values()
+        first.others = tuple(others)
+        raise first
+    return found
 
 
 class Cycle(PlanError):

@@ -243,8 +243,8 @@ LIFE = mutants(
 MAKE = mutants(
     "plan/make",
     {
-        "left-out dependencies are not missed": never(
-            "refuse_left_out", "dependency.on not in planned and ..."
+        "left-out dependencies are not missed": always(
+            "refuse_left_out", "dependency.on in planned or ..."
         ),
         "private dependencies are not missed": never(
             "without_private", "dependency.kind not in ..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextvars import Context
@@ -293,3 +294,82 @@ def test_a_directory_that_is_gone(
     (tmp_path / "gone").rmdir()
     assert main(["plan"]) == 2
     assert "the current directory: No such file or directory; start in" in capsys.readouterr().err
+
+
+PUBLIC = 'version = "1.0.0"\ndependencies = ["demo-c"]'
+GO = "module example.org/{}\n\ngo 1.22\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "said"),
+    [
+        (
+            {f"packages/{name}/pyproject.toml": project(f'name = "{name}"') for name in "xyz"},
+            2,
+            ("x/pyproject.toml: project.version is", "y/pyproject.toml: ", "z/pyproject.toml: "),
+        ),
+        (
+            {
+                f"packages/{name}/package.json": f'{{"name": "{name}", "version": "1"}}'
+                for name in "xy"
+            }
+            | {"package.json": '{"private": true, "workspaces": ["packages/*"]}'},
+            2,
+            ("x/package.json: version is '1'", "y/package.json: version is '1'"),
+        ),
+        (
+            {
+                **{
+                    f"packages/{n}/pyproject.toml": project(f'name = "{n}"\n{PUBLIC}') for n in "xy"
+                },
+                "packages/c/pyproject.toml": '[project]\nname = "demo-c"\nversion = "1"\n',
+            },
+            3,
+            ("x/pyproject.toml: x needs demo-c (runtime)", "y/pyproject.toml: y needs demo-c"),
+        ),
+        (
+            {
+                **{
+                    f"packages/{name}/package.json": json.dumps(
+                        {"name": name, "version": "2.0.0", "dependencies": {"z": "workspace:^1"}}
+                    )
+                    for name in "xy"
+                },
+                "packages/z/package.json": '{"name": "z", "version": "2.0.0"}',
+                "pnpm-workspace.yaml": "packages: ['packages/*']\n",
+            },
+            3,
+            ("npm:x requires z 'workspace:^1'", "npm:y requires z 'workspace:^1'"),
+        ),
+        (
+            {f"{name}/go.mod": GO.format(name) for name in ("a", "b")}
+            | {"releasekit.toml": '[go]\nversion = "2.0.0"\n'},
+            2,
+            ("a/go.mod: ", "b/go.mod: ", "[go] private = ['a']", "[go] private = ['b']"),
+        ),
+    ],
+    ids=["versions", "versions of npm", "private ones", "excluded versions", "modules"],
+)
+def test_all_refusals_of_a_kind_are_told_at_once(
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: Mapping[str, str],
+    code: int,
+    said: tuple[str, ...],
+) -> None:
+    """R40: one at a time takes a run for each, 21 in a repository of 40 packages."""
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    for name, text in files.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text)
+    assert main(["plan", str(workspace), "--registry", f"dir:{workspace / 'r'}"]) == code
+    err = capsys.readouterr().err
+    assert [words for words in said if words not in err] == []
+    assert len({line for line in err.splitlines() if line.startswith("error: ")}) == len(
+        [words for words in said if "private =" not in words]
+    )
+    assert summary.read_text().count("needs demo-c") == err.count("needs demo-c")

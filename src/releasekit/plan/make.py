@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -18,7 +20,7 @@ from releasekit.causes.refusals import (
     SameName,
 )
 from releasekit.config.choice import concerns, select, with_extra
-from releasekit.errors import Cycle
+from releasekit.errors import Cycle, map_all
 from releasekit.graph import DependencyGraph, levels_above
 from releasekit.host.files import read_file, read_text
 from releasekit.model import (
@@ -99,7 +101,7 @@ async def make_plan(
     public, order_notes = without_soft_cycles(
         {p.id: p for p in everything.values() if not p.unpublishable}
     )
-    chosen = [without_private(package, everything) for package in select(public, config)]
+    chosen = map_all(partial(without_private, everything=everything), select(public, config))
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
     asked = with_dependencies(ordered, public)
@@ -248,20 +250,21 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
 
     Raises PlanError when it cannot be installed or built without one that is never published.
     """
-    kept: list[Dependency] = []
-    for dependency in package.dependencies:
+
+    def is_public(dependency: Dependency) -> bool:
         reason = dependency.private or everything[dependency.on].unpublishable
-        if not reason:
-            kept.append(dependency)
-        elif dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
+        if reason and dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
             name = named(dependency.on, beside=package.id)
             raise NeedsPrivate(
                 f"{package.manifest}: {package.id.name} needs {name} "
                 f"({dependency.kind}), which is never published: {reason}",
-                hint=f"Publish {name} too, drop the dependency, or leave "
-                f"{package.id.name} out with `exclude-packages`.",
+                hint=f"Publish {name} too, drop the dependency, or leave {package.id.name} out "
+                "with `exclude-packages`, or its ecosystem with `ecosystem`.",
             )
-    return replace(package, dependencies=tuple(kept))
+        return not reason
+
+    kept = map_all(is_public, package.dependencies)
+    return replace(package, dependencies=tuple(compress(package.dependencies, kept)))
 
 
 def with_dependencies(
@@ -284,23 +287,26 @@ def refuse_left_out(
     those dependencies that are waited for instead.
     """
     planned = {package.id for package in chosen}
-    foreign: set[PackageId] = set()
-    for package in chosen:
-        for dependency in package.asked_for:
-            there = published[dependency.on]
-            if dependency.kind is DependencyKind.DEV:
-                continue  # nobody who installs the package asks for it
-            if dependency.on not in planned and (there is None or not there.complete):
-                # What goes out after the package cannot be waited for before.
-                if config.wait_s and dependency in package.dependencies:
-                    foreign.add(dependency.on)
-                    continue
-                name = named(dependency.on, beside=package.id)
-                raise NeedsLeftOut(
-                    f"{package.id} needs {name}, which is left out and not published yet",
-                    hint=way_out(dependency.on, name, config),
-                )
-    return sorted(foreign)
+
+    def is_foreign(needs: tuple[Package, Dependency]) -> bool:
+        package, dependency = needs
+        there = published[dependency.on]
+        # Nobody who installs a package asks for what its development takes.
+        if dependency.on in planned or dependency.kind is DependencyKind.DEV:
+            return False
+        if there is not None and there.complete:
+            return False
+        # What goes out after the package cannot be waited for before.
+        if config.wait_s and dependency in package.dependencies:
+            return True
+        name = named(dependency.on, beside=package.id)
+        raise NeedsLeftOut(
+            f"{package.id} needs {name}, which is left out and not published yet",
+            hint=way_out(dependency.on, name, config),
+        )
+
+    needs = [(package, dependency) for package in chosen for dependency in package.asked_for]
+    return sorted({need.on for _, need in compress(needs, map_all(is_foreign, needs))})
 
 
 def waiting_elsewhere(
@@ -417,8 +423,9 @@ def check_pins(
         if planned.action is Action.PUBLISH
         for manifest in planned.package.manifests
     }
-    for name, manifest in manifests:
-        pin_manifest(targets[name].workspace, manifest, versions[name])
+    map_all(
+        lambda each: pin_manifest(targets[each[0]].workspace, each[1], versions[each[0]]), manifests
+    )
 
 
 def pin_manifest(

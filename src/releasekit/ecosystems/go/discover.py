@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.causes.refusals import GoReplaced, ManifestError, MembersError
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
-from releasekit.errors import ConfigError
+from releasekit.errors import ConfigError, map_all
 from releasekit.graph import rings
 from releasekit.host import durable
 from releasekit.host.files import exists, inside, is_file
@@ -62,7 +62,7 @@ def modules(root: Path, options: Options) -> dict[str, Module]:
     """
     directories, fixtures = _directories(root, options)
     found, _ = unique_by_name(
-        (_module(root, directory, options) for directory in directories),
+        map_all(lambda directory: _module(root, directory, options), directories),
         cure="leave its directory out with [go] exclude",
         private=lambda module: module.unpublishable,
     )
@@ -267,7 +267,10 @@ def _module(root: Path, directory: Path, options: Options) -> Module:
         )
     trouble = "" if reason else paths.trouble_with_version(mod.module, version)
     if trouble:
-        raise ManifestError(f"{manifest}: {trouble}")
+        raise ManifestError(
+            f"{manifest}: {trouble}",
+            hint=f"Or never publish it, in releasekit.toml: [go] private = [{where!r}].",
+        )
     return Module(mod=mod, directory=directory, version=version, unpublishable=reason)
 
 

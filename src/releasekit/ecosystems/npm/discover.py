@@ -12,6 +12,7 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import map_all
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -69,12 +70,13 @@ def _workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
         yield workspace.read_workspace_files(root)
 
 
-def _named_packages(root: Path, directories: Iterable[Path]) -> Iterator[NpmPackage]:
-    for directory in directories:
+def _named_packages(root: Path, directories: Iterable[Path]) -> list[NpmPackage]:
+    def package_in(directory: Path) -> NpmPackage | None:
         path = directory / workspace.MANIFEST
         inside(root, path, where=str(path))
-        if project := manifest.parse_package(manifest.read_manifest(path), path):
-            yield project
+        return manifest.parse_package(manifest.read_manifest(path), path)
+
+    return [project for project in map_all(package_in, directories) if project]
 
 
 def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:

@@ -20,12 +20,13 @@ from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.globs import Glob
 from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
+from releasekit.errors import map_all
 from releasekit.graph import reachable
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -53,22 +54,23 @@ def projects(root: Path, options: Options) -> tuple[dict[str, PyProject], list[P
     )
 
 
-def _projects(root: Path, options: Options) -> Iterator[PyProject]:
+def _projects(root: Path, options: Options) -> list[PyProject]:
     limits = cache(partial(_limits, root))
     homes = manifests_of_workspaces(root, options)
-    for path, home in _manifests(root, options).items():
+    found = _manifests(root, options)
+
+    def project_at(path: Path) -> PyProject | None:
         document = manifest.read_pyproject(path)
         if checked_table(document, "tool", "uv", path=path).get("managed") is False:
-            continue
+            return None
         if not manifest.is_project(document):
             raise ManifestError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        yield replace(
-            manifest.parse_project(document, path),
-            home=home,
-            limits=limits(homes.get(path, path.parent)),
-        )
+        project = manifest.parse_project(document, path)
+        return replace(project, home=found[path], limits=limits(homes.get(path, path.parent)))
+
+    return [project for project in map_all(project_at, found) if project]
 
 
 def _limits(root: Path, directory: Path) -> Limits:

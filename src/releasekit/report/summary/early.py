@@ -8,6 +8,8 @@ from releasekit.report.summary.heading import alert_box, facts, title
 from releasekit.text.escape import clip, markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from releasekit.host.origin import Origin
     from releasekit.problems import Problem
 
@@ -15,14 +17,20 @@ _MAX_CHARS = 2_000
 
 
 def early_summary(
-    message: str, hint: str, problem: Problem, origin: Origin, *, published: bool
+    errors: Sequence[tuple[str, str]], problem: Problem, origin: Origin, *, published: bool
 ) -> str:
-    """`published` says whether something may be on a registry by now."""
+    """`errors` are messages, each with what to do about it. `published` says whether something may
+    be on a registry by now.
+    """
     ended = "The run ended with an error." if published else "Nothing was published."
+    hints = dict.fromkeys(markdown(clip(hint, _MAX_CHARS)) for _, hint in errors if hint)
     lines = [
         *title("❌", origin.project, "the run ended early"),
-        *alert_box("CAUTION", [f"**{ended}**", markdown(clip(message, _MAX_CHARS))]),
-        *([f"**What to do**: {markdown(clip(hint, _MAX_CHARS))}", ""] if hint else []),
+        *alert_box(
+            "CAUTION",
+            [f"**{ended}**", *(markdown(clip(message, _MAX_CHARS)) for message, _ in errors)],
+        ),
+        *(line for hint in hints for line in (f"**What to do**: {hint}", "")),
         f"More about it: [{problem}]({problem.url})",
         "",
         *facts("", "", origin.run_url, []),
