@@ -64,7 +64,8 @@ LOGGED_OUT: Final = (
 )
 OTHER_BYTES: Final = (
     "Cargo.lock has that version from a registry, for something that needs it from there: it was "
-    "published before, with other contents. Bump its version."
+    "published before, with other contents, be it only the commit in its .cargo_vcs_info.json. "
+    "Bump its version."
 )
 METADATA: Final = (
     "Write it into [package], or into [workspace.package] and inherit it: "
