@@ -275,6 +275,32 @@ def test_limits_of_the_registry_are_waited_for(
     assert 1 <= len(refused) <= 8
 
 
+def test_what_a_crate_takes_from_its_workspace_counts_for_its_version(
+    program: Program, workspace: Path, crate_server: CrateServer
+) -> None:
+    """R49: and a test of it does not."""
+    for name in TWELVE:
+        crate_server.crates.hold(name, "1.0.0")
+    git(workspace, "tag", "v1.0.0")
+    root = workspace / "Cargo.toml"
+    text = root.read_text().replace('license = "MIT"', 'license = "Apache-2.0"')
+    root.write_text(text)
+    for name in ("demo-docs", next(iter(TWELVE))):
+        tests = workspace / "crates" / name / "tests"
+        tests.mkdir()
+        (tests / "counts.rs").write_text("#[test]\nfn counts() {}\n")
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "Change")
+    run = program.run("plan", workspace, "--cargo-registry", crate_server.index_url)
+    assert run.code == 0, run.out + run.err
+    assert "what its manifest takes from the workspace changed since 1.0.0 was" in run.out
+    assert "counts.rs" not in run.out
+    root.write_text(text.replace("Apache-2.0", "MIT"))
+    git(workspace, "commit", "--quiet", "--all", "--message", "Change it back")
+    run = program.run("plan", workspace, "--cargo-registry", crate_server.index_url)
+    assert "changed since" not in run.out
+
+
 def test_a_fresh_machine_resumes_from_the_registry_alone(
     crate_server: CrateServer, workspace: Path, program: Program, tmp_path: Path
 ) -> None:

@@ -7,6 +7,8 @@ import json
 import os
 import random
 import subprocess
+import tarfile
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ from integration.tools import require_tool
 from javascript import write
 from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.ecosystem import Npm, filename_of
+from releasekit.ecosystems.npm.history import packs
+from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.state.directory import built_directory
@@ -310,3 +314,24 @@ def test_what_is_packed_is_what_npm_packs_to_the_byte(tmp_path: Path) -> None:
         expected = (theirs / filename_of(name, f"1.0.{number}")).read_bytes()
         assert ours[name] == expected, name
     assert ours["root"] == (theirs / filename_of("root", "1.0.0")).read_bytes()
+    for number, name in enumerate(CORPUS):
+        directory = root / "packages" / f"{number:02}"
+        assert uncounted(directory, theirs / filename_of(name, f"1.0.{number}")) == [], name
+
+
+def uncounted(directory: Path, tarball: Path) -> list[str]:
+    """What is packed, and would change without a word; its tests and notes may."""
+    manifest = directory / "package.json"
+    package = replace(fakes.package("any"), directory=directory, manifest=manifest)
+    tracked = [
+        path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()
+    ]
+    counts = packs(package, tracked)
+    with tarfile.open(tarball) as archive:
+        names = [name.removeprefix("package/") for name in archive.getnames()]
+    bundled = "node_modules/"
+    return [
+        name
+        for name in names
+        if not counts(name) and not is_beside(name) and not name.startswith(bundled)
+    ]

@@ -11,7 +11,7 @@ from releasekit.aio import Resource, uncancellable
 from releasekit.scheduler.patience import PATIENT, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import httpx
@@ -273,8 +273,13 @@ class Target:
     Where nothing is `attesting`, the registry takes no attestations, as far as is known.
     `version_at` is the version that the manifests of a package said at another time, read by a
     function from a path of today to its bytes, or None where there was no such file; empty where
-    they did not say. `own_tag` is the name of the tag by which the registry itself publishes a
-    package, with all of its bytes; empty where nothing is pushed for it.
+    they did not say. `packs` takes all files that git tracks below the directory of a package, by
+    names relative to it, and tells whether a file goes into what is published of it, or makes it,
+    and is more than a test or a note; every file does without it. `inherited_at` is what a manifest
+    took for its package from files outside its directory, as text to compare; it reads as
+    `version_at` does. `own_tag` is the name of the tag
+    by which the registry itself publishes a package, with all of its bytes; empty where nothing is
+    pushed for it.
     """
 
     workspace: Workspace
@@ -293,6 +298,8 @@ class Target:
     missing_tool: Callable[[Sequence[Package]], ConfigError | None] | None = None
     attesting: Attesting | None = None
     version_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
+    packs: Callable[[Package, Collection[str]], Callable[[str], bool]] | None = None
+    inherited_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
     own_tag: Callable[[Package], str] | None = None
 
     async def examined(

@@ -7,6 +7,7 @@ differ; nothing is built for it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -30,13 +31,6 @@ if TYPE_CHECKING:
 _OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
 _JOINTS: Final = frozenset(joint for joint in _OWN_TAGS if len(joint) == 1)
 _SHARED_TAGS: Final = ("v", "")
-# What is in none of the files that a registry gets, or changes nothing for who uses them.
-_BESIDE: Final = re.compile(
-    r"(?:^|/)(?:\.github|__tests__|benches|docs?|examples?|specs?|tests?)/"
-    r"|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY)[^/]*$"
-    r"|[._](?:spec|test)\.[^/]+$|_test\.go$",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +129,19 @@ async def changes(
     return {package: paths for package, paths in found.items() if paths}
 
 
+async def tracked_files(root: Path, processes: Processes) -> list[str]:
+    """What the commit checked out has below `root`, by names relative to it, sorted. Nothing where
+    that is too much to be read.
+    """
+    try:
+        listed = await processes.run(
+            ["git", "ls-tree", "-r", "-z", "--name-only", "HEAD"], cwd=root, timeout_s=60.0
+        )
+    except CommandFailed:
+        return []
+    return sorted(listed.stdout.split("\0"))
+
+
 async def _trees(objects: Sequence[str], root: Path, processes: Processes) -> list[str]:
     """The id of each tree, empty for what is missing, in the same order."""
     if not objects:
@@ -183,4 +190,13 @@ def _own_files(
         for directory in directories
         if directory != package.directory and directory.is_relative_to(package.directory)
     )
-    return tuple(name for name in names if not name.startswith(below) and not _BESIDE.search(name))
+    return tuple(name for name in names if not name.startswith(below))
+
+
+def below(directory: Path, root: Path, tracked: Sequence[str]) -> Sequence[str]:
+    """Those of the files below `root`, sorted, that `directory` has, relative to it."""
+    place = directory.relative_to(root).as_posix()
+    if place == ".":
+        return tracked
+    first, last = (bisect_left(tracked, f"{place}{after}") for after in "/0")  # "0" follows "/"
+    return [name.removeprefix(f"{place}/") for name in tracked[first:last]]

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.causes.refusals import WarningsAreErrors
+from releasekit.errors import CommandFailed
+from releasekit.git.commits import Commits
+from releasekit.git.versions import versions_at
+from releasekit.host.files import repository_of
 from releasekit.model import Action, PackageWarning, WarningName
-from releasekit.plan.changes import Revision, changes, tag_of, tags_of
+from releasekit.plan.changes import Revision, below, changes, tag_of, tags_of, tracked_files
 from releasekit.plan.decision import is_clean
 from releasekit.report.text import few
 from releasekit.report.warnings import warning_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
@@ -37,8 +42,7 @@ async def with_warnings(
     processes: Processes,
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
-    everything = [each for target in targets.values() for each in target.workspace.packages]
-    unbumped = await _unbumped(plan, everything, config, history, processes)
+    unbumped = await _unbumped(plan, config, targets, history, processes)
     new = {planned.package.id for planned in plan.packages if _is_new_version(planned)}
     is_said = WarningName.NEW_NAME in config.levels.given
 
@@ -150,14 +154,12 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
 
 async def _unbumped(
     plan: Plan,
-    everything: Sequence[Package],
     config: Config,
+    targets: Mapping[str, Target],
     history: History,
     processes: Processes,
 ) -> dict[Package, list[PackageWarning]]:
-    """Of the packages that are kept, what has changed since they were published; `everything` there
-    is, planned or not.
-    """
+    """Of the packages that are kept, what has changed since they were published."""
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
     if not kept or not plan.commit:
         return {}
@@ -169,14 +171,63 @@ async def _unbumped(
             since[planned.package] = Revision.of_commit(entry.commit)
         elif tag := tag_of(planned.package, config.root, tags):
             since[planned.package] = tag
+    everything = [each for target in targets.values() for each in target.workspace.packages]
     found = await changes(since, everything, config.root, processes)
+    tracked = await tracked_files(config.root, processes) if found else []
+    taken = await _taken_otherwise(since, config.root, targets, processes)
+    names = {
+        package: [
+            *_packed(
+                found.get(package, ()),
+                package,
+                targets,
+                below(package.directory, config.root, tracked),
+            ),
+            *(["what its manifest takes from the workspace"] if package in taken else []),
+        ]
+        for package in since
+    }
     return {
         package: [
             PackageWarning(
                 name=WarningName.CHANGED_WITHOUT_BUMP,
-                message=f"{few(paths, 3)} changed since {package.version} was published "
+                message=f"{few(changed, 3)} changed since {package.version} was published "
                 f"({since[package].shown}), but its version did not: bump it",
             )
         ]
-        for package, paths in found.items()
+        for package, changed in names.items()
+        if changed
     }
+
+
+async def _taken_otherwise(
+    since: Mapping[Package, Revision],
+    root: Path,
+    targets: Mapping[str, Target],
+    processes: Processes,
+) -> set[Package]:
+    """Those whose manifest takes other values from files outside their directory today."""
+    asked = {
+        package: inherited_at
+        for package in since
+        if (inherited_at := targets[package.id.ecosystem].inherited_at) is not None
+    }
+    top = repository_of(root)
+    if not asked or top is None:
+        return set()
+    commits = Commits(top, processes)
+    try:
+        today = await versions_at({each: (at, "HEAD") for each, at in asked.items()}, commits)
+        then = await versions_at(
+            {each: (at, since[each].id) for each, at in asked.items() if today[each.id]}, commits
+        )
+    except CommandFailed:
+        return set()
+    return {each for each in asked if then.get(each.id) and then[each.id] != today[each.id]}
+
+
+def _packed(
+    names: Sequence[str], package: Package, targets: Mapping[str, Target], tracked: Sequence[str]
+) -> Sequence[str]:
+    packs = targets[package.id.ecosystem].packs
+    return names if packs is None or not names else list(filter(packs(package, tracked), names))

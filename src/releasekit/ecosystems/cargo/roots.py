@@ -27,7 +27,7 @@ def workspace_at(directory: Path) -> Membership | None:
     https://doc.rust-lang.org/cargo/reference/workspaces.html#the-members-and-exclude-fields
     """
     path = directory / MANIFEST
-    workspace = table_in(_document(path), "workspace") if path.is_file() else {}
+    workspace = table_in(read_manifest(path), "workspace") if path.is_file() else {}
     if not workspace:
         return None
     where = f"{path}: workspace.members"
@@ -49,12 +49,12 @@ def workspace_at(directory: Path) -> Membership | None:
 
 def publishable_at(directory: Path) -> bool:
     """https://doc.rust-lang.org/cargo/reference/manifest.html#the-publish-field"""
-    package = table_in(_document(directory / MANIFEST), "package")
+    package = table_in(read_manifest(directory / MANIFEST), "package")
     # Without a version it is not published either.
     return "version" in package and package.get("publish") not in (False, [])
 
 
-def _document(path: Path) -> Mapping[str, object]:
+def read_manifest(path: Path) -> Mapping[str, object]:
     return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 

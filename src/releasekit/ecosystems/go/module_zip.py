@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, Final
 from releasekit.causes.failures import NotPublishable
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
+from releasekit.ecosystems.shared.packed import below, is_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
+
+    from releasekit.ecosystems.shared.packed import Counts
+    from releasekit.model import Package
 
 MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
 MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
@@ -35,6 +39,12 @@ class File:
 
     size: int
     regular: bool = True
+
+
+def packs(_package: Package, tracked: Collection[str]) -> Counts:
+    """As `interface.Target` has it."""
+    elsewhere = ("vendor/", *below("go.mod", tracked))
+    return lambda name: not name.startswith(elsewhere) and not is_beside(name)
 
 
 def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str]:

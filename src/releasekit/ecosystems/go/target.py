@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go.directory_layout import ProxyDirectory
 from releasekit.ecosystems.go.ecosystem import Go
+from releasekit.ecosystems.go.module_zip import packs
 from releasekit.ecosystems.go.registry import TagRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target
 
@@ -28,10 +29,16 @@ def target(
     if directory is not None:
         ecosystem = Go(config, options, services, directory.lookup)
         # The hash of a module covers the hashes of what it needs.
-        return Discovery.joining(ecosystem, directory, partial(Target, builds_on_published=True))
+        target = partial(Target, builds_on_published=True, packs=packs)
+        return Discovery.joining(ecosystem, directory, target)
     tags = TagRegistry(config, options, services)
     ecosystem = Go(config, options, services, tags.lookup)
     target = partial(
-        Target, deployment=tags, whole=False, builds_on_published=True, own_tag=tags.own_tag
+        Target,
+        deployment=tags,
+        whole=False,
+        builds_on_published=True,
+        own_tag=tags.own_tag,
+        packs=packs,
     )
     return Discovery.joining(ecosystem, tags, target)

@@ -1,23 +1,31 @@
-"""The version that POMs said at another time."""
+"""The version that POMs said at another time, and which files of a package count."""
 
 from __future__ import annotations
 
 import os.path
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.maven.workspace import MAX_PARENTS, PomProject
+from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
 
     Read = Callable[[Path], bytes | None]
+
+_NAMES: Final = re.compile(r"[\w.-]+")
+# Source sets of tests, of benchmarks, and of a site that goes elsewhere.
+_OF_TESTS: Final = re.compile(r"(?:it|jmh|site|(?:\w*[Tt])est\w*|\w+Test)/")
 
 
 def version_at(projects: Mapping[str, PomProject], package: Package, read: Read) -> str:
@@ -61,3 +69,21 @@ def _parent(path: Path, read: Read) -> Pom | None:
 def _pom(path: Path, read: Read) -> Pom | None:
     data = read(path)
     return None if data is None else parse_pom(parse_document(data), path)
+
+
+def packs(package: Package, _tracked: Collection[str]) -> Counts:
+    """As `interface.Target` has it: what is no source counts where the POM speaks of it.
+
+    https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html
+    """
+    said = set(_NAMES.findall(read_text(package.manifest, max_bytes=MAX_BYTES)))
+
+    def counts(name: str) -> bool:
+        top, _, below = name.partition("/")
+        if name == package.manifest.name:
+            return True
+        if top == "src" and below:
+            return not _OF_TESTS.match(below)
+        return package.packaging != "pom" and top in said and not is_beside(name)
+
+    return counts

@@ -9,7 +9,7 @@ from releasekit.causes.refusals import RegistrySettings
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven.directory_layout import MavenDirectory
 from releasekit.ecosystems.maven.ecosystem import Maven
-from releasekit.ecosystems.maven.history import version_at
+from releasekit.ecosystems.maven.history import packs, version_at
 from releasekit.ecosystems.maven.portal import CENTRAL, Portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
@@ -68,4 +68,5 @@ def _joined(
         plan_notes=portal.plan_notes if portal else None,
         missing_tool=found.missing_tool,
         version_at=partial(version_at, found.projects),
+        packs=packs,
     )

@@ -50,11 +50,10 @@ def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[Pac
     for artifact in artifacts:
         with contents.opened(artifact) as file, file.raw() as raw:
             contained = read_tarball(raw, f"{package}: {artifact.filename}")
-        patterns = {path for _, path in _named(contained.manifest) if _is_pattern(path)}
-        if len(patterns) * sum(map(len, contained.names)) > _MAX_COMPARED_CHARS:
+        if patterns := too_many_patterns(contained.manifest, contained.names):
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
-                message=f"its package.json names {len(patterns)} patterns, too many to look for "
+                message=f"its package.json names {patterns} patterns, too many to look for "
                 f"each of them among the {len(contained.names)} files of the tarball",
             )
         elif missing := missing_files(contained.manifest, contained.names):
@@ -63,6 +62,12 @@ def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[Pac
                 message=f"its package.json names {few(missing)}, which the tarball does not hold: "
                 "build it first, or correct `files`",
             )
+
+
+def too_many_patterns(document: Mapping[str, Any], names: Collection[str]) -> int:
+    """How many it names, where `missing_files` would take too long; else 0."""
+    patterns = {path for _, path in _named(document) if _is_pattern(path)}
+    return len(patterns) if len(patterns) * sum(map(len, names)) > _MAX_COMPARED_CHARS else 0
 
 
 def missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[str]:

@@ -11,7 +11,7 @@ from releasekit.ecosystems.npm.attesting import NpmAttesting
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
-from releasekit.ecosystems.npm.history import version_at
+from releasekit.ecosystems.npm.history import inherited_at, packs, version_at
 from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 from releasekit.ecosystems.npm.staging import NpmStaging
@@ -96,6 +96,8 @@ def target(
             missing_tool=partial(missing_tool, processes=services.processes),
             attesting=NpmAttesting(found, takes, private) if attests else None,
             version_at=version_at,
+            packs=packs,
+            inherited_at=partial(inherited_at, found.found),
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)

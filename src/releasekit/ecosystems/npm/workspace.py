@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import reprlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.causes.refusals import ManifestError, MembersError
@@ -135,6 +136,16 @@ def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[s
             )
         found[str(name)] = {str(key): str(spec) for key, spec in entries.items()}
     return found
+
+
+@lru_cache(maxsize=4)
+def catalogs_in(text: str, path: Path) -> Mapping[str, Mapping[str, str]]:
+    """Of the file at `path`, as it was once; none where it was nothing that could be read then."""
+    try:
+        document = _parse_yaml(text[:_MAX_BYTES])
+        return _catalogs(document, path) if isinstance(document, dict) else {}
+    except (ValueError, RecursionError, ManifestError):
+        return {}
 
 
 def _read_yaml(path: Path) -> dict[str, object]:

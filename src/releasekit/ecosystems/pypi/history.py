@@ -1,21 +1,43 @@
-"""The version that a pyproject.toml said at another time."""
+"""What a pyproject.toml said at another time, and which files of its package count."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import re
+from typing import TYPE_CHECKING, Final
 
 from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.ecosystems.shared.documents import checked_table, table_in
+from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import ConfigError
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
+    from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
+
+# Those that pack what is no Python, and make it of whatever they find.
+_COMPILING: Final = ("maturin", "mesonpy", "scikit_build_core", "setuptools_rust")
+# What tells these backends of files; other tables of theirs are about environments and versions.
+_OF_FILES: Final = (
+    *(("flit",), ("hatch", "build"), ("hatch", "metadata"), ("hatch", "version"), ("pdm", "build")),
+    *(("pdm", "version"), ("poetry",), ("setuptools",), ("uv", "build-backend")),
+)
+_ALWAYS: Final = re.compile(
+    r"MANIFEST\.in|pyproject\.toml|setup\.(?:cfg|py)|(?:copying|licen[cs]e|notice|readme)(?:\..*)?",
+    re.IGNORECASE,
+)
+# Directories at the top that hold Python and are no packages.
+# https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
+_RESERVED: Final = re.compile(
+    r"(?:bin|ci|debian|documentation|exercises?|htmlcov|manpages|news|newsfragments|scripts|tasks"
+    r"|tools)/|(?:dodo|fabfile|pavement|tasks)\.py$"
+)
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
@@ -31,3 +53,39 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
         return manifest.canonical_version(version, path=path) if isinstance(version, str) else ""
     except (ValueError, ConfigError):
         return ""
+
+
+def packs(package: Package, tracked: Collection[str]) -> Counts:
+    """As `interface.Target` has it: of the wheel. What compiles, or runs hooks, may take all."""
+    document = manifest.read_pyproject(package.manifest)
+    backend = manifest.build_system(document, package.manifest).backend
+    tool = table_in(document, "tool")
+    takes_all = (
+        backend.startswith(_COMPILING)
+        or "hooks" in table_in(table_in(tool, "hatch"), "build")
+        or any(name.endswith((".c", ".pyx", ".rs")) for name in tracked)
+    )
+    tables: list[object] = [functools.reduce(table_in, keys, tool) for keys in _OF_FILES]
+    project = table_in(document, "project")
+    tables += [project.get(key) for key in ("license", "license-files", "readme")]
+    said = {text.removeprefix("./").partition("/")[0] for text in _texts(tables)}
+    holding = {
+        name.partition("/")[0]
+        for name in tracked
+        if name.endswith((".py", ".pyi")) and not _RESERVED.match(name)
+    }
+
+    def counts(name: str) -> bool:
+        if _ALWAYS.fullmatch(name):
+            return True
+        return not is_beside(name) and (takes_all or name.partition("/")[0] in {*holding, *said})
+
+    return counts
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)

@@ -10,7 +10,7 @@ from releasekit.ecosystems.pypi.attesting import IndexAttesting
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.examined import warnings_of
-from releasekit.ecosystems.pypi.history import version_at
+from releasekit.ecosystems.pypi.history import packs, version_at
 from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import PackageIndex
 
@@ -56,4 +56,5 @@ def _joined(
         prebuilt=PythonFiles(found),
         attesting=attesting,
         version_at=version_at,
+        packs=packs,
     )

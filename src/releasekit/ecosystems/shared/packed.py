@@ -1,0 +1,102 @@
+"""Which of a package's files, as git has them, its archive holds or is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from releasekit.causes.refusals import MembersError
+from releasekit.ecosystems.shared.globs import Glob
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+# Whether a file counts, by its name relative to the directory of the package.
+Counts = Callable[[str], bool]
+
+# Every pattern is held against every name: about a second of work.
+_MAX_COMPARED: Final = 200_000
+# What leads no user to another file, whether it is packed or not: tests, documentation, examples,
+# notes on what changed, and the settings of tools that only those who work on the package run.
+_BESIDE: Final = re.compile(
+    r"^(?:benches|benchmarks?|docs?|e2e|examples?|fixtures?|integration[-_]?tests?|playgrounds?"
+    r"|samples?|specs?|tests?|tests?[-_](?:d|data|fixtures|utils)|type-?tests?)/"
+    r"|(?:^|/)(?:__fixtures__|__mocks__|__snapshots__|__tests__|node_modules|testdata|tests)/"
+    r"|(?:^|/)(?:test_[^/]+|[^/]+_test|conftest|noxfile|toxfile)\.py$|_test\.go$|(?:^|/)tests\.rs$"
+    r"|[._](?:bench|cy|e2e|spec|stories|test|test-d)\.[^/.]+$"
+    r"|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|RELEASES?)(?:[^/]*\.(?:adoc|md|rst|txt))?$"
+    r"|(?:^|/)(?:AUTHORS|CODE_OF_CONDUCT|CONTRIBUTING|MAINTAINERS|RELEASING|ROADMAP|SECURITY"
+    r"|UPGRADING)(?:\.(?:adoc|md|rst|txt))?$"
+    r"|(?:^|/)(?:commitlint|cypress|eslint|jest|karma|knip|lint-staged|oxlint|playwright|prettier"
+    r"|stylelint|typedoc|vitest|wdio)(?:\.[^/]+)?[.-](?:config|preset|setup|workspace)\.[^/]+$"
+    r"|(?:^|/)(?:biome\.jsonc?|clippy\.toml|deny\.toml|eslint-suppressions\.json|justfile|Makefile|mkdocs\.ya?ml|mypy\.ini"
+    r"|project\.json|pyrightconfig\.json|pytest\.ini|release\.toml|ruff\.toml|rustfmt\.toml"
+    r"|tox\.ini|tsconfig\.(?:e2e|eslint|lint|spec|test|vitest)\.json|tslint\.json|turbo\.json"
+    r"|typedoc\.json)$"
+    r"|(?:^|/)(?:bun\.lockb?|package-lock\.json|pdm\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock"
+    r"|yarn\.lock)$"
+    # What tools leave at the top, but for what says how to build or what to pack.
+    r"|^\.(?!babelrc|browserslistrc|cargo/|mvn/|npmignore$|postcssrc|swcrc)",
+    re.IGNORECASE,
+)
+
+
+def is_beside(name: str) -> bool:
+    return _BESIDE.search(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """Lines like those of a .gitignore. The last one that names a path, or a directory above it,
+    decides. Alternatives, as in braces, stand for anything: rather too much is named.
+    """
+
+    globs: tuple[tuple[Glob, bool], ...]
+
+    @classmethod
+    def parse(cls, lines: Iterable[object], *, rooted: bool = False) -> Self:
+        """With `rooted`, a name alone is one at the root only. What leads out names nothing."""
+        found = []
+        for line in lines:
+            text = line.strip() if isinstance(line, str) else ""
+            if not text or text.startswith("#"):
+                continue
+            negated, text = text.startswith("!"), text.removeprefix("!")
+            is_directory = text.endswith(("/", "/**", "/**/*"))
+            text = re.sub(r"(?:/\*\*(?:/\*)?|/)$", "", text.removeprefix("./"))
+            if not rooted and "/" not in text:
+                text = f"**/{text}"
+            text = re.sub(r"[@!?*+]?\([^()]*\)|\{[^{}]*\}", "*", text.removeprefix("/"))
+            try:
+                found.append((Glob.parse(text, where="", negated=negated), is_directory))
+            except MembersError:
+                continue
+        return cls(tuple(found))
+
+    def names(self, path: str) -> bool:
+        parts = path.split("/")
+        named = False
+        for glob, is_directory in self.globs:
+            if glob.negated == named and _reaches(glob, parts, is_directory=is_directory):
+                named = not glob.negated
+        return named
+
+    def too_many_for(self, names: Collection[str]) -> bool:
+        return len(self.globs) * len(names) > _MAX_COMPARED
+
+
+def _reaches(glob: Glob, parts: list[str], *, is_directory: bool) -> bool:
+    """Whether it names the path, or a directory above it."""
+    reached, end = glob.start, len(glob.segments)
+    for depth, part in enumerate(parts, start=1):
+        reached = glob.step(reached, part)
+        if end in reached and not (is_directory and depth == len(parts)):
+            return True
+    return False
+
+
+def below(marker: str, tracked: Iterable[str]) -> tuple[str, ...]:
+    """The directories further down that hold a file `marker`, each with a slash at its end."""
+    return tuple(name.removesuffix(marker) for name in tracked if name.endswith(f"/{marker}"))

@@ -1,0 +1,229 @@
+"""Which changed files count for a version, by what each ecosystem packs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fakes import package
+from releasekit.ecosystems.cargo import history as cargo
+from releasekit.ecosystems.go import module_zip as go
+from releasekit.ecosystems.maven import history as maven
+from releasekit.ecosystems.npm import history as npm
+from releasekit.ecosystems.npm.discover import Found
+from releasekit.ecosystems.npm.workspace import PNPM, WorkspaceFiles
+from releasekit.ecosystems.pypi import history as pypi
+from releasekit.ecosystems.shared.packed import Patterns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from pathlib import Path
+
+    from releasekit.ecosystems.shared.packed import Counts
+    from releasekit.model import Package
+
+    Packs = Callable[[Package, Collection[str]], Counts]
+
+
+def at(root: Path, manifest: str, text: str) -> Package:
+    (root / manifest).write_text(text)
+    return replace(package("core"), directory=root, manifest=root / manifest)
+
+
+def counted(packs: Packs, found: Package, names: str) -> str:
+    tracked = names.split()
+    counts = packs(found, tracked)
+    return " ".join(name for name in tracked if counts(name))
+
+
+def test_a_crate_counts_what_cargo_packs(tmp_path: Path) -> None:
+    """R49"""
+    plain = at(tmp_path, "Cargo.toml", '[package]\nname = "core"\n')
+    names = "Cargo.toml src/lib.rs src/test.rs build.rs data/x.json Cargo.lock fuzz/Cargo.toml"
+    names += " fuzz/run.rs tests/x.rs src/a/tests.rs benches/b.rs .rustfmt.toml CHANGELOG.md"
+    kept = "Cargo.toml src/lib.rs src/test.rs build.rs data/x.json"
+    assert counted(cargo.packs, plain, names) == kept
+    assert counted(cargo.packs, plain, "src/main.rs Cargo.lock") == "src/main.rs Cargo.lock"
+    listed = '[package]\ninclude = ["src/**/*", "*.txt", "!src/no.rs"]\nreadme = "docs/R.md"\n'
+    named = at(tmp_path, "Cargo.toml", listed)
+    names = "Cargo.toml src/a/b.rs src/no.rs deep/x.txt build.rs docs/R.md docs/other.md"
+    kept = "Cargo.toml src/a/b.rs deep/x.txt docs/R.md"
+    assert counted(cargo.packs, named, names) == kept
+    without = at(tmp_path, "Cargo.toml", '[package]\nexclude = ["/data", "*.png"]\n')
+    names = "src/lib.rs data/x.json src/data/x.json src/a.png"
+    assert counted(cargo.packs, without, names) == "src/lib.rs src/data/x.json"
+
+
+def test_a_crate_takes_what_its_workspace_leaves_out(tmp_path: Path) -> None:
+    shared = tmp_path / "root.toml"
+    shared.write_text('[workspace.package]\nexclude = ["/data"]\n')
+    text = '[package]\nname = "core"\nexclude.workspace = true\n'
+    member = replace(at(tmp_path, "Cargo.toml", text), inherits=(shared,))
+    assert counted(cargo.packs, member, "src/lib.rs data/x.json") == "src/lib.rs"
+
+
+def test_an_npm_package_counts_what_npm_packs(tmp_path: Path) -> None:
+    """R49"""
+
+    def manifest(**keys: object) -> Package:
+        return at(tmp_path, "package.json", json.dumps({"name": "core", **keys}))
+
+    names = "package.json README.md lib/a.js lib/a.test.js bin/x.js scripts/run.js .eslintrc"
+    source = manifest(files=["lib/", "/data/*.json"], bin={"x": "./bin/x.js"})
+    names += " data/x.json yarn.lock"
+    kept = "package.json README.md lib/a.js bin/x.js data/x.json"
+    assert counted(npm.packs, source, names) == kept
+    everything = manifest()
+    kept = "package.json README.md lib/a.js bin/x.js scripts/run.js data/x.json"
+    assert counted(npm.packs, everything, names) == kept
+    (tmp_path / ".npmignore").write_text("scripts\n# no\n*.json\n")
+    kept = ".npmignore package.json README.md lib/a.js bin/x.js"
+    assert counted(npm.packs, everything, f".npmignore {names}") == kept
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"files": ["dist"]},
+        {"files": ["src"], "main": "dist/index.js"},
+        {"files": ["src"], "exports": {".": {"types": "./dist/index.d.ts"}}},
+        {"files": ["src"], "publishConfig": {"directory": "dist"}},
+    ],
+)
+def test_what_is_built_of_a_package_may_be_made_of_all_there_is(
+    tmp_path: Path, keys: Mapping[str, object]
+) -> None:
+    """R49"""
+    built = at(tmp_path, "package.json", json.dumps({"name": "core", **keys}))
+    names = "src/index.ts styles/a.css tsconfig.json vite.config.ts vitest.config.ts NOTES.md"
+    names += " src/index.test.ts src/__tests__/a.ts test/a.ts CHANGELOG.md"
+    kept = "src/index.ts styles/a.css tsconfig.json vite.config.ts"
+    assert counted(npm.packs, built, names) == kept
+
+
+def test_a_project_counts_what_its_wheel_is_made_of(tmp_path: Path) -> None:
+    """R49"""
+    names = "pyproject.toml setup.py README.md LICENSE demo/a.py demo/py.typed demo/tests/test_a.py"
+    names += " extra.py scripts/x.py noxfile.py pydoc/c.yml assets/x.css docker-compose.yml uv.lock"
+    flat = at(tmp_path, "pyproject.toml", '[project]\nname = "core"\n')
+    kept = "pyproject.toml setup.py README.md LICENSE demo/a.py demo/py.typed extra.py"
+    assert counted(pypi.packs, flat, names) == kept
+    forced = '[project]\nname = "core"\n[tool.hatch.build.targets.wheel]\nforce-include = '
+    hatch = at(tmp_path, "pyproject.toml", f'{forced}{{ "a" = "x" }}\ninclude = ["./assets/*"]\n')
+    assert counted(pypi.packs, hatch, "assets/x.css pydoc/c.yml") == "assets/x.css"
+    compiled = '[build-system]\nrequires = ["maturin"]\nbuild-backend = "maturin"\n'
+    rust = at(tmp_path, "pyproject.toml", compiled)
+    assert counted(pypi.packs, rust, "src/lib.rs Cargo.lock tests/t.py uv.lock") == (
+        "src/lib.rs Cargo.lock"
+    )
+    hook = at(tmp_path, "pyproject.toml", "[tool.hatch.build.hooks.custom]\n")
+    assert counted(pypi.packs, hook, "ui/package.json ui/a.ts") == "ui/package.json ui/a.ts"
+
+
+def test_a_maven_module_counts_its_main_sources(tmp_path: Path) -> None:
+    """R49"""
+    text = "<project><build><resources><resource><directory>extra/</directory></resource>"
+    module = at(tmp_path, "pom.xml", text)
+    names = "pom.xml src/main/java/org/test/A.java src/main/docs/x src/test/java/A.java"
+    names += " src/integrationTest/java/A.java src/it/x src/site/x.md extra/a.txt README.md other/x"
+    kept = "pom.xml src/main/java/org/test/A.java src/main/docs/x extra/a.txt"
+    assert counted(maven.packs, module, names) == kept
+    parent = replace(module, packaging="pom")
+    assert counted(maven.packs, parent, "pom.xml extra/a.txt") == "pom.xml"
+
+
+def test_a_go_module_counts_its_zip(tmp_path: Path) -> None:
+    """R49"""
+    module = at(tmp_path, "go.mod", "module example.com/core\n")
+    names = "go.mod go.sum a.go a_test.go testing/a.go vendor/x.go testdata/x example/go.mod"
+    names += " sub/go.mod sub/a.go asset.txt docs/x.md"
+    assert counted(go.packs, module, names) == "go.mod go.sum a.go testing/a.go asset.txt"
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "named"),
+    [
+        (["*.js"], "a/b.js", True),
+        (["/*.js"], "a/b.js", False),
+        (["a/*.js"], "a/b.js", True),
+        (["a/*.js"], "c/a/b.js", False),
+        (["a/**/d.js"], "a/b/c/d.js", True),
+        (["a/"], "a", False),
+        (["a/"], "a/b", True),
+        (["a/**"], "a/b/c", True),
+        (["a", "!a/b"], "a/b", False),
+        (["!a/b", "a"], "a/b", True),
+        (["*.{js,ts}"], "a.ts", True),
+        (["a/@(b|c).js"], "a/b.js", True),
+        (["../a", "# a", "", 1], "a", False),
+    ],
+)
+def test_patterns_name_what_git_would_ignore(
+    lines: list[object], path: str, *, named: bool
+) -> None:
+    assert Patterns.parse(lines).names(path) is named
+
+
+def test_too_many_patterns_count_everything(tmp_path: Path) -> None:
+    """Each would be held against each name."""
+    listed = [f"lib/{number}" for number in range(1_000)]
+    text = json.dumps({"name": "core", "files": listed})
+    many = at(tmp_path, "package.json", text)
+    names = [f"lib/{number}" for number in range(1_000)]
+    assert npm.packs(many, names)("other.js")
+    assert not npm.packs(many, names[:-900])("other.md")
+
+
+def told(files: Mapping[Path, str]) -> Callable[[Path], bytes | None]:
+    return lambda path: files[path].encode() if path in files else None
+
+
+def test_a_crate_tells_what_it_takes_from_its_workspace(tmp_path: Path) -> None:
+    """R49"""
+    shared = tmp_path / "root.toml"
+    text = """
+[package]
+name = "core"
+edition.workspace = true
+[dependencies]
+serde = { workspace = true, features = ["derive"] }
+[target."cfg(unix)".build-dependencies]
+cc.workspace = true
+[dev-dependencies]
+rand.workspace = true
+"""
+    member = replace(at(tmp_path, "Cargo.toml", text), inherits=(shared,))
+
+    def taken(edition: str = "2021", serde: str = "1", cc: str = "1", rand: str = "0.9") -> str:
+        root = f'[workspace.package]\nedition = "{edition}"\nversion = "{rand}"\n'
+        root += f'[workspace.dependencies]\nserde = "{serde}"\ncc = "{cc}"\nrand = "{rand}"\n'
+        return cargo.inherited_at(member, told({member.manifest: text, shared: root}))
+
+    assert taken() == taken(rand="0.10") != ""
+    assert len({taken(), taken("2024"), taken(serde="2"), taken(cc="2")}) == 4
+    assert cargo.inherited_at(replace(member, inherits=()), told({})) == ""
+    assert cargo.inherited_at(member, told({shared: "["})) == "{}"
+
+
+def test_an_npm_package_tells_what_it_takes_from_catalogs(tmp_path: Path) -> None:
+    """R49"""
+    text = json.dumps(
+        {
+            "dependencies": {"a": "catalog:", "b": "catalog:old", "c": "^1"},
+            "devDependencies": {"d": "catalog:"},
+        }
+    )
+    member = at(tmp_path, "package.json", text)
+    found = Found({}, (), {tmp_path: WorkspaceFiles(tmp_path, "pnpm")})
+
+    def taken(a: str = "^1", b: str = "^1", d: str = "^1", manifest: str = text) -> str:
+        settings = f'catalog: {{a: "{a}", d: "{d}"}}\ncatalogs: {{old: {{b: "{b}"}}}}\n'
+        files = {member.manifest: manifest, tmp_path / PNPM: settings}
+        return npm.inherited_at(found, member, told(files))
+
+    assert taken() == taken(d="^2") != ""
+    assert len({taken(), taken("^2"), taken(b="^2")}) == 3
+    assert taken(manifest="{}") == taken(manifest="[") == ""
