@@ -443,8 +443,13 @@ def members(tarball: Path) -> dict[str, Any]:
 def test_a_directory_is_packed_as_pnpm_packs_it(
     npm_registry: Verdaccio, tmp_path: Path, program: Program
 ) -> None:
-    """Built before the run, or by a script of the package, with what only the workspace knows."""
+    """Built before the run, or by a script of the package, with what only the workspace knows, and
+    with its license where the package has none.
+    """
     root = pnpm_workspace(tmp_path / "workspace", {"core": (), "text": ("core",), "web": ("core",)})
+    (root / "LICENSE.md").write_text("Of all\n")
+    (root / "licence").symlink_to("package.json")
+    (root / "packages" / "core" / "Licence").write_text("Of core\n")
     copy = "node -e \"const fs = require('fs'); fs.cpSync('index.js', 'dist/index.js')\""
     for name in ("text", "web"):
         directory = publish_config(root, name, directory="dist", linkDirectory=True)
@@ -457,14 +462,17 @@ def test_a_directory_is_packed_as_pnpm_packs_it(
             (directory / "dist" / "index.js").write_text("module.exports = 'text';\n")
     run = publish(program, root, npm_registry)
     assert run.code == 0, run.out + run.err
-    for name in ("text", "web"):
+    assert "npm: LICENSE.md of the workspace goes into @acme/text, @acme/web, without" in run.out
+    for name in ("core", "text", "web"):
         directory, packed = root / "packages" / name, tmp_path / f"pnpm-{name}"
         pack = [*verdaccio.pnpm(), "pack", "--pack-destination", str(packed)]
         subprocess.run(pack, cwd=directory, check=True, capture_output=True)
         (theirs,) = packed.glob("*.tgz")
         (ours,) = (npm_registry.storage / "@acme" / name).glob("*.tgz")
         assert members(ours) == members(theirs)
-        assert members(ours)["package/package.json"]["description"] == "built"
+        assert ("package/LICENSE.md" in members(ours)) is (name != "core")
+        built = members(ours)["package/package.json"].get("description") == "built"
+        assert built is (name != "core")
 
 
 def test_a_directory_outside_the_package_is_never_packed(

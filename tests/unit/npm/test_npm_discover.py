@@ -8,6 +8,7 @@ import pytest
 import fakes
 from javascript import discovered, ecosystem, write
 from releasekit.ecosystems.npm import roots
+from releasekit.ecosystems.npm.workspace import read_workspace_files
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import DependencyKind
 
@@ -468,3 +469,23 @@ def test_a_peer_of_one_version_only_says_so(
     )
     (edge,) = discovered(root)["app"].dependencies
     assert edge.exact is exact
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("pnpm-workspace.yaml", ("LICENSE", "licence.txt")),
+        ("lerna.json", ("LICENSE", "licence.txt")),
+        ("nx.json", ()),
+    ],
+)
+def test_licenses_that_pnpm_and_lerna_give(
+    tmp_path: Path, file: str, expected: tuple[str, ...]
+) -> None:
+    """No link, which might lead anywhere."""
+    for name in ("LICENSE", "licence.txt", "LICENSES", "sublicense.txt"):
+        (tmp_path / name).write_text("Of all\n")
+    (tmp_path / "LICENSE.md").symlink_to("LICENSE")
+    (tmp_path / "license.d").mkdir()
+    (tmp_path / file).write_text("{}")
+    assert read_workspace_files(tmp_path).licenses == expected

@@ -13,6 +13,7 @@ from releasekit.config.choice import will_build
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
+from releasekit.ecosystems.npm.workspace import licenses_in
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.errors import BuildFailed, PackageError, PlanError
 from releasekit.model import Action
@@ -99,18 +100,28 @@ class NpmWorkspace:
         return {package.id: await self._build(package, into(package)) for package in packages}
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """What a plan says of scripts that run outside a build."""
-        names = [
-            planned.package.id.name
-            for planned in packages
-            if planned.action is not Action.KEEP and self._following(planned.package)
-        ]
-        if not names:
-            return ""
-        return (
-            f"npm: `publish` and `postpublish` scripts of {few(names)} run "
-            "once the registry shows the package, without secrets, and never a second time"
-        )
+        """What a plan says of scripts that run outside a build, and of files that come from the
+        workspace.
+        """
+        sent = [each.package for each in packages if each.action is not Action.KEEP]
+        notes = []
+        if names := [package.id.name for package in sent if self._following(package)]:
+            notes.append(
+                f"npm: `publish` and `postpublish` scripts of {few(names)} run "
+                "once the registry shows the package, without secrets, and never a second time"
+            )
+        given = {
+            package.id.name: self._licenses(package)
+            for package in sent
+            if self._licenses(package) and not licenses_in(package.directory)
+        }
+        if given:
+            files = sorted({file for files in given.values() for file in files})
+            notes.append(
+                f"npm: {few(files)} of the workspace goes into {few(list(given))}, without "
+                "a license of their own, as with pnpm and lerna"
+            )
+        return ". ".join(notes)
 
     def due(self, package: Package) -> str:
         scripts = self._following(package)
@@ -177,8 +188,15 @@ class NpmWorkspace:
             "into": str(into / filename(package)),
             "root": str(root),
             "workspaces": [str(each) for each in self._members(package, root, contents)],
+            "licenses": self._licenses(package),
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
+
+    def _licenses(self, package: Package) -> tuple[str, ...]:
+        home = self.found.places.get(package.directory)
+        if home is None or home.root == package.directory or package.prebuilt:
+            return ()
+        return home.licenses
 
     def _members(self, package: Package, root: Path, contents: str) -> list[Path]:
         """Of the workspace, those that it makes a difference to: all of them to its root alone."""

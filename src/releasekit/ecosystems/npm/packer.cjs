@@ -41,6 +41,8 @@ const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 
 // https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
 
+const LICENSE = /^licen[cs]e(?:\..+)?$/i
+
 // What is tarred in one go: beside more than this, other packages get their turn.
 const MAX_AT_ONCE = 1024 * 1024
 
@@ -120,7 +122,10 @@ async function pack (request, run) {
   } else {
     const files = await packlist(await treeOf(place, manifest), listed(request, place))
     const sync = isSmall(place, files)
-    await tar.create({ ...tarOptions(manifest), cwd: place, file: request.into, sync }, files)
+    const given = await givenLicenses(request, files)
+    const all = [...files, ...given.map((archive) => `@${archive}`)]
+    await tar.create({ ...tarOptions(manifest), cwd: place, file: request.into, sync }, all)
+    given.forEach((archive) => fs.unlinkSync(archive))
   }
   await run('postpack')
   return { name: manifest.name, version: manifest.version }
@@ -167,6 +172,15 @@ async function packAsNpm (request, place) {
     ...listed(request, place),
   })
   fs.writeFileSync(request.into, data)
+}
+
+// Those of the workspace, for a package that has none. What is outside of `cwd` gets into a tarball
+// by way of an archive: https://github.com/isaacs/node-tar#tarcreateoptions-filelist-callback-alias-tarc
+async function givenLicenses ({ root, licenses, into }, files) {
+  if (!licenses.length || files.some((file) => LICENSE.test(path.basename(file)))) return []
+  const archive = `${into}.licenses`
+  await tar.create({ cwd: root, file: archive, portable: true }, licenses)
+  return [archive]
 }
 
 function isSmall (place, files) {

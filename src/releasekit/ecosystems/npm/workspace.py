@@ -6,6 +6,7 @@ followed, and node_modules is not looked into. https://github.com/npm/map-worksp
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ Tool = Literal["npm", "pnpm", "yarn"]
 MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
+_LERNA: Final = "lerna.json"
+_LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
 # Any of them makes a directory the root of packages.
 FILES: Final = (MANIFEST, PNPM)
 # The pure Python parser of YAML reads 100 kB a second.
@@ -49,13 +52,15 @@ _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 @dataclass(frozen=True, slots=True)
 class WorkspaceFiles:
     """What the files in `root` say. `tool` is "yarn" from version 2 on; version 1 packs as npm
-    does. `catalogs` maps a catalog's name to the ranges in it.
+    does. `catalogs` maps a catalog's name to the ranges in it. `licenses` are files of `root` that
+    pnpm and lerna put into packages without a license.
     """
 
     root: Path
     tool: Tool = "npm"
     members: tuple[Glob, ...] = ()
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    licenses: tuple[str, ...] = ()
 
     def standing(self, directory: Path) -> Standing:
         """What they say of a directory, whatever is there."""
@@ -83,6 +88,7 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         "yarn" if (root / YARN).is_file() else "npm",
         _globs(patterns, where=f"{top}: workspaces"),
         _catalogs(settings, root / YARN),
+        licenses_in(root) if (root / _LERNA).is_file() else (),
     )
 
 
@@ -108,7 +114,25 @@ def _pnpm(root: Path) -> WorkspaceFiles:
     found = _globs(document.get("packages", []), where=f"{path}: packages")
     # What pnpm excludes stays excluded, wherever it stands.
     ordered = sorted(found, key=lambda glob: glob.negated)
-    return WorkspaceFiles(root, "pnpm", tuple(ordered), _catalogs(document, path))
+    return WorkspaceFiles(
+        root, "pnpm", tuple(ordered), _catalogs(document, path), licenses_in(root)
+    )
+
+
+def licenses_in(directory: Path) -> tuple[str, ...]:
+    """Files and no links, which might lead anywhere.
+
+    https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts,
+    https://github.com/lerna/lerna/blob/main/libs/commands/publish/src/lib/create-temp-licenses.ts
+    """
+    with os.scandir(directory) as entries:
+        return tuple(
+            sorted(
+                entry.name
+                for entry in entries
+                if _LICENSE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+            )
+        )
 
 
 def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
