@@ -329,7 +329,25 @@ def test_a_crate_that_cannot_be_packaged_blocks_its_dependents_only(
     assert {name for name, how in run.outcomes.items() if how == "blocked"} == blocked
     assert run.outcomes["demo-http"] == "failed"
     assert "nowhere.md" in run.row("demo-http")["reason"]
+    assert run.out.count("build failed in") == 1
     assert run.outcomes["demo-lone"] == run.outcomes["demo-store"] == "published"
+
+
+def test_what_no_registry_has_is_told_once_for_all_that_need_it(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """R6: cargo names one crate a call."""
+    needs = {f"demo-{name}": () for name in ("a", "b", "c")}
+    root = cargo_workspace(tmp_path / "three", needs, docs=False)
+    for name in ("demo-a", "demo-c"):
+        manifest = root / "crates" / name / "Cargo.toml"
+        manifest.write_text(f'{manifest.read_text()}no-such-crate = "1"\n')
+    run = publish(program, root, crate_server)
+    assert run.outcomes == {"demo-a": "failed", "demo-b": "published", "demo-c": "failed"}
+    for name in ("demo-a", "demo-c"):
+        assert "no matching package named `no-such-crate` found" in run.row(name)["reason"]
+    assert "Last lines of the log of cargo:demo-a, cargo:demo-c" in run.out
+    assert run.out.count("Last lines of the log of") == 1
 
 
 def test_wrong_and_missing_credentials_are_one_clear_message(

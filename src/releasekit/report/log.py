@@ -90,6 +90,7 @@ class LogProgress:
         self._begun: dict[PackageId, float] = {}
         self._busy: dict[PackageId, float] = {}
         self._failed: set[PackageId] = set()
+        self._told: set[PackageId] = set()
         self._at_work: dict[PackageId, _Work] = {}
         self._last = ""
         self._silence = Silence(self._still_at_work)
@@ -160,9 +161,11 @@ class LogProgress:
             self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
         elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
             self._failed.add(package)
-            self._say(
-                event, f"{phase} failed {took}", event.detail, mark=self._marks[Outcome.FAILED]
-            )
+            # What needs one that failed ends blocked, whatever its build says.
+            if self._failed.isdisjoint(self._needs.get(package, ())):
+                self._told.add(package)
+                failed = self._marks[Outcome.FAILED]
+                self._say(event, f"{phase} failed {took}", event.detail, mark=failed)
         elif phase == "build" and self._dry_run and not event.detail:
             # With or without a result: a dry run tries some builds too early.
             self._say(event, f"build ended {took}")
@@ -191,7 +194,7 @@ class LogProgress:
         busy_s = self._busy.get(package)
         if outcome.done:
             self._there.add(package)
-        told = package in self._failed and outcome is Outcome.FAILED
+        told = package in self._told and outcome is Outcome.FAILED
         if busy_s is None and outcome.done:  # the plan has counted it
             return
         if not self._verbose and (told or outcome in _NO_LINE):

@@ -46,6 +46,8 @@ _ABSENT: Final = re.compile(
     r"|failed to select a version for the requirement `([^ `]+) ="
 )
 
+_ASKED_BY: Final = " required by package `"
+
 OLD: Final = (
     "Cargo 1.90 or later is needed to package crates that need one another before they are "
     "published: https://doc.rust-lang.org/cargo/CHANGELOG.html#cargo-190-2025-09-18"
@@ -250,11 +252,30 @@ class Packager:
         reason = f"{culprit}, which it needs, could not be packaged"
         if absent:
             reason = f"{culprit}, which it needs, is not there, and could not be packaged beside it"
-        batch.failed[culprit] = self._failure(culprit, words, log, tail)
+        for name in (culprit, *self._lacking_the_same(culprit, text, batch)):
+            batch.failed[name] = self._failure(name, words.partition(_ASKED_BY)[0], log, tail)
         batch.beside -= absent
         for name in batch.left:
             if culprit in self._closure(name):
                 batch.failed[name] = self._failure(name, reason, log, (), absent)
+
+    def _lacking_the_same(self, culprit: str, text: str, batch: Batch) -> list[str]:
+        """Those that need what cargo does not find for one of them: it names them one by one."""
+        absent = {name for pair in _ABSENT.findall(text) for name in pair}
+
+        def lacks(crate: str) -> set[tuple[str, str, str]]:
+            needs = self.crates[crate].needs
+            return {
+                (each.name, each.requirement, each.registry)
+                for each in needs
+                if each.name in absent
+            }
+
+        return [
+            name
+            for name in batch.left
+            if name != culprit and not lacks(name).isdisjoint(lacks(culprit))
+        ]
 
     def _failure(
         self, name: str, words: str, log: Log, tail: Sequence[str], absent: Collection[str] = ()
