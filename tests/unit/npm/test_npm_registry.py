@@ -25,6 +25,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
 )
+from releasekit.host.sandbox import UNCONFINED
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 
@@ -94,6 +95,8 @@ def using(
 
 
 class Nothing:
+    sandbox = UNCONFINED
+
     def passing(self, names: object) -> dict[str, str]:
         return {}
 
@@ -536,6 +539,43 @@ def test_missing_credentials_say_what_to_set(
         using(Server({}), lambda registry: registry.upload(PACKAGE, [artifact]), environ=environ,
               place=place, **changes)  # fmt: skip
     assert lookup(Server({}), environ=environ, place=place, **changes) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "changes", "sent"),
+    [
+        ({}, {}, "Bearer npm_mine"),
+        (LOGIN, {}, f"Bearer {next(iter(LOGIN.values()))}"),
+        (IN_ACTIONS, {}, None),
+        ({}, {"trusted_publishing": "always"}, None),
+    ],
+)
+def test_on_a_laptop_the_login_of_npm_will_do(
+    tmp_path: Path, environ: Mapping[str, str], changes: dict[str, Any], sent: str | None
+) -> None:
+    """R38: and the plan says whose token it is."""
+    home = tmp_path / "home"
+    home.mkdir()
+    place = ROOT.removeprefix("https:").rstrip("/")
+    (home / ".npmrc").write_text(f"{place}/:_authToken=npm_mine\n")
+    server = Server({f"PUT {ALL}": httpx.Response(201)})
+    artifact = tarball(tmp_path, PACKAGE)
+
+    async def use(registry: Registry) -> str:
+        assert isinstance(registry, NpmRegistry)
+        note = registry.plan_notes([])
+        await registry.upload(PACKAGE, [artifact])
+        return note
+
+    environ = {**environ, "HOME": str(home)}
+    if sent is None:
+        with pytest.raises(MissingCredentials):
+            using(server, use, environ=environ, **changes)
+        return
+    note = using(server, use, environ=environ, **changes)
+    own = f"npm: the token for {ROOT} is that of {home / '.npmrc'}"
+    assert note == ("" if environ.get("RELEASEKIT_NPM_TOKEN") else own)
+    assert server.requests[-1].headers["Authorization"] == sent
 
 
 EXCHANGE = "POST /-/npm/v1/oidc/token/exchange/package/@acme%2fcore"

@@ -98,7 +98,7 @@ class Login:
                 f"maven: no credentials for {self.registry}: {' and '.join(missing)} "
                 f"{'is' if len(missing) == 1 else 'are'} not set",
                 hint="Set them to a user and its password, or to the two halves of a token "
-                "(inputs `maven-username` and `maven-password`).",
+                "(inputs `maven-username` and `maven-password`); settings.xml is not read.",
             )
 
     def header(self, scheme: str = "Basic") -> dict[str, str]:

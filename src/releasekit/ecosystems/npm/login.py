@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.causes.failures import NotTrusted
+from releasekit.ecosystems.npm.user_login import npmrc_login
 from releasekit.ecosystems.shared import login
 from releasekit.http.client import message_of
 
@@ -45,7 +46,9 @@ class Trusted(login.Login):
 
 
 def login_for(config: Config, services: Services, registry: Url) -> login.Login:
-    """auto: the token if there is one, else this job's identity where npm knows what that is."""
+    """auto: the token if there is one, else this job's identity where npm knows what that is; on a
+    laptop the token that `npm login` has left.
+    """
     url = httpx.URL(registry.text)
     trusting = login.is_trusting(config, known=url.host in _PUBLISHERS)
     wanted = login.TokenInput(
@@ -54,7 +57,12 @@ def login_for(config: Config, services: Services, registry: Url) -> login.Login:
         kind="an access token that may publish",
     )
     trusted = Trusted(partial(PackageExchange, url, config, services)) if trusting else None
-    return login.choose_login(config, services, wanted, trusted=trusted)
+    chosen = login.choose_login(config, services, wanted, trusted=trusted)
+    credentials = services.credentials
+    on_github = credentials.environment.get("GITHUB_ACTIONS") == "true"
+    if on_github or config.trusted_publishing == "always" or isinstance(chosen, login.Given):
+        return chosen
+    return npmrc_login(config, credentials, registry, services.processes.sandbox) or chosen
 
 
 class PackageExchange(login.Exchange):

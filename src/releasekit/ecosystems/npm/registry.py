@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.npm.submission import Command
     from releasekit.ecosystems.npm.waiting import Waiting
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 NPMJS: Final = f"https://{NPMJS_HOST}/"
 # A document cached on the way would hide a version that is there.
@@ -98,6 +98,11 @@ class NpmRegistry:
     def has_token(self) -> bool:
         """Whether uploads depend on a token that was given, rather than on what this job is."""
         return isinstance(self._login, Given)
+
+    def plan_notes(self, _packages: Sequence[PlannedPackage]) -> str:
+        """Whose token goes along where no input gave one."""
+        source = self._login.source if isinstance(self._login, Given) else ""
+        return f"npm: the token for {self.url} is that of {source}" if source else ""
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup found no package of that name."""

@@ -75,7 +75,7 @@ def target(
         shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
         is_new = registry.is_new
         staging = NpmStaging(registry, options.stage or config.stage)
-        told = [staging.plan_notes]
+        told = [staging.plan_notes, registry.plan_notes]
         if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
             told.append(scan_notes)
         attests, takes = registry.is_npmjs or config.attestations == "required", registry

@@ -38,21 +38,32 @@ def user_login(
     url = httpx.URL(registry.text)
     if token := credentials.get(TOKEN):
         return login.withhold("npm", registry) or login.Given(token)
-    path = _npmrc(credentials)
-    if path is not None and path.exists():
-        text = read_text(path, max_bytes=_MAX_BYTES)
-        if found := _expanded(_token_in(text, url), credentials):
-            foreign = is_in_checkout(path, config.root) or sandbox.can_change(path)
-            held = login.withhold("npm", registry) if foreign else None
-            return held or login.Given(credentials.adopt(found))
+    if found := npmrc_login(config, credentials, registry, sandbox):
+        return found
     return login.Missing(
         MissingCredentials(
             f"npm: no credentials for {url}: {TOKEN} is not set, and "
-            f"{path or 'no .npmrc'} has no token for it",
+            f"{_npmrc(credentials) or 'no .npmrc'} has no token for it",
             hint=f"Run `npm login --registry {url}` first; a token that may only stage cannot "
             "approve.",
         )
     )
+
+
+def npmrc_login(
+    config: Config, credentials: Credentials, registry: Url, sandbox: Sandbox
+) -> login.Login | None:
+    """As `user_login`, of the file alone; None where that has no token."""
+    path = _npmrc(credentials)
+    if path is None or not path.exists():
+        return None
+    text = read_text(path, max_bytes=_MAX_BYTES)
+    found = _expanded(_token_in(text, httpx.URL(registry.text)), credentials)
+    if not found:
+        return None
+    foreign = is_in_checkout(path, config.root) or sandbox.can_change(path)
+    held = login.withhold("npm", registry) if foreign else None
+    return held or login.Given(credentials.adopt(found), source=str(path))
 
 
 def _npmrc(credentials: Credentials) -> Path | None:

@@ -120,10 +120,11 @@ class Login(ABC):
 
 
 class Given(Login):
-    """What an input says."""
+    """What an input says, or the user's own file `source`."""
 
-    def __init__(self, token: Secret) -> None:
+    def __init__(self, token: Secret, *, source: str = "") -> None:
         self._token = token
+        self.source = source
 
     async def get(self, package: Package) -> Secret:  # noqa: ARG002 (one token for all)
         return self._token
