@@ -154,6 +154,7 @@ def config(root: Path, **changes: object) -> Config:
         "annotations": True,
         "build_sandbox": "off",
         "build_sandbox_paths": (),
+        "insecure_hosts": frozenset(),
         "uv_path": "",
         "index_url": "",
         "find_links": (),

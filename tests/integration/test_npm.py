@@ -132,6 +132,27 @@ def test_twelve_packages_in_order_once_and_back(
         install(npm_registry.url, tmp_path / tool, NAMES, tool=tool)
 
 
+def test_a_registry_without_encryption_has_to_be_named(
+    npm_registry: Verdaccio, tmp_path: Path, program: Program
+) -> None:
+    """R37: this address leads here too, as no address of this machine says."""
+    root = npm_workspace(tmp_path / "workspace", {"core": ()})
+    place = npm_registry.url.replace("127.0.0.1", "0.0.0.0")
+    run = publish(program, root, npm_registry, "--npm-registry", place)
+    assert run.code == 2
+    assert "--npm-registry = http://0.0.0.0:" in run.err
+    assert "`insecure-hosts: 0.0.0.0`" in run.err
+    assert not npm_registry.recorder.uploads
+    named = ["--npm-registry", place, "--insecure-hosts", "0.0.0.0"]
+    known = {"RELEASEKIT_NPM_TOKEN": npm_registry.environment["RELEASEKIT_NPM_TOKEN"]}
+    run = publish(program, root, npm_registry, *named, **known)
+    assert run.code == 0, run.out + run.err
+    assert f"INSECURE: {place} is reached without encryption, as `insecure-hosts` all" in run.out
+    assert run.outcomes == {"@acme/core": "published"}
+    (root / "releasekit.toml").write_text('insecure-hosts = ["0.0.0.0"]\n')
+    assert publish(program, root, npm_registry, "--npm-registry", place).code == 2
+
+
 def test_what_only_the_workspace_understands_is_not_published(
     npm_registry: Verdaccio, workspace: Path, program: Program
 ) -> None:

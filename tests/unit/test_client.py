@@ -295,6 +295,14 @@ def test_a_redirect_to_an_unencrypted_page_is_refused() -> None:
         get(script)
 
 
+def test_who_is_asked_without_encryption_may_send_on_to_itself() -> None:
+    """R37"""
+    url = "http://packages.lan/a"
+    get(Script([answer(302, location="/b"), answer(200)]), url=url)
+    with pytest.raises(Rejected, match="not https"):
+        get(Script([answer(302, location="http://other.lan/b")]), url=url)
+
+
 def test_redirects_end() -> None:
     """R40"""
     script = Script([answer(302, location="/again/")] * 9)

@@ -355,6 +355,16 @@ def test_builds_may_write_to_further_places_that_are_there(
         (root / "releasekit.toml").unlink()
 
 
+def test_hosts_without_encryption_are_named_by_whoever_runs_it(root: Path) -> None:
+    """R37: no file of the repository names one."""
+    found = config(root, "--insecure-hosts=Packages.lan", "--npm-registry=http://packages.lan:81/")
+    assert found.insecure_hosts == {"packages.lan"}
+    refused = str(refusal(root, "--insecure-hosts=http://packages.lan/"))
+    assert "--insecure-hosts: 'http://packages.lan/' is no host" in refused
+    told = str(refusal(root, file='insecure-hosts = ["packages.lan"]'))
+    assert "give it as a flag or an input" in told
+
+
 @pytest.mark.parametrize(
     ("flag", "says"),
     [

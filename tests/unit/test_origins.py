@@ -45,6 +45,33 @@ def test_everything_else_is_refused_by_name(url: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "hosts", "allowed"),
+    [
+        ("http://packages.lan/simple/", {"packages.lan"}, True),
+        ("http://packages.lan:8081/", {"packages.lan"}, True),
+        ("http://packages.lan:8081/", {"packages.lan:8081"}, True),
+        ("http://packages.lan/", {"packages.lan:80"}, True),
+        ("http://PACKAGES.lan/", {"packages.lan"}, True),
+        ("http://[fd00::1]:8081/", {"[fd00::1]"}, True),
+        ("http://packages.lan/", {"packages.lan:8081"}, False),
+        ("http://a.packages.lan/", {"packages.lan"}, False),
+        ("http://packages.lan.evil.example/", {"packages.lan"}, False),
+        ("ftp://packages.lan/", {"packages.lan"}, False),
+    ],
+)
+def test_a_host_that_the_user_names_needs_no_encryption(
+    url: str, hosts: set[str], *, allowed: bool
+) -> None:
+    """R37"""
+    if allowed:
+        assert str(require_safe(url, name="npm-registry", insecure=hosts)) == url.lower()
+        return
+    with pytest.raises(ConfigError, match="must be https") as caught:
+        require_safe(url, name="npm-registry", insecure=hosts)
+    assert ("insecure-hosts: " in caught.value.hint) is url.startswith("http:")
+
+
 @pytest.mark.parametrize("url", ["https://me:hunter2@registry.example/", "https://me@host/"])
 def test_credentials_in_a_url_are_refused_and_not_shown(url: str) -> None:
     """R34"""

@@ -81,6 +81,7 @@ class Config:
     tagging: TagOptions
     announcing: AnnounceOptions
     registries: Mapping[str, Directory | Url | Name]
+    insecure_hosts: frozenset[str]
     ecosystem_inputs: tuple[object, ...]
     state_directory: Path
     results_file: Path | None
@@ -217,6 +218,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         tagging=file.tagging,
         announcing=file.announcing,
         registries=locations.registries(),
+        insecure_hosts=locations.insecure_hosts(),
         ecosystem_inputs=locations.ecosystem_inputs(),
         state_directory=locations.state_directory(),
         results_file=_results_file(inputs, locations),

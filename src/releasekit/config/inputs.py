@@ -256,6 +256,16 @@ class Inputs(Selection, Verification):
             "registry",
         ),
     ] = None
+    insecure_hosts: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Hosts of your own network whose registries are reached by `http://`, one per line: "
+            "`packages.lan` or `packages.lan:8081`. Whoever is on the way reads the token and can "
+            "change what is published.",
+            "lines",
+            places=NOT_IN_FILE,
+        ),
+    ] = ()
     state_directory: Annotated[
         str,
         Declaration(

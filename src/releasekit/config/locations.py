@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import PathError, RegistrySettings
+from releasekit.causes.refusals import AddressError, PathError, RegistrySettings
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.host.files import checkout_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 MAX_NAME_BYTES: Final = 255
 MAX_PATH_BYTES: Final = 3_000
 FILENAME: Final = "releasekit.toml"
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
 def resolved(path: Path, label: str) -> Path:
@@ -270,6 +272,15 @@ class Locations:
             for link in self.inputs.find_links
         )
 
+    def insecure_hosts(self) -> frozenset[str]:
+        for text in self.inputs.insecure_hosts:
+            if not _HOST.fullmatch(text):
+                raise AddressError(
+                    f"{self._label('insecure_hosts')}: {text[:200]!r} is no host",
+                    hint="Write it as in a URL, with its port or without: packages.lan:8081.",
+                )
+        return frozenset(text.lower() for text in self.inputs.insecure_hosts)
+
     def build_sandbox_paths(self) -> tuple[Path, ...]:
         """Each of them has to be there: what is not there cannot be given to a build."""
         label = self._label("build_sandbox_paths")
@@ -336,7 +347,7 @@ class Locations:
         # Brings httpx, which takes longer to import than everything else here together.
         from releasekit.http.origins import require_safe  # noqa: PLC0415
 
-        require_safe(url, name=self._label(attribute))
+        require_safe(url, name=self._label(attribute), insecure=self.insecure_hosts())
         return url
 
     def _label(self, attribute: str) -> str:

@@ -381,7 +381,8 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
 
 
 def redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
-    if not is_safe(target.url):
+    # Who is asked without encryption may send on to itself.
+    if not is_safe(target.url) and not same_origin(request.url, target.url):
         raise WrongAddress(
             f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https"
         )

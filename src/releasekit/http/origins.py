@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
@@ -11,11 +11,15 @@ import httpx
 from releasekit.causes.refusals import AddressError, ExposedSecret
 from releasekit.text.escape import bare_urls, clip, visible
 
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 MAX_PORT: Final = 65_535
 
 
-def require_safe(url: str, *, name: str) -> httpx.URL:
-    """Parse `url`, which must be one that credentials may go to: https, or http to this machine.
+def require_safe(url: str, *, name: str, insecure: Collection[str] = ()) -> httpx.URL:
+    """Parse `url`, which must be one that credentials may go to: https, or http to this machine and
+    to hosts that the user calls `insecure`.
 
     Raises ConfigError that names the input `name` and holds no credentials.
     """
@@ -30,10 +34,22 @@ def require_safe(url: str, *, name: str) -> httpx.URL:
             f"{name}: a URL with credentials in it",
             hint="Give them in the environment (RELEASEKIT_…_TOKEN), never in a URL.",
         )
-    if not is_safe(parsed):
+    if not is_safe(parsed) and not is_insecure(parsed, insecure):
         shown = clip(visible(bare_urls(url)), 200)
-        raise AddressError(f"{name} = {shown}: must be https:// (http:// only for localhost)")
+        host = parsed.raw_host.decode("ascii") if parsed.scheme == "http" else ""
+        cure = f"If it is in your own network, name it: `insecure-hosts: {host}`."
+        raise AddressError(
+            f"{name} = {shown}: must be https:// (http:// only for localhost)",
+            hint=cure if host else "",
+        )
     return parsed
+
+
+def is_insecure(url: httpx.URL, hosts: Collection[str]) -> bool:
+    """Whether the user has named the host, with its port or without, as one to reach by http."""
+    place = url.netloc.decode("ascii")
+    host = place.removesuffix(f":{url.port}")
+    return url.scheme == "http" and not {host, f"{host}:{url.port or 80}"}.isdisjoint(hosts)
 
 
 def has_port(url: httpx.URL) -> bool:

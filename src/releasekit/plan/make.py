@@ -10,6 +10,8 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
+import httpx
+
 from releasekit.aio import gather_all
 from releasekit.causes.refusals import (
     AllAtOnce,
@@ -23,6 +25,7 @@ from releasekit.config.choice import concerns, select, with_extra
 from releasekit.errors import Cycle, map_all
 from releasekit.graph import DependencyGraph, levels_above
 from releasekit.host.files import read_file, read_text
+from releasekit.http.origins import is_insecure
 from releasekit.model import (
     MAX_MANIFEST_BYTES,
     Action,
@@ -43,7 +46,7 @@ from releasekit.plan.staged import looked_at
 from releasekit.report.text import by_reason, few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -160,6 +163,7 @@ async def make_plan(
         behind=waiting_elsewhere(ordered, public) if config.wait_s else {},
         notes=(
             *filter(None, [around.note]),
+            *insecure_notes(urls.values(), config.insecure_hosts),
             *missed,
             *order_notes,
             *doubt_notes(planned),
@@ -194,6 +198,16 @@ def doubt_notes(planned: Sequence[PlannedPackage]) -> list[str]:
         f"to be published, although each of these {doubt}: {few(names)}; `exclude-packages` leaves "
         "them out"
         for doubt, names in doubts.items()
+    ]
+
+
+def insecure_notes(urls: Iterable[str], hosts: Collection[str]) -> list[str]:
+    """Of registries that are reached without encryption."""
+    return [
+        f"INSECURE: {url} is reached without encryption, as `insecure-hosts` allows: whoever is on "
+        "the way reads the token and can change what is published"
+        for url in sorted(set(urls))
+        if url.startswith("http://") and is_insecure(httpx.URL(url), hosts)
     ]
 
 

@@ -71,6 +71,8 @@ def destination_for(
     """
     cargo = CargoConfig.from_files(config.root, environment, sandbox)
     found = _destination(cargo, config, options)
+    if found.directory is None:
+        require_safe(found.index, name="cargo-registry", insecure=config.insecure_hosts)
     if found.directory is not None:
         return replace(found, stands_for=cargo.index_of(found.name) or CRATES_IO)
     stands_in = found.is_crates_io or _with_slash(cargo.stand_in) == found.index
@@ -129,7 +131,6 @@ def _named(cargo: CargoConfig, name: str) -> Destination:
 
 def _at(address: str, name: str) -> Destination:
     index = _ALIASES.get(address.rstrip("/"), address)
-    require_safe(index, name="cargo-registry")
     name = name or (CRATES_IO_NAME if index in _KNOWN else "")
     return Destination(name=name, index=index, api=_KNOWN.get(index, ""))
 

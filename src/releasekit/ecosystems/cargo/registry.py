@@ -115,6 +115,7 @@ class SparseRegistry(Resource):
         self._shown = shown
         self._destination = destination
         self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
+        self._insecure = config.insecure_hosts
         uploads = httpx.URL(destination.api or destination.index)
         self._server = Server(uploads, ANSWERS, config, services)
         self._login = login.login_for(config, services, destination, group=self.group)
@@ -243,7 +244,11 @@ class SparseRegistry(Resource):
         what = f"{what}: {response.request.url}"
         document = await self._index.document(response, what)
         try:
-            url = require_safe(str(document.get("api") or ""), name=f"{response.request.url}: api")
+            url = require_safe(
+                str(document.get("api") or ""),
+                name=f"{response.request.url}: api",
+                insecure=self._insecure,
+            )
         except ConfigError as error:
             raise WrongAddress(
                 f"{what}: {error}", hint="Only a registry with an `api` takes uploads."

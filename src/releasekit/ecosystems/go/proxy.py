@@ -43,7 +43,8 @@ class Proxy:
 
     def __init__(self, url: str, config: Config, services: Services) -> None:
         self.url = f"{url.rstrip('/')}/"
-        self._server = Server(require_safe(self.url, name="go-proxy"), ANSWERS, config, services)
+        where = require_safe(self.url, name="go-proxy", insecure=config.insecure_hosts)
+        self._server = Server(where, ANSWERS, config, services)
 
     async def digests_of(self, package: Package) -> dict[str, str]:
         """Digests by name of the files it has; the first request makes it fetch the version."""

@@ -63,7 +63,11 @@ class PortalApproval:
         self._deployments = Deployments(registry, config=config, services=services)
         self.url = self._deployments.url
         self.check_credentials = self._deployments.login.check
-        where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
+        where = require_safe(
+            options.repository or REPOSITORY,
+            name="[maven] repository",
+            insecure=config.insecure_hosts,
+        )
         # It is public, and the credentials are not for it.
         repository = Server(where, ANSWERS, config, services)
         self._reader = Reader(repository, None, config.state_directory)

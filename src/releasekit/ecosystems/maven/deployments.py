@@ -52,7 +52,7 @@ class Deployments:
     """Asked with the credentials of the account: nobody else's deployments are ever told of."""
 
     def __init__(self, registry: Url, *, config: Config, services: Services) -> None:
-        url = require_safe(registry.text, name="maven-registry")
+        url = require_safe(registry.text, name="maven-registry", insecure=config.insecure_hosts)
         self.server = Server(url, ANSWERS, config, services)
         self.url = str(self.server.url)
         self.login = login_for(config, services.credentials, registry)

@@ -72,7 +72,11 @@ class Portal:
         self._automatic = options.publishing == "automatic"
         self._state = config.state_directory
         self._first_pause_s = first_pause_s
-        where = require_safe(options.repository or REPOSITORY, name="[maven] repository")
+        where = require_safe(
+            options.repository or REPOSITORY,
+            name="[maven] repository",
+            insecure=config.insecure_hosts,
+        )
         # It is public, and the credentials are not for it.
         repository = Server(where, ANSWERS, config, services)
         self.lookup = Reader(repository, None, config.state_directory).lookup

@@ -55,7 +55,7 @@ class Repository:
     def __init__(
         self, registry: Url, options: Options, *, config: Config, services: Services
     ) -> None:
-        url = require_safe(registry.text, name="maven-registry")
+        url = require_safe(registry.text, name="maven-registry", insecure=config.insecure_hosts)
         self._server = Server(url, _ANSWERS, config, services)
         self.url = str(self._server.url)
         self._login = login_for(config, services.credentials, registry)

@@ -74,7 +74,7 @@ class NpmApproval:
 
     def __init__(self, config: Config, services: Services, *, first_pause_s: float = 1.0) -> None:
         registry = config.registry_url("npm", default=NPMJS)
-        url = require_safe(registry.text, name="npm-registry")
+        url = require_safe(registry.text, name="npm-registry", insecure=config.insecure_hosts)
         self.url = str(url)
         self._server = Server(url, ANSWERS, config, services)
         self._login = user_login(config, services.credentials, registry, services.processes.sandbox)

@@ -69,7 +69,7 @@ class NpmRegistry:
 
     def __init__(self, config: Config, services: Services) -> None:
         goes_to = config.registry_url("npm", default=NPMJS)
-        url = require_safe(goes_to.text, name="npm-registry")
+        url = require_safe(goes_to.text, name="npm-registry", insecure=config.insecure_hosts)
         self.url = str(url)
         self._config = config
         self.server = Server(url, ANSWERS, config, services)

@@ -67,10 +67,10 @@ class Endpoints:
         """Raises ConfigError for a URL that cannot be used."""
         registry = config.registry_url("pypi", default=PYPI).text
         index = config.own(Inputs).index
-        upload = require_safe(registry, name="pypi-registry")
-        return cls(
-            upload, require_safe(index or derived_index(registry), name="pypi-index"), bool(index)
-        )
+        insecure = config.insecure_hosts
+        upload = require_safe(registry, name="pypi-registry", insecure=insecure)
+        read = index or derived_index(registry)
+        return cls(upload, require_safe(read, name="pypi-index", insecure=insecure), bool(index))
 
 
 def derived_index(registry: str) -> str:
