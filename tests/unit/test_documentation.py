@@ -209,9 +209,11 @@ def test_prose_is_wrapped_at_100_columns(path: Path) -> None:
 
 def test_the_configuration_of_files_built_elsewhere_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/prebuilt.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    (tmp_path / "releasekit.toml").write_text(block, encoding="utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    (tmp_path / "releasekit.toml").write_text("".join(blocks), encoding="utf-8")
     read = read_config(tmp_path / "releasekit.toml", DECLARED)
+    assert read.tables["npm"] == {"packages": ["npm/*"]}
     assert read.dist["npm:@acme/native-linux-x64-gnu"] == ("artifacts/linux",)
     suffixes = {suffix for each in ECOSYSTEMS.values() for suffix in each.suffixes}
     named = set(re.findall(r"`\*(\.[\w.]+)`", text.split("Signatures, attestations")[0]))

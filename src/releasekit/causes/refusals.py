@@ -237,6 +237,12 @@ class TagName(PlanError):
     problem = Problem.TAG_NAME
 
 
+class PublishesItself(PlanError):
+    """A package whose own script publishes others while it is packed."""
+
+    problem = Problem.PUBLISHES_ITSELF
+
+
 class BuildCycle(PlanError):
     """Packages that need one another to be built."""
 

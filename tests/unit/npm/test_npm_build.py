@@ -25,7 +25,7 @@ from processes import IMPATIENT
 from releasekit.config.values import Dist
 from releasekit.ecosystems.npm import Options, tarball
 from releasekit.ecosystems.npm.ecosystem import Npm
-from releasekit.errors import BuildFailed, ConfigError
+from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.host.process import PATIENCE, Patience, Processes
 from releasekit.model import Action, PlannedPackage
 from releasekit.state.directory import built_directory
@@ -439,6 +439,39 @@ def test_what_may_have_had_its_effect_is_not_run_again(tmp_path: Path) -> None:
     _, _, error = follow(root)
     assert "its packer ended" in str(error)
     assert (root / "a" / "followed").read_text() == "publish postpublish;"
+
+
+def test_a_script_that_publishes_platforms_is_refused(tmp_path: Path) -> None:
+    """As the template of napi-rs has it; all at once, with the three lines to change."""
+    napi = {"prepublishOnly": "napi prepublish -t npm", "version": "napi version"}
+    later = {"platforms": "napi prepublish -t npm --skip-optional-publish --no-gh-release"}
+    scripts = {"a": napi, "b": later, "c": {"prepack": "tsc && napi pre-publish"}}
+    files = {
+        f"{name}/package.json": {"name": name, "version": "1.0.0", "scripts": each}
+        for name, each in scripts.items()
+    }
+    root = write(tmp_path / "w", {"package.json": {"workspaces": ["*"]}, **files})
+
+    async def ask(action: Action, **table: object) -> str:
+        async with opened(root, table=table) as npm:
+            workspace = await npm.discover(root)
+            return workspace.plan_notes(
+                [
+                    PlannedPackage(package=package, action=action, reason="")
+                    for package in workspace.packages
+                ]
+            )
+
+    with pytest.raises(PlanError) as caught:
+        asyncio.run(ask(Action.PUBLISH))
+    assert f"{root}/a/package.json: the script prepublishOnly runs" in str(caught.value)
+    assert [str(other).partition(":")[0] for other in caught.value.others] == [
+        f"{root}/c/package.json"
+    ]
+    assert "`platforms` instead of `prepublishOnly`" in caught.value.hint
+    assert 'packages = ["npm/*"]' in caught.value.hint
+    assert asyncio.run(ask(Action.KEEP)) == ""
+    assert asyncio.run(ask(Action.PUBLISH, **{"ignore-scripts": True})) == ""
 
 
 def test_a_note_names_a_few_packages(tmp_path: Path) -> None:

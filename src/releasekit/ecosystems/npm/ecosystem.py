@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.causes.failures import BuiltOtherwise
-from releasekit.causes.refusals import RegistrySettings
+from releasekit.causes.refusals import PublishesItself, RegistrySettings
 from releasekit.config.choice import will_build
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
 from releasekit.ecosystems.npm.workspace import licenses_in
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
-from releasekit.errors import BuildFailed, PackageError, PlanError
+from releasekit.errors import BuildFailed, PackageError, PlanError, map_all
 from releasekit.model import Action
 from releasekit.report.text import few
 
@@ -105,6 +105,7 @@ class NpmWorkspace:
         """
         sent = [each.package for each in packages if each.action is not Action.KEEP]
         notes = []
+        map_all(self._refuse_publishing, sent)
         if names := [package.id.name for package in sent if self._following(package)]:
             notes.append(
                 f"npm: `publish` and `postpublish` scripts of {few(names)} run "
@@ -122,6 +123,21 @@ class NpmWorkspace:
                 "a license of their own, as with pnpm and lerna"
             )
         return ". ".join(notes)
+
+    def _refuse_publishing(self, package: Package) -> None:
+        own = self.found.by_name.get(package.id.name)
+        if not own or not own.publishing or self.npm.options.ignore_scripts or package.prebuilt:
+            return
+        raise PublishesItself(
+            f"{own.manifest}: the script {own.publishing} runs `napi prepublish`, which publishes "
+            "the packages of the platforms by itself, and names them in package.json when the plan "
+            "is made already",
+            hint=f"(1) Call the script `platforms` instead of `{own.publishing}`, with "
+            "`napi prepublish -t npm --skip-optional-publish --no-gh-release`; (2) let the "
+            "workflow run it behind `napi artifacts`, before this action: `- run: npm run "
+            "platforms`; "
+            '(3) write `packages = ["npm/*"]` below [npm] in releasekit.toml.',
+        )
 
     def due(self, package: Package) -> str:
         scripts = self._following(package)

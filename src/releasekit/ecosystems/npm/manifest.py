@@ -33,6 +33,9 @@ FIELDS: Final[tuple[Field, ...]] = (
 # What runs when a package is packed to be published, in this order.
 # https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 SCRIPTS: Final = ("prepublishOnly", "prepack", "prepare", "postpack")
+# What of them publishes the packages of each platform, and names them in package.json.
+# https://napi.rs/docs/cli/pre-publish
+_NAPI: Final = re.compile(r"\bnapi\s+pre-?publish\b")
 # What follows once the registry has taken it.
 # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
 FOLLOWING: Final = ("publish", "postpublish")
@@ -53,7 +56,8 @@ class Declared:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpmPackage:
     """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
-    `following` once it is published. `bundled` are the packages that its
+    `following` once it is published; `publishing` is one of them that would publish others.
+    `bundled` are the packages that its
     tarball brings along, `optional_peers` the peers that it can do without, `repository` is where
     its sources are, as npm spells that.
     """
@@ -68,6 +72,7 @@ class NpmPackage:
     optional_peers: frozenset[str] = frozenset()
     repository: str = ""
     publish_config: Mapping[str, object] = field(default_factory=dict)
+    publishing: str = ""
     unpublishable: str = ""
 
     @property
@@ -110,8 +115,13 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         optional_peers=_optional_peers(document, path),
         repository=repository.url_in(document),
         publish_config=checked_table(document, "publishConfig", path=path),
+        publishing=next((each for each in SCRIPTS if _publishes(scripts.get(each))), ""),
         unpublishable=unpublishable,
     )
+
+
+def _publishes(script: object) -> bool:
+    return isinstance(script, str) and _NAPI.search(script) is not None
 
 
 def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
