@@ -62,6 +62,14 @@ def _for_yarn(place: Place) -> None:
     spending(run, where=place.root, environment=place.environment)
 
 
+def _pnpm(*flags: str) -> Callable[[Place], list[list[str | Path]]]:
+    """With a timeout it waits for each package, as the registry shows it, before the next level.
+
+    https://pnpm.io/cli/publish
+    """
+    return lambda place: [[*place.peers.pnpm, "-r", *flags, "publish", "--no-git-checks"]]
+
+
 def _for_pnpm(place: Place) -> None:
     text(place.root / "pnpm-workspace.yaml", "packages:\n  - packages/*\n")
     commit(place.root)
@@ -91,9 +99,11 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "`lerna publish -c16`": Tool(_lerna("--concurrency", "16"), _for_lerna),
     "`lerna publish`": Tool(_lerna(), _for_lerna),
     "`yarn npm publish -Ap`": Tool(_yarn(), _for_yarn),
-    "`pnpm -r publish`": Tool(
-        lambda place: [[*place.peers.pnpm, "-r", "publish", "--no-git-checks"]], _for_pnpm
+    "`pnpm -r publish`, concurrency 16": Tool(_pnpm("--workspace-concurrency=16"), _for_pnpm),
+    "`pnpm -r publish`, concurrency 16, waiting": Tool(
+        _pnpm("--workspace-concurrency=16", "--publish-wait-timeout=60000"), _for_pnpm
     ),
+    "`pnpm -r publish`": Tool(_pnpm(), _for_pnpm),
     "`changeset publish`": Tool(
         lambda place: [[*place.peers.js("@changesets/cli", "bin.js"), "publish"]], _for_changesets
     ),
