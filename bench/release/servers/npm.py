@@ -57,6 +57,9 @@ class Npm:
         document = self._packument(name)
         if document is None:
             return MISSING
+        if rest[:1] == ["-"]:  # a tarball, which pnpm asks for when it waits for a package
+            version = rest[-1].removesuffix(".tgz").removeprefix(f"{name.rpartition('/')[2]}-")
+            return Answer() if version in document["versions"] else MISSING
         if rest:
             known = document["versions"] | {
                 tag: document["versions"][version] for tag, version in document["dist-tags"].items()
