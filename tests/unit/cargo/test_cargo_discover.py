@@ -258,6 +258,18 @@ def test_a_library_for_other_languages_is_told_from_a_crate(
     assert found.is_foreign is is_foreign
 
 
+def test_a_crate_that_a_python_package_is_built_of_is_doubted(tmp_path: Path) -> None:
+    """R1: as maturin lays it out, with an rlib beside for tests."""
+    plain, bound = crate(tmp_path, "core"), crate(tmp_path, "core-python")
+    bound.manifest.parent.mkdir(parents=True)
+    (bound.manifest.parent / "pyproject.toml").touch()
+    found = found_of(tmp_path, [plain, bound], CRATES_IO).packages
+    assert {each.id.name: each.doubt.partition(",")[0] for each in found} == {
+        "core": "",
+        "core-python": "shares its directory with a Python package",
+    }
+
+
 def test_what_crates_io_wants_is_missed() -> None:
     (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [ENTRY]}))
     assert found.lacks == ("description", "license")

@@ -111,6 +111,7 @@ def test_what_is_between_two_tags_is_of_another_release(
     computed = {
         "core": project("acme-core").replace('version = "1.0"', 'dynamic = ["version"]'),
         "web": project("web", 'dependencies = ["acme-core>=1"]'),
+        "free": project("free", 'dependencies = ["acme-core"]'),
     }
     root = write(tmp_path, {".": "[tool.uv.workspace]\nmembers = ['*']\n", **computed})
     found, _ = discover.projects(root, Options())
@@ -120,6 +121,9 @@ def test_what_is_between_two_tags_is_of_another_release(
     assert not named["web"].unpublishable
     web = discover.settled(named["web"], named)
     assert bool(web.elsewhere) is left_out
+    free = discover.settled(named["free"], named)
+    (told,) = [each for each in discover.packages({"free": free}) if each.id.name == "free"]
+    assert told.elsewhere == ()  # whatever version they get is one that it asks for
     alone = [found["acme-core"]]
     assert discover.between_tags(alone) == alone
 

@@ -86,14 +86,22 @@ def packages(
                     replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
                 ),
                 unpublishable=unpublishable(crate, destination),
-                doubt="is a library for other languages alone, which no crate can use"
-                * crate.is_foreign,
+                doubt=_doubt(crate),
                 inherits=inherited(crate),
             )
             for crate in crates.values()
         ),
         alone=alone,
     )
+
+
+def _doubt(crate: Crate) -> str:
+    if crate.is_foreign:
+        return "is a library for other languages alone, which no crate can use"
+    # As maturin and setuptools-rust lay it out, with an rlib beside for tests.
+    if (crate.manifest.parent / "pyproject.toml").is_file():
+        return "shares its directory with a Python package, which is built of it"
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -303,7 +303,12 @@ def packages(
                 )
                 for edge in dependencies(project, by_name, mode)
             ),
-            elsewhere=tuple(_edge(n.name, n.kind, n.text) for n in project.elsewhere),
+            # Without a range, whatever version users get is one that it asks for.
+            elsewhere=tuple(
+                _edge(each.name, each.kind, each.text)
+                for each in project.elsewhere
+                if each.requirement.specifier
+            ),
             unpublishable=project.unpublishable,
         )
         for project in by_name.values()
