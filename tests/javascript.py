@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import fakes
 from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.host.sandbox import UNCONFINED
 from releasekit.model import Artifact, Package, PackageId
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 class Passing:
     """Stands in where no process is started."""
+
+    sandbox = UNCONFINED
 
     def passing(self, names: Sequence[str]) -> dict[str, str]:
         return {}
